@@ -1,11 +1,11 @@
-// The client pool against a small model: random joins, leaves, throws, polls, drops and time. And
+// The client pool against a small model: random joins, leaves, throws, polls, drops and time. Also
 // how long sprites wait, counted from stamps of 16 bits.
 //
 //   pool_test [steps] [seed]
 //
-// The model keeps each mailbox as a plain list and believes the pool in nothing but the torus,
-// which has a model of its own. After every step it compares what was answered, to whom, and every
-// count, and how long sprites have waited; holds and leases must end within their time, and never
+// The model keeps each mailbox as a plain list. It trusts the pool in nothing but the torus, which
+// has a model of its own. After every step the test compares the answers, their receivers, every
+// count, and how long sprites have waited. Holds and leases must end within their time, and never
 // before.
 #include "torus/pool.h"
 
@@ -34,7 +34,7 @@ using namespace server;
 constexpr uint32_t kLease = 3;
 constexpr uint32_t kHold = 20;
 constexpr uint32_t kDrain = 500;  // milliseconds
-constexpr uint64_t kLate = 450;   // milliseconds: four ticks, and how late the ticks here come
+constexpr uint64_t kLate = 450;   // milliseconds: four ticks, and the delay of the ticks here
 
 /** An answer, read back from its JSON. */
 struct Answer {
@@ -82,20 +82,20 @@ struct Waiting {
   uint64_t uid;
   Edge from;
   uint32_t cost;
-  uint64_t thrown;     // when, milliseconds
-  bool flown = false;  // into the mailbox it waits in
+  uint64_t thrown;     // time of the throw, milliseconds
+  bool flown = false;  // has flown into the mailbox it waits in
 };
 
 struct Member {
   Id id;
   std::deque<Waiting> box;
-  std::deque<Waiting> backlog;  // has flown to it, and finds no room in its box yet
+  std::deque<Waiting> backlog;  // sprites that have flown to it, and find no room in its box yet
   uint64_t acked = 0;
   uint64_t sent = 0;
   bool parked = false;
   PollHolder holder = PollHolder::kNobody;
   uint32_t token = 0;
-  uint64_t since = 0;  // when its hold or its lease began
+  uint64_t since = 0;  // time when its hold or its lease began
   uint32_t hold = 0;
   std::set<uint64_t> numbers;
   uint64_t newest = 0;
@@ -105,7 +105,7 @@ struct Member {
 
 const char* const kNames[] = {"left", "right", "up", "down"};
 
-/** Small bounds, which a few steps reach. */
+/** Options with small bounds, which a few steps reach. */
 PoolOptions optionsFor(uint32_t capacity) {
   return {.capacity = capacity,
           .hold = kHold,
@@ -170,7 +170,7 @@ class Model {
       }
       for (const auto& [record, member] : members_) {
         EXPECT(!member.parked);
-        // No poll parks any more.
+        // Polls are no longer parked.
         EXPECT(!pool_.poll(member.id, member.acked, 0, PollHolder::kDoor, 0).answer.empty());
       }
     }
@@ -214,13 +214,13 @@ class Model {
   }
 
   void leave() {
-    // Now and then a client that may have left long ago.
+    // Now and then the step uses a client that may have left long ago.
     if (!gone_.empty() && below(4) == 0) {
       const Id id = gone_[below(gone_.size())];
       const auto at = members_.find(id.record());
       if (at == members_.end() || memcmp(at->second.id.bytes, id.bytes, sizeof id.bytes) != 0) {
         pool_.leave(id);
-        // Not that of the client which has its record now.
+        // The dropped poll is not that of the record's present client.
         const bool parked = at != members_.end() && at->second.parked;
         pool_.drop(id, parked ? at->second.holder : PollHolder::kDoor,
                    parked ? at->second.token : 1);
@@ -269,7 +269,7 @@ class Model {
     }
   }
 
-  /** Polls; an answer that comes at once is recorded behind that of the poll it supersedes. */
+  /** Polls. An answer that comes at once is recorded after that of the poll that it supersedes. */
   Outcome ask(const Member& member, uint64_t ack, uint32_t hold, PollHolder by, uint32_t token) {
     const PollResult result = pool_.poll(member.id, ack, hold, by, token);
     if (result.outcome == Outcome::kOk) EXPECT(result.record == member.id.record());
@@ -315,7 +315,8 @@ class Model {
       member->box.pop_front();
     }
     catchUp(member);
-    // A client that is answered at once and has not acked all earlier sprites is away since then.
+    // A client that is answered at once, and has not acked all earlier sprites, keeps its old
+    // lease.
     const uint64_t since = member->acked < member->sent ? member->since : now_;
     member->parked = true;
     member->holder = by;
@@ -346,7 +347,7 @@ class Model {
       number = member->newest + ahead;
       if (below(3) == 0) number -= std::min<uint64_t>(number, below(100));
       if (below(4) == 0 && !member->numbers.empty()) {
-        // The oldest that may still be remembered, or the one before it.
+        // The number is the oldest that may still be remembered, or the one before it.
         const uint64_t edge = member->newest - std::min<uint64_t>(member->newest, 63 + below(2));
         number = *member->numbers.lower_bound(edge);
       }
@@ -401,7 +402,7 @@ class Model {
     return links;
   }
 
-  /** The clock goes on; the pool's tick comes about every 100 ms, sometimes late. */
+  /** Lets time pass. The pool's tick comes about every 100 ms, sometimes late. */
   void passTime() {
     const uint64_t end = now_ + (below(40) == 0 ? below(3000) : below(60));
     for (; nextTick_ <= end; nextTick_ += 100 + below(10)) {
@@ -414,7 +415,7 @@ class Model {
     now_ = end;
   }
 
-  /** What a tick has done: holds and leases ended, sprites flown on. */
+  /** Applies what a tick has done: holds and leases have ended, and sprites have flown on. */
   void takeTimed(const Links& links) {
     std::vector<uint32_t> expired;
     for (const auto& [record, member] : members_) {
@@ -430,7 +431,7 @@ class Model {
     if (expired.size() == 1) {
       flyOn(expired[0], links);
     } else if (expired.size() > 1) {
-      // In which order, only the pool knows: their sprites are somewhere, asked for below.
+      // Only the pool knows in which order: the places of these sprites are checked below.
       for (const uint32_t record : expired) {
         for (const Waiting& one : members_[record].box) adrift_[one.uid] = one;
         for (const Waiting& one : members_[record].backlog) adrift_[one.uid] = one;
@@ -489,7 +490,7 @@ class Model {
     answers_.clear();
   }
 
-  /** Takes an answer that may carry sprites which were adrift. */
+  /** Takes an answer that may carry sprites of unknown place. */
   void adopt(Member* member, const Answer& answer) {
     size_t at = 0;
     for (const auto& [sequence, sprite] : answer.sprites) {
@@ -535,7 +536,10 @@ class Model {
     }
   }
 
-  /** Half of a mailbox is for what has flown, a place of it for each; an empty one takes any. */
+  /**
+   * Moves flown sprites up. They may fill half of a mailbox, a place each; an empty mailbox accepts
+   * any sprite.
+   */
   void catchUp(Member* member) {
     for (; !member->backlog.empty(); member->backlog.pop_front()) {
       Waiting one = member->backlog.front();
@@ -624,11 +628,13 @@ class Model {
   uint32_t nextToken_ = 1;
   uint64_t nextUid_ = 1;
   uint64_t thrown_ = 0, acked_ = 0, lost_ = 0, flown_ = 0, left_ = 0, expired_ = 0, bytes_ = 0;
-  /** Of sprites, when an answer has carried them first. */
+  /** Counts of sprites by their wait until an answer carried them first. */
   std::array<uint64_t, DeliveryTimes::kBounds.size() + 1> waits_ = {};
 };
 
-/** Polls that came together do not end together: a hold is lengthened by up to a sixteenth. */
+/**
+ * Holds of polls that came together do not end together: a hold is lengthened by up to a sixteenth.
+ */
 void holdsAreSpread() {
   constexpr uint32_t kPolls = 200;
   std::vector<Answer> answers;
@@ -650,19 +656,21 @@ void holdsAreSpread() {
     EXPECT(answers.size() == before || now >= kHold * 1000);
     most = std::max(most, answers.size() - before);
   }
-  // Of some 13 ticks that a sixteenth of 20 s has, none ends a third of them.
+  // A sixteenth of 20 s has some 13 ticks: none of them ends a third of the holds.
   EXPECT(most < kPolls / 3);
 }
 
-/** The unit of a stamp follows the lease; and a sprite that has flown on for minutes is "longer
- * than the last bound", whatever its stamp has done meanwhile. */
+/**
+ * The unit of a stamp follows the lease. A sprite that has flown on for minutes counts as "longer
+ * than the last bound", even if its stamp has wrapped around.
+ */
 namespace waits {
 
 constexpr uint64_t kStart = 0x123456789a;  // microseconds
 constexpr uint64_t kMilli = 1000;
 constexpr uint64_t kSecond = 1000 * kMilli;
 
-/** The index of the only count that is not 0. */
+/** Returns the index of the only count that is not 0. */
 size_t where(const DeliveryTimes& times) {
   const auto& counts = times.counts();
   EXPECT(std::accumulate(counts.begin(), counts.end(), uint64_t{0}) == 1);
@@ -684,14 +692,14 @@ void everyBound() {
     EXPECT(bucketOf(30, bound + kMilli) > i);
   }
   EXPECT(bucketOf(30, 0) == 0);
-  // Wherever the stamps begin anew meanwhile.
+  // This holds wherever the stamps wrap around.
   for (uint64_t second = 0; second < 140; ++second) {
     EXPECT(bucketOf(30, 29 * kSecond, kStart + second * kSecond) ==
            DeliveryTimes::kBounds.size() - 1);
   }
 }
 
-/** The longest stay in one mailbox is told right for every lease there may be. */
+/** The longest stay in one mailbox is counted right for every possible lease. */
 void everyLease() {
   for (uint32_t lease = 1; lease <= 3600; ++lease) {
     const uint64_t wait = lease * kSecond;
@@ -703,7 +711,7 @@ void everyLease() {
   }
 }
 
-/** A sprite that has flown from one leaver to the next, each after a lease. */
+/** A sprite flies from one leaver to the next, each time after a lease. */
 void longFlights() {
   for (const uint32_t lease : {1u, 30u, 47u, 600u, 3600u}) {
     for (int stays = 1; stays < 50; ++stays) {

@@ -1,12 +1,11 @@
-// Snapshots and journals that are damaged, in ways their checksums tell and in ways they do not:
-// the reader takes a state that holds together or refuses it, and never reads or writes where it
-// should not.
+// Damaged snapshots and journals: the checksums detect some of the damage. The reader accepts a
+// state that holds together or refuses it, and never reads or writes out of bounds.
 //
 //   state_fuzz [count] [seed]
 //
 // A server lives, and its journal and its snapshot are kept. A few of their numbers are replaced by
 // odd ones, or records of the journal are left out, repeated or exchanged; mostly the checksums are
-// made right again. What is taken is then used: clients leave, throw and poll, until all are gone.
+// corrected. Accepted states are then used: clients leave, throw and poll, until all are gone.
 #include <zlib.h>
 
 #include <cinttypes>
@@ -23,9 +22,9 @@ namespace {
 using namespace scene;
 
 constexpr uint32_t kCapacity = 40;
-constexpr size_t kSnapshotHeader = 104;  // bytes, as in snapshot.cc
+constexpr size_t kSnapshotHeader = 104;  // bytes, as in snapshot_format.h
 
-/** CRC-32, not by the code under test. */
+/** Computes CRC-32, not by the code under test. */
 uint32_t checksumOf(const std::string& bytes) {
   const auto* const data = reinterpret_cast<const Bytef*>(bytes.data());
   return static_cast<uint32_t>(crc32(0, data, static_cast<uInt>(bytes.size())));
@@ -55,7 +54,7 @@ std::vector<Batch> batchesOf(const std::string& bytes) {
   return batches;
 }
 
-/** The file of these batches, with lengths and checksums that are right. */
+/** Returns the file of these batches, with correct lengths and checksums. */
 std::string fileOf(const std::string& header, std::vector<Batch> batches) {
   std::string bytes = header;
   for (Batch& batch : batches) {
@@ -115,7 +114,10 @@ class Run : private PollResponder {
     note(readJournal(bytes, random_.oneIn(3) ? bytes.size() : UINT64_MAX));
   }
 
-  /** Prints what was said of the files, and how often; of many all that is said has been. */
+  /**
+   * Prints the problems of the files, and how often each came. After many steps every problem must
+   * have come.
+   */
   void report(uint64_t steps) const {
     for (const auto& [problem, times] : seen_) {
       printf("%8" PRIu64 "  %s\n", times, problem.empty() ? "taken" : problem.c_str());
@@ -133,7 +135,7 @@ class Run : private PollResponder {
 
   std::string header() const { return journal_.substr(0, sizeof(JournalBegin)); }
 
-  /** Numbers in a problem do not count. */
+  /** Notes a problem without its numbers. */
   void note(std::string problem) {
     std::erase_if(problem, [](char c) { return c >= '0' && c <= '9'; });
     ++seen_[std::move(problem)];
@@ -146,11 +148,12 @@ class Run : private PollResponder {
     return random_.oneIn(2) ? kOdd[random_.below(std::size(kOdd))] : random_.below(kCapacity + 5);
   }
 
-  /** Damage that the checksum of a snapshot does not tell. */
+  /** Damages a snapshot, and corrects its checksum. */
   void strikeSnapshot() {
     std::string bytes = snapshot_;
     for (size_t n = random_.below(3) + 1; n > 0; --n) {
-      // From the counts on; half of all strikes hit the header or the first client.
+      // The damage is in the counts or behind them. Half of all strikes hit the header or the first
+      // client.
       const size_t words = (bytes.size() - 4) / 4;
       const size_t first = std::min<size_t>(words, (kSnapshotHeader + 56) / 4);
       const size_t at = 4 * (4 + random_.below((random_.oneIn(2) ? first : words) - 4));
@@ -170,14 +173,14 @@ class Run : private PollResponder {
     note(readSnapshot(bytes));
   }
 
-  /** Damage that the checksums of a journal tell. */
+  /** Damages a journal, which its checksums detect. */
   void strikeBytes() {
     std::string bytes = test::mutate(random_, journal_, {journal_}, {"SPB\n", "SPRITEJ\n"});
     const uint64_t upTo = random_.oneIn(3) ? random_.below(bytes.size() + 20) : UINT64_MAX;
     note(readJournal(bytes, upTo));
   }
 
-  /** Damage that they do not tell. */
+  /** Damages records whose checksums are corrected. */
   void strikeRecords(std::vector<std::string>* records) {
     std::string& one = (*records)[random_.below(records->size())];
     JournalRecord record;
@@ -220,7 +223,7 @@ class Run : private PollResponder {
     memcpy(one.data(), &record, sizeof record);
   }
 
-  /** Reads a journal, and uses what is taken; what was wrong with it. */
+  /** Reads a journal, and uses the accepted state. Returns what was wrong with the journal. */
   std::string readJournal(const std::string& bytes, uint64_t upTo) {
     const test::ExactCopy exact(bytes);
     return read([&](Pool* pool, Shelf* shelf) {
@@ -232,7 +235,7 @@ class Run : private PollResponder {
     });
   }
 
-  /** The same of a snapshot. */
+  /** Reads a snapshot, and uses the accepted state. Returns what was wrong with the snapshot. */
   std::string readSnapshot(const std::string& bytes) {
     std::ofstream(folder_.file(), std::ios::binary) << bytes;
     return read([&](Pool* pool, Shelf* shelf) {
@@ -252,14 +255,14 @@ class Run : private PollResponder {
     if (!problem.empty()) return problem;
     beside_ = besideOf(shelf.feeds(), Shelf(shelf).takeNotes());
     expectLaw(pool);
-    // What was read is a state like any other: it is kept, and taken again.
+    // The accepted state is a state like any other: it is saved, and accepted again.
     expectSound(stateOf(pool, shelf));
     use(&pool);
     EXPECT(limits.size() == 0);
     return {};
   }
 
-  /** Nothing of a client is beyond what it can be in a server that lives. */
+  /** No number of a client is beyond its bound in a living server. */
   static void expectSound(const std::string& state) {
     using namespace snapshot_format;
     const char* at = state.data();
@@ -290,10 +293,10 @@ class Run : private PollResponder {
     }
   }
 
-  /** Clients come, throw, poll and leave, and then all time passes. */
+  /** Lets clients come, throw, poll and leave, and then all time pass. */
   void use(Pool* pool) {
     const Counts& counts = pool->counts();
-    // Leaving clients are in the torus, and count as clients no more.
+    // Leaving clients are in the torus, but no longer count as clients.
     pool->seeAllOff();
     expectLaw(*pool);
     EXPECT(counts.clients == pool->torus().size());
@@ -334,7 +337,7 @@ class Run : private PollResponder {
   std::string journal_, snapshot_;
   std::vector<Batch> batches_;
   std::string beside_;                    // feeds and notes that were read last
-  std::map<std::string, uint64_t> seen_;  // what was wrong with files; empty: taken
+  std::map<std::string, uint64_t> seen_;  // problems of files; empty: accepted
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// What the tests of the state share: a folder of their own, a pool that lives a random life with a
-// store, and what one pool holds as text, so that two can be compared.
+// Shared by the tests of the state: a folder of their own, a pool that lives a random life with a
+// store, and the contents of a pool as text, so that two can be compared.
 #ifndef TEST_NATIVE_STATE_SCENE_H_
 #define TEST_NATIVE_STATE_SCENE_H_
 
@@ -26,12 +26,12 @@ namespace scene {
 
 using namespace server;
 
-/** Few, so that old items go. */
+/** Small bounds, so that old items are dropped. */
 constexpr LogBounds kLogBounds = {.items = 5, .bytes = 60};
 
 constexpr uint64_t kAnySize = uint64_t{1} << 40;
 
-/** A folder that goes with its owner. */
+/** A folder that is removed with its owner. */
 class Folder {
  public:
   Folder() {
@@ -58,15 +58,16 @@ inline void limitFiles(rlim_t bytes) {
   EXPECT(setrlimit(RLIMIT_FSIZE, &limit) == 0);
 }
 
-/** The files of a folder as they are now, to be put back: all that a power cut leaves, or a
- * backup. */
+/**
+ * The files of a folder as they are now, to be put back: all that a power cut leaves, or a backup.
+ */
 class OldFiles {
  public:
   explicit OldFiles(const Folder& folder) { copy(folder, kept_); }
 
   const Folder& folder() const { return kept_; }
 
-  /** To be called when no program has the folder's files open. */
+  /** Puts the files back. Call it when no program has the folder's files open. */
   void putBack(const Folder& folder) const {
     for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
       std::filesystem::remove_all(entry);
@@ -101,7 +102,7 @@ inline StateStoreOptions storeOptions(const Folder& folder, Sync sync = Sync::kN
           .sync = sync};
 }
 
-/** Whether a life is one in a world. */
+/** Whether a life is in a world. */
 enum class Where { kAlone, kInWorld };
 
 /** Feeds and notes as text. */
@@ -125,7 +126,7 @@ std::string besideOf(const FeedMap& feeds, const NoteMap& notes) {
   return text;
 }
 
-/** A server whose clients and publishers do what comes, with every delivery kept in mind. */
+/** A server whose clients and publishers take random steps. Every delivery is remembered. */
 class Life : private PollResponder {
  public:
   Life(uint64_t seed, uint32_t capacity, StateStoreOptions options, Where where = Where::kAlone)
@@ -142,7 +143,7 @@ class Life : private PollResponder {
   Pool& pool() { return pool_; }
   const Pool& pool() const { return pool_; }
   StateStore& store() { return *turn_.store(); }
-  /** Of its clients, some of which have left. */
+  /** The ids of its clients, some of which have left. */
   const std::vector<Id>& ids() const { return ids_; }
 
   Recovery recover() {
@@ -160,7 +161,7 @@ class Life : private PollResponder {
   /** The feeds as every client knows them once the turn is written, and the notes. */
   std::string beside() const { return besideOf(told_, turn_.notes()); }
 
-  /** One turn: some steps, not committed yet. */
+  /** Takes some steps of a turn, without a commit. */
   void turn() {
     steps();
     if (below(20) == 0) tick();
@@ -171,21 +172,21 @@ class Life : private PollResponder {
     for (uint32_t n = below(8) + 1; n > 0; --n) step();
   }
 
-  /** Time passes: leases end, and what could not be written is tried again. */
+  /** Lets time pass: leases end, and failed writes are tried again. */
   void tick() {
     now_ += below(3000);
     pool_.tick(now_);
     turn_.store()->tick(now_);
   }
 
-  /** Ends a turn as the addon does; whether it is written. */
+  /** Ends a turn as the addon does. Returns whether it is written. */
   bool end() {
     const bool sent = turn_.end() == TurnEnd::kSend;
     if (sent && !turn_.store()->journal()->pending()) expectRevealed();
     return sent;
   }
 
-  /** What is told of feeds is what was published. */
+  /** The table shows of each feed what was published. */
   void expectRevealed() const {
     for (const auto& [key, feed] : told_) {
       const Feed* const found = feeds_.find(key);
@@ -196,7 +197,7 @@ class Life : private PollResponder {
     EXPECT(feeds_.counts().feeds == told_.size());
   }
 
-  /** What clients were given is known to a process that starts now. */
+  /** A process that starts now knows all that clients were given. */
   void expectDeliveredIn(const Pool& later) const {
     for (const auto& [record, delivered] : delivered_) {
       Pool::View view;
@@ -237,7 +238,7 @@ class Life : private PollResponder {
       pool_.throwSprite(ids_[below(ids_.size())], Edge{static_cast<uint8_t>(below(4))}, number,
                         text, now_ * 1000);
     } else {
-      // Polls, and acks some of what it got at once.
+      // The client polls, and at once acks some of its sprites.
       const Id id = ids_[below(ids_.size())];
       uint64_t& acked = acked_[id.record()];
       polls_[token_ + 1] = id;
@@ -257,7 +258,8 @@ class Life : private PollResponder {
       FeedValue& feed = told_[key];
       const Cursor cursor = {feed.value ? feed.cursor.epoch : below(1000) + 1,
                              feed.cursor.version + 1};
-      // Long and short: what is remembered beside a long one may be longer than the next.
+      // Values are long and short: the patches beside a long value may be longer than the next
+      // value.
       const std::string value = "\"" +
                                 std::string(below(2) == 0 ? 8 + below(8) : 40 + below(20), 'v') +
                                 std::to_string(cursor.version) + "\"";
@@ -280,7 +282,7 @@ class Life : private PollResponder {
     (void)feeds_.step(1000);
   }
 
-  /** An item, or now and then another epoch. */
+  /** Appends an item, or now and then changes the epoch. */
   void append(const std::string& key) {
     FeedValue& feed = told_[key];
     const bool renews = feed.value && below(8) == 0;
@@ -313,7 +315,7 @@ class Life : private PollResponder {
   std::vector<Id> ids_;
   std::map<uint32_t, uint64_t> acked_;
   std::map<uint32_t, Id> polls_;                           // by token
-  std::map<uint32_t, std::pair<Id, uint64_t>> delivered_;  // by record: up to which number
+  std::map<uint32_t, std::pair<Id, uint64_t>> delivered_;  // by record: up to this number
 };
 
 /** The law of sprites. */
@@ -323,8 +325,10 @@ inline void expectLaw(const Pool& pool) {
          counts.acked + counts.waiting + counts.lost + counts.crossedOut);
 }
 
-/** What a pool and the others of its world know of each other, field by field: what a snapshot left
- * out would be missing in both of two that are compared as bytes. */
+/**
+ * What a pool and the other servers of its world know of each other, field by field: a comparison
+ * of snapshots as bytes would not notice a fact that both leave out.
+ */
 inline std::string worldOf(const Pool& pool) {
   const Seams* const memory = pool.keptSeams();
   if (memory == nullptr) return {};
@@ -349,8 +353,9 @@ inline std::string worldOf(const Pool& pool) {
 }
 
 /**
- * All that a pool has to bring over a restart: the bytes of its snapshot, and what it knows of a
- * world; how many sprites no answer has carried yet is left out, since a journal does not know.
+ * All that a pool must bring over a restart: the bytes of its snapshot, and its knowledge of a
+ * world. The number of sprites that no answer has carried yet is left out, since a journal does not
+ * have it.
  */
 inline std::string stateOf(const Pool& pool) {
   const Folder folder;
@@ -361,8 +366,8 @@ inline std::string stateOf(const Pool& pool) {
     memcpy(&value, &bytes[at], sizeof value);
     return value;
   };
-  // As in snapshot.cc: a header of 104 bytes with the number of clients, and 16 bytes more with the
-  // number of holes; clients of 56 bytes, each with its sprites behind it.
+  // As in snapshot_format.h: a header of 104 bytes with the number of clients, and 16 bytes more
+  // with the number of holes; clients of 56 bytes, each with its sprites behind it.
   const uint32_t clients = number(16);
   size_t at = 104 + 16 + 4 * size_t{number(104 + 8)};
   for (uint32_t i = 0; i < clients; ++i) {
@@ -371,13 +376,14 @@ inline std::string stateOf(const Pool& pool) {
     at += 56;
     for (uint32_t n = 0; n < waiting; ++n) at += 8 + size_t{number(at)};
   }
-  // Behind them leaving clients, and the owner of it all; the checksum is of the other number, too.
+  // After the clients come the leaving ones and the other parts. The checksum is cut off, since it
+  // covers the cleared numbers, too.
   bytes.resize(bytes.size() - 4);
   EXPECT(bytes.size() > at + 4 * size_t{number(104 + 12)});
   return bytes + worldOf(pool);
 }
 
-/** The same with what stands beside the pool. */
+/** Returns the same with the feeds and notes beside the pool. */
 inline std::string stateOf(const Life& life) { return stateOf(life.pool()) + life.beside(); }
 inline std::string stateOf(const Pool& pool, Shelf shelf) {
   return stateOf(pool) + besideOf(shelf.feeds(), shelf.takeNotes());
@@ -416,7 +422,7 @@ class StoredPool {
   uint64_t now_ = 0;
 };
 
-/** What a process would find that starts now: it recovers a copy of the folder. */
+/** The state that a process would find that starts now: it recovers a copy of the folder. */
 class AfterACrash {
  public:
   explicit AfterACrash(const Folder& folder)

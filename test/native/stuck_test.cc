@@ -1,10 +1,11 @@
-// A disk that takes nothing more, when it is too late to know it ahead of time: the process may
-// write files up to a length that is reached in the middle of a batch, and later longer ones.
+// A disk that accepts nothing more, which the process learns only in the middle of a batch: the
+// process may write files up to a length that ends there, and later longer ones.
 //
 //   stuck_test [seed]
 //
 // Nothing of the turn that could not be written is answered or delivered, and a crash then undoes
-// it; what was written goes on: polls, acks, deliveries, up to a bound in memory. Then it heals.
+// that turn. Written steps go on: polls, acks, deliveries, up to a bound in memory. Then the disk
+// heals.
 #include <sys/resource.h>
 
 #include <csignal>
@@ -20,7 +21,7 @@ namespace {
 
 using namespace scene;
 
-/** Keeps what each poll was answered. */
+/** Keeps the answer of each poll. */
 struct Recorder : PollResponder {
   void answer(uint32_t token, std::string_view body) override { answers[token] = body; }
 
@@ -58,7 +59,10 @@ class Stage : public StoredPool {
   Recorder recorder;
 };
 
-/** What a process would find that starts now, which knows all that `life` has delivered. */
+/**
+ * The state that a process would find that starts now. That process knows all that `life` has
+ * delivered.
+ */
 std::string afterACrash(const Folder& folder, const Life* life = nullptr) {
   limitFiles(RLIM_INFINITY);
   AfterACrash crash(folder);
@@ -70,7 +74,7 @@ bool has(const std::optional<std::string>& answer, const char* text) {
   return answer && answer->find(text) != std::string::npos;
 }
 
-/** From the turn that could not be written to the one that is. */
+/** From the turn that could not be written to the next one that is written. */
 void nothingUnwrittenIsDelivered(uint64_t cut) {
   const Folder folder;
   StateStoreOptions options = storeOptions(folder);
@@ -78,7 +82,8 @@ void nothingUnwrittenIsDelivered(uint64_t cut) {
   Stage stage(options);
   const Id one = stage.join();
   const Id two = stage.join();
-  // Two on a row: what one throws to the left comes to two, and the other way round.
+  // Two clients in a row: a sprite that one throws to the left comes to two, and the other way
+  // round.
   EXPECT(stage.end() == Commit::kDone);
   for (int i = 0; i < 3; ++i) {
     EXPECT(stage.throwTo(two, Edge::kLeft, R"({"old":1})") == Outcome::kQueued);
@@ -93,7 +98,7 @@ void nothingUnwrittenIsDelivered(uint64_t cut) {
   EXPECT(stage.end() == Commit::kNotWritten);
   EXPECT(!stage.recorder.of(1));
   EXPECT(stage.store().blocked() == EFBIG);
-  // Turns go on, and time: nothing is promised, and the poll of two stays where it is.
+  // Turns and time go on. Nothing is promised, and the poll of two stays parked.
   for (int i = 0; i < 5; ++i) {
     EXPECT(stage.throwTo(one, Edge::kLeft, R"({"newer":1})") == Outcome::kStateUnwritable);
     EXPECT(stage.end() == Commit::kDone);
@@ -104,13 +109,13 @@ void nothingUnwrittenIsDelivered(uint64_t cut) {
   EXPECT(!stage.recorder.of(1));
   EXPECT(afterACrash(folder) == before);
   limitFiles(bytes + cut);
-  // A poll in its place gets nothing either.
+  // A poll that supersedes it gets nothing either.
   EXPECT(stage.poll(two, 0, 2) == Outcome::kOk);
   EXPECT(stage.end() == Commit::kDone);
   EXPECT(has(stage.recorder.of(1), "superseded") && !has(stage.recorder.of(1), "new"));
   EXPECT(!stage.recorder.of(2));
 
-  // What was written before is delivered, and acked one by one.
+  // Sprites that were written before are delivered, and acked one by one.
   uint32_t token = 10;
   for (uint64_t ack = 0; ack < 3; ++ack) {
     EXPECT(stage.poll(one, ack, ++token) == Outcome::kOk);
@@ -129,8 +134,10 @@ void nothingUnwrittenIsDelivered(uint64_t cut) {
   EXPECT(afterACrash(folder) == stateOf(stage.pool()));
 }
 
-/** A poll whose turn can't be written is not answered by what ends it in the same turn: the answer
- * would say that its ack holds. */
+/**
+ * If a poll's turn can't be written, an end of the poll in the same turn does not answer it: the
+ * answer would say that its ack holds.
+ */
 void noEndOfAPollConfirmsItsAck() {
   const Folder folder;
   Stage stage(storeOptions(folder));
@@ -153,7 +160,7 @@ void noEndOfAPollConfirmsItsAck() {
   EXPECT(stage.recorder.answers.empty());
   EXPECT(afterACrash(folder) == before);
 
-  // One that has lost its connection meanwhile is not answered at all.
+  // A poll that has lost its connection meanwhile is not answered at all.
   stage.pool().drop(ids[2], PollHolder::kRoutes, 2);
   EXPECT(stage.pool().counts().parked == 2);
   limitFiles(RLIM_INFINITY);
@@ -163,7 +170,7 @@ void noEndOfAPollConfirmsItsAck() {
   EXPECT(!stage.recorder.of(2));
 }
 
-/** What waits in memory has a bound. */
+/** The steps that wait in memory have a bound. */
 void theBacklogIsBounded() {
   const Folder folder;
   StateStoreOptions options = storeOptions(folder);
@@ -180,7 +187,8 @@ void theBacklogIsBounded() {
   limitFiles(stage.store().counts().journalBytes);
   EXPECT(stage.throwTo(ids[0], Edge::kLeft, R"({"new":1})") == Outcome::kQueued);
   EXPECT(stage.end() == Commit::kNotWritten);
-  // Acks up to there, then neither acks nor leaves; a poll that acks nothing is always taken.
+  // Acks are accepted up to the bound, then neither acks nor leaves. A poll that acks nothing is
+  // always accepted.
   uint32_t taken = 0;
   uint32_t token = 100;
   for (const Id& id : ids) {
@@ -196,7 +204,7 @@ void theBacklogIsBounded() {
   EXPECT(has(stage.recorder.of(token), "old"));
   const uint32_t clients = stage.pool().counts().clients;
   EXPECT(stage.pool().leave(ids[1]) == Outcome::kStateUnwritable);
-  // Leases end no more, however long it takes.
+  // Leases do not end any more, however long it takes.
   for (int i = 0; i < 300; ++i) stage.tick();
   EXPECT(stage.pool().counts().clients == clients);
   EXPECT(stage.store().counts().backlogBytes < 500);
@@ -210,7 +218,8 @@ void theBacklogIsBounded() {
   EXPECT(afterACrash(folder) == stateOf(stage.pool()));
 }
 
-/** A client that owes an ack, and is answered at the end of its lease because the disk takes
+/**
+ * A client that owes an ack, and is answered at the end of its lease because the disk accepts
  * nothing, gets another lease.
  */
 void everyLeaseBeginsAnew() {
@@ -237,8 +246,10 @@ void everyLeaseBeginsAnew() {
   EXPECT(stage.pool().counts().clients == 0);
 }
 
-/** Where the disk takes nothing more a player leaves unwritten: in the next run it has not the
- * place that another has got since. */
+/**
+ * If the disk accepts nothing, the leaving of a player is not written. In the next run this player
+ * does not have the place that another has got since.
+ */
 void aPlaceOfAnArenaIsTheLastPlayers() {
   const Folder folder;
   const std::string path = folder.file() + ".journal-0";
@@ -259,7 +270,7 @@ void aPlaceOfAnArenaIsTheLastPlayers() {
   before.leave("hall", left);
   limitFiles(RLIM_INFINITY);
   EXPECT(journal.write(0) == 0);
-  // A start finds the one that has left first.
+  // A start reads the note of the player that has left first.
   do {
     before.leave("hall", stays);
     EXPECT(before.join("hall", {}, 0, &stays, &number) == Outcome::kOk);
@@ -278,7 +289,7 @@ void aPlaceOfAnArenaIsTheLastPlayers() {
   EXPECT(after.playerNumber("hall", stays) == number);
 }
 
-/** Random lives with a disk that comes and goes: what was delivered is in the files. */
+/** Random lives with a disk that comes and goes: all that was delivered is in the files. */
 void randomLives(uint64_t seed) {
   std::mt19937_64 random(seed);
   const Folder folder;
@@ -287,7 +298,8 @@ void randomLives(uint64_t seed) {
   Life life(random(), 40, options, seed % 2 == 0 ? Where::kAlone : Where::kInWorld);
   EXPECT(life.recover().ok());
   EXPECT(life.start() == 0);
-  // What may be in the files, oldest first: every moment since the one that was last found there.
+  // The states that may be in the files, oldest first: every moment since the one that was last
+  // found there.
   std::deque<std::string> moments = {stateOf(life)};
   uint64_t stuck = 0;
   for (int turns = 0; turns < 150; ++turns) {

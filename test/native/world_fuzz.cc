@@ -1,5 +1,5 @@
-// Frames from another server of the world, mutated: whatever arrives, nothing is read outside it,
-// the books balance, and no sprite is acked that was never sent.
+// Mutated frames from another server of the world: nothing is read outside a frame, the books
+// balance, and no sprite is acked that was never sent.
 //
 //   world_fuzz [count] [seed]
 #include <cinttypes>
@@ -20,7 +20,7 @@ using namespace server::test;
 
 constexpr SeamsOptions kOptions = {.outboxBytes = 1 << 20, .doubt = 1 << 20};
 
-/** Two servers in a while that goes well, or so. */
+/** Two servers whose frames arrive. */
 class Pair {
  public:
   Pair() : a(0, 2, 5, kOptions, 0), b(1, 2, 9, kOptions, 0) {
@@ -40,14 +40,14 @@ class Pair {
     if (random.oneIn(4)) one.poll(random.below(one.guests.size()), &received_);
   }
 
-  /** Carries what is due from one to the other; keeps the bytes. */
+  /** Carries all due messages from each server to the other, and keeps the bytes. */
   void talk(Random& random, std::vector<std::string>* said) {
     now += 100;
     carry(&a, &b, random, said);
     carry(&b, &a, random, said);
   }
 
-  /** Gives `bytes` to one of them as the other's. */
+  /** Delivers `bytes` to one server as the other's. */
   FrameRefusal give(const std::string& bytes, bool toA) {
     Server& to = toA ? a : b;
     const ExactCopy copy(bytes);
@@ -61,8 +61,8 @@ class Pair {
     to.check();
     EXPECT(to.pool.counts().crossedOut - out <= waited);
     Frames given;
-    // An ack may say that the other one has refused a frame of ours, and which of ours it has
-    // taken.
+    // An ack may say that the other server has refused a frame of ours, and which of our frames it
+    // has taken.
     const bool told = readMessage(bytes, &given) == FrameRefusal::kNone &&
                       given.at[0].head.kind == FrameKind::kAck &&
                       given.at[0].head.refusal == refusal;

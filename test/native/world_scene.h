@@ -20,20 +20,20 @@
 
 namespace server::test {
 
-/** A client: what it has been given and has not acked. */
+/** A client, and the sprites that it has received and not acked. */
 struct Guest {
   Id id;
   uint64_t seen = 0;
   std::vector<std::pair<uint64_t, uint64_t>> unacked;  // sequence, sprite
 };
 
-/** The clients of one server, and by which edges sprites have come to them. */
+/** The clients of one server, and the edges by which sprites have come to them. */
 struct Clients {
   std::vector<Guest> guests;
   std::map<uint64_t, std::string> froms;
 };
 
-/** Where a sprite was received. */
+/** The place where a sprite was received. */
 struct Reception {
   size_t server;
   uint32_t record;
@@ -55,8 +55,10 @@ inline PoolOptions worldOptions(uint64_t memory) {
 /** One process: it lives until it is killed. */
 class Server : private PollResponder {
  public:
-  /** Of `count` servers it is the one with that number; peers are numbered as servers are. `state`:
-   * where its state is kept, or nullptr. */
+  /**
+   * The server with that number, of `count` servers; peers are numbered as servers are. `state`:
+   * where its state is kept, or nullptr.
+   */
   Server(size_t number, size_t count, uint64_t life, const SeamsOptions& options, uint64_t now,
          const scene::Folder* state = nullptr, uint64_t memory = 60000)
       : number(number),
@@ -67,7 +69,7 @@ class Server : private PollResponder {
         crossings(&pool, life) {
     pool.setResponder(PollHolder::kDoor, this);
     for (size_t i = 0; i < count; ++i) {
-      // Where a ring does not say more, the store has told of every process.
+      // Unless a ring says more, the store knows every process.
       seams.peer(pool.know(std::to_string(i))).epoch = kMostFrameNumber;
     }
     pool.openSeams(options, [this] { woken = true; });
@@ -81,7 +83,7 @@ class Server : private PollResponder {
     return true;
   }
 
-  /** What clients know goes from one process to the next. */
+  /** Hands the clients' knowledge from one process to the next. */
   Clients takeClients() { return {std::move(guests), std::move(froms_)}; }
   void give(Clients clients) {
     guests = std::move(clients.guests);
@@ -100,14 +102,14 @@ class Server : private PollResponder {
     return outcome;
   }
 
-  /** The same, in a turn that is not over. */
+  /** Throws a sprite in a turn that is not over. */
   Outcome throwInto(size_t at, Edge edge, uint64_t sprite, size_t padding) {
     const std::string text =
         "{\"u\":" + std::to_string(sprite) + ",\"p\":\"" + std::string(padding, 'x') + "\"}";
     return pool.throwSprite(guests[at].id, edge, kNoNumber, text, 0);
   }
 
-  /** Acks all that was given, and parks where there is nothing more. */
+  /** Acks all received sprites, and parks if there are no more. */
   void poll(size_t at, std::map<uint64_t, std::vector<Reception>>* received) {
     Guest& guest = guests[at];
     for (const auto& [sequence, sprite] : guest.unacked) {
@@ -121,10 +123,10 @@ class Server : private PollResponder {
     if (store != nullptr) settle();
   }
 
-  /** What happens at the end of each turn. */
+  /** Ends a turn, which must be written. */
   void settle() { EXPECT(end() == Commit::kDone); }
 
-  /** The same where it may not be written. */
+  /** Ends a turn, which need not be written. */
   Commit end() {
     answers_.clear();
     const Commit commit = store == nullptr ? Commit::kDone : store->commit();
@@ -149,7 +151,7 @@ class Server : private PollResponder {
   Seams& seams;
   Crossings crossings;
   bool woken = false;
-  bool tampered = false;  // what comes from others may be any sprite
+  bool tampered = false;  // sprites from other servers may be anything
 
  private:
   std::unique_ptr<StateStore> open(const scene::Folder* state) {
@@ -177,7 +179,7 @@ class Server : private PollResponder {
     }
   }
 
-  /** Notes what an answer has brought. */
+  /** Notes the sprites of an answer. */
   void read(Guest* guest, std::string_view body) {
     constexpr const char* kItem = "{\"seq\":";
     const std::string text(body);
@@ -204,13 +206,13 @@ class Server : private PollResponder {
   std::map<uint64_t, std::string> froms_;
 };
 
-/** A message on its way. */
+/** A message in flight. */
 struct Message {
   size_t from, to;
   std::string bytes;
 };
 
-/** Gives a server what another one answers it, if it does. */
+/** Delivers another server's answer, if there is one. */
 inline void hear(Server* to, size_t from, const std::string& answer, uint64_t now) {
   if (answer.empty()) return;
   std::string none;
@@ -218,7 +220,10 @@ inline void hear(Server* to, size_t from, const std::string& answer, uint64_t no
   EXPECT(none.empty());
 }
 
-/** Has one server send the other all that is due, which answers it at once. Gives the messages. */
+/**
+ * Delivers all due messages of one server to the other, and the immediate answers. Returns the
+ * number of messages.
+ */
 inline uint64_t carry(Server* from, Server* to, uint64_t now) {
   uint64_t messages = 0;
   const auto sender = static_cast<PeerNumber>(from->number);
@@ -233,7 +238,7 @@ inline uint64_t carry(Server* from, Server* to, uint64_t now) {
   return messages;
 }
 
-/** What `me` has to know of the ring: `in` are the servers in it, in order, with their rows. */
+/** Returns the ring as `me` sees it: `in` are its servers, in order, with their rows. */
 inline Ring ringOf(const std::vector<std::pair<size_t, uint32_t>>& in, size_t me, bool open) {
   Ring ring;
   ring.open = open;

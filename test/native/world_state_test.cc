@@ -1,6 +1,6 @@
-// A server of a world and its state, case by case: what a power cut takes, and what not; that one
-// whose disk takes nothing stands still; what one that was restarted asks before it does anything.
-// Random histories of the same are the simulation's.
+// A server of a world and its state, case by case: what a power cut takes, and what not; that a
+// server whose disk accepts nothing stands still; what a restarted server asks before anything
+// else. Random histories are the simulation's.
 //
 //   world_state_test
 #include <algorithm>
@@ -24,11 +24,13 @@ using namespace server::test;
 constexpr uint64_t kNever = uint64_t{1} << 40;
 constexpr uint64_t kDoubt = 1000;
 
-/** Servers with a client each, of which those that keep a state can be ended and begun again. All
- * frames arrive, but where a test says that one is lost. */
+/**
+ * Servers with a client each. Servers with a state can be ended and begun again. All frames arrive,
+ * unless a test says that one is lost.
+ */
 class Town {
  public:
-  /** `keeping`: those with a state. */
+  /** `keeping`: the servers with a state. */
   Town(size_t count, std::initializer_list<size_t> keeping, uint64_t doubt = kNever)
       : doubt_(doubt), folders_(count), servers_(count) {
     for (const size_t number : keeping) folders_[number] = std::make_unique<scene::Folder>();
@@ -39,7 +41,7 @@ class Town {
     std::vector<size_t> all;
     for (size_t number = 0; number < count; ++number) all.push_back(number);
     sew(all);
-    // Each has to do with each of its neighbors already.
+    // Each server has exchanged sprites with each of its neighbors already.
     for (size_t number = 0; number < count; ++number) {
       for (const Edge edge : {Edge::kLeft, Edge::kRight}) {
         EXPECT(at(number).throwOne(0, edge, ++first_, 0) == Outcome::kQueued);
@@ -50,7 +52,7 @@ class Town {
     for (const auto& server : servers_) begun_.push_back(server->pool.counts());
   }
 
-  /** What has been counted at a server since the beginning. */
+  /** Counts of a server since the beginning. */
   uint64_t thrown(size_t number) { return at(number).pool.counts().thrown - begun_[number].thrown; }
   uint64_t in(size_t number) {
     return at(number).pool.counts().crossedIn - begun_[number].crossedIn;
@@ -60,7 +62,10 @@ class Town {
   }
   uint64_t doubted(size_t number) { return at(number).pool.counts().doubted; }
 
-  /** What a process would find that starts now: how many have crossed to it since the beginning. */
+  /**
+   * How many sprites have crossed to the server since the beginning, as a process would find that
+   * starts now.
+   */
   uint64_t inOnDisk(size_t number) const {
     const scene::Folder copy;
     scene::OldFiles(folder(number)).putBack(copy);
@@ -79,14 +84,14 @@ class Town {
   uint64_t now() const { return now_; }
   void wait(uint64_t milliseconds) { now_ += milliseconds; }
 
-  /** These servers are the ring, and all of them know; so do the others, which are in none. */
+  /** Makes these servers the ring, of which all servers know; the others are in no ring. */
   void sew(const std::vector<size_t>& names) {
     in_.clear();
     for (const size_t name : names) in_.emplace_back(name, 1);
     for (size_t number = 0; number < servers_.size(); ++number) look(number);
   }
 
-  /** What one server sends now. */
+  /** The messages that a server sends now. */
   std::vector<Message> frames(size_t from) {
     std::vector<Message> sent;
     at(from).crossings.sortOut(now_);
@@ -100,7 +105,7 @@ class Town {
     return sent;
   }
 
-  /** A message arrives; gives what it is answered at once, if that may go out. */
+  /** Delivers a message. Returns its immediate answer, if that may go out. */
   std::vector<Message> deliver(const Message& message) {
     std::string answer;
     Server& to = at(message.to);
@@ -109,12 +114,12 @@ class Town {
     return {{message.to, message.from, answer}};
   }
 
-  /** What one server sends now arrives, and the answers are lost. */
+  /** Delivers the messages that a server sends now, and loses the answers. */
   void send(size_t from) {
     for (const Message& message : frames(from)) (void)deliver(message);
   }
 
-  /** All that is to be sent arrives, and so do the answers. */
+  /** Delivers all due messages, and their answers. */
   void carry() {
     for (int rounds = 0; rounds < 20; ++rounds) {
       wait(500);
@@ -126,43 +131,43 @@ class Town {
     }
   }
 
-  /** Sprites thrown to the right by the client of a server, each taken. */
+  /** Throws sprites to the right from the client of a server. Each is accepted. */
   void throwFrom(size_t number, std::initializer_list<uint64_t> sprites) {
     for (const uint64_t sprite : sprites) {
       EXPECT(at(number).throwOne(0, Edge::kRight, sprite, 0) == Outcome::kQueued);
     }
   }
 
-  /** All clients poll until nothing comes any more. */
+  /** Lets all clients poll until nothing comes any more. */
   void takeAll() {
     for (const auto& server : servers_) {
       for (int times = 0; times < 20; ++times) server->poll(0, &received);
     }
   }
 
-  /** How often a sprite was received. */
+  /** Returns how often a sprite was received. */
   size_t times(uint64_t sprite) const {
     const auto found = received.find(sprite);
     return found == received.end() ? 0 : found->second.size();
   }
 
-  /** Whether each of these comes once, when all is carried and taken. */
+  /** Returns whether each of these sprites is received once, when all is carried and taken. */
   bool arrive(std::initializer_list<uint64_t> sprites) {
     carry();
     takeAll();
     return std::ranges::all_of(sprites, [this](uint64_t sprite) { return times(sprite) == 1; });
   }
 
-  /** Killed and begun again. */
+  /** Kills a server and begins it again. */
   void restart(size_t number) { begin(number, at(number).takeClients()); }
 
-  /** Ended in order, with a snapshot and no journal, and begun again. */
+  /** Ends a server in order, with a snapshot and no journal, and begins it again. */
   void restartInOrder(size_t number) {
     EXPECT(at(number).store->finish().ok());
     restart(number);
   }
 
-  /** Killed, and what it had before is what is on its disk; its client is as then, too. */
+  /** Kills a server and begins it again with the files and the client of an earlier time. */
   void cutPower(size_t number, const scene::OldFiles& before, std::vector<Guest> guests) {
     Clients clients = at(number).takeClients();
     clients.guests = std::move(guests);
@@ -184,7 +189,7 @@ class Town {
   }
 
   void look(size_t number) {
-    // A server in no ring is still heard by the ring's: it asks, and is answered.
+    // Servers of the ring still hear a server in no ring: it asks, and is answered.
     at(number).seams.set(ringOf(in_, number, true), now_);
   }
 
@@ -200,11 +205,13 @@ class Town {
 
 // ---- Power cuts ---------------------------------------------------------------------------------
 
-/** What comes after a power cut. */
+/** The event after a power cut. */
 enum class Then : uint8_t { kNothing, kRestart, kRestartInOrder, kSnapshot };
 
-/** The thrower's server has forgotten what has crossed: that has arrived, and new numbers go on
- * behind it, also where it ends once more, before it was answered or after. */
+/**
+ * The thrower's server has forgotten the crossings. These sprites have arrived, and new numbers go
+ * on after theirs, also if the server ends once more, before or after it was answered.
+ */
 void aPowerCutAtTheSender(Then then, bool answered) {
   Town town(2, {0, 1});
   town.throwFrom(0, {1, 2});
@@ -227,7 +234,7 @@ void aPowerCutAtTheSender(Then then, bool answered) {
   if (then == Then::kRestartInOrder) town.restartInOrder(0);
   EXPECT(town.outbox(0, 1).size() == 2);
   EXPECT(town.arrive({1, 2, 3, 4, 5, 7, 8}));
-  // What was promised in the last moment, and had not crossed.
+  // A sprite that was accepted at the last moment, and had not crossed.
   EXPECT(town.times(6) == 0);
   EXPECT(town.outbox(0, 1).size() == 0);
   // The server's books have forgotten the three sprites that had crossed.
@@ -235,8 +242,7 @@ void aPowerCutAtTheSender(Then then, bool answered) {
   for (const size_t server : {0, 1}) town.at(server).check();
 }
 
-/** The server has forgotten only the acknowledgements: no sprite is missing, and none comes twice.
- */
+/** The server has forgotten only the acks: no sprite is missing, and none comes twice. */
 void aPowerCutBeforeTheAcks(bool peerRestarts) {
   Town town(2, {0, 1});
   town.throwFrom(0, {1, 2, 3});
@@ -252,8 +258,10 @@ void aPowerCutBeforeTheAcks(bool peerRestarts) {
   EXPECT(town.out(0) == 4 && town.in(1) == 4);
 }
 
-/** The receiver's server has forgotten what it has acknowledged: that is missing, and what comes
- * after it is taken. */
+/**
+ * The receiver's server has forgotten sprites that it has acked: these are missing, and later ones
+ * are taken.
+ */
 void aPowerCutAtTheReceiver(bool senderRestarts) {
   Town town(2, {0, 1});
   town.throwFrom(0, {1, 2});
@@ -264,7 +272,7 @@ void aPowerCutAtTheReceiver(bool senderRestarts) {
   town.throwFrom(0, {3, 4});
   town.carry();
   EXPECT(town.outbox(0, 1).size() == 0);
-  // Of this one the sender has not heard.
+  // The sender has not heard of this sprite's ack.
   town.throwFrom(0, {5});
   town.send(0);
   town.throwFrom(0, {6});
@@ -279,7 +287,7 @@ void aPowerCutAtTheReceiver(bool senderRestarts) {
   for (const size_t server : {0, 1}) town.at(server).check();
 }
 
-/** Both at once, the one further than the other. */
+/** Both servers lose power, one with an older disk than the other. */
 void aPowerCutAtBoth(bool senderFurther) {
   Town town(2, {0, 1});
   town.throwFrom(0, {1, 2});
@@ -304,7 +312,7 @@ void aPowerCutAtBoth(bool senderFurther) {
   EXPECT(town.outbox(0, 1).size() == 0);
 }
 
-/** A server forgets that it has ever been in a world: for the others it is a new one. */
+/** A server forgets that it was ever in a world: for the others it is new. */
 void aPowerCutBeforeTheWorld() {
   Town town(2, {1});
   const scene::Folder empty;
@@ -320,8 +328,10 @@ void aPowerCutBeforeTheWorld() {
   EXPECT(town.arrive({1, 2, 3, 4, 5, 6}));
 }
 
-/** A server comes back with the state of another server of its name: for the others that is another
- * memory, of which they have taken nothing, whatever its numbers are. */
+/**
+ * A server comes back with the state of another server of its name. For the others that is another
+ * memory, of which they have taken nothing, whatever its numbers are.
+ */
 void anotherStateIsAnotherMemory() {
   Town town(2, {0, 1});
   town.throwFrom(0, {1, 2, 3});
@@ -340,8 +350,10 @@ void anotherStateIsAnotherMemory() {
 
 // ---- Restarts -----------------------------------------------------------------------------------
 
-/** A sprite that may have been sent goes to no other server before its receiver was asked, which
- * answers though it is in the ring no more. */
+/**
+ * A sprite that may have been sent goes to no other server before its receiver was asked. The
+ * receiver answers even out of the ring.
+ */
 void aRestartedServerAsksFirst(bool inOrder, bool taken) {
   Town town(3, {0});
   town.throwFrom(0, {1});
@@ -349,9 +361,9 @@ void aRestartedServerAsksFirst(bool inOrder, bool taken) {
     town.send(0);
   }
   town.sew({0, 2});
-  // Twice: the second process has it from one that has not asked either.
+  // The server restarts twice: the second process follows one that has not asked either.
   for (int times = 0; times < 2; ++times) inOrder ? town.restartInOrder(0) : town.restart(0);
-  // The first look: it has to ask, and nothing lands elsewhere.
+  // First the server has to ask, and nothing lands elsewhere.
   const std::vector<Message> questions = town.frames(0);
   EXPECT(town.outbox(0, 1).size() == 1 && town.outbox(0, 2).size() == 0);
   bool asked = false;
@@ -368,7 +380,7 @@ void aRestartedServerAsksFirst(bool inOrder, bool taken) {
   EXPECT(town.doubted(0) == 0);
 }
 
-/** Where the receiver does not answer, the doubt ends as it would have without a restart. */
+/** If the receiver does not answer, the doubt ends as it would have without a restart. */
 void theDoubtEndsAfterARestart() {
   Town town(3, {0}, kDoubt);
   town.throwFrom(0, {1});
@@ -376,7 +388,7 @@ void theDoubtEndsAfterARestart() {
   town.sew({0, 2});
   town.wait(kDoubt / 2);
   town.restart(0);
-  // The process can't know how long it was gone: the whole doubt begins again.
+  // The process can't know how long it was down: the whole doubt begins again.
   town.wait(kDoubt - 1);
   EXPECT(!town.frames(0).empty());
   EXPECT(town.outbox(0, 1).size() == 1 && town.doubted(0) == 0);
@@ -384,7 +396,7 @@ void theDoubtEndsAfterARestart() {
   (void)town.frames(0);
   EXPECT(town.outbox(0, 1).size() == 0 && town.outbox(0, 2).size() == 1);
   EXPECT(town.doubted(0) == 1);
-  // The sprite is another server's now, also after one more restart.
+  // The sprite belongs to another server now, also after a further restart.
   town.restart(0);
   EXPECT(town.outbox(0, 1).size() == 0 && town.outbox(0, 2).size() == 1);
   EXPECT(town.doubted(0) == 1);
@@ -395,8 +407,10 @@ void theDoubtEndsAfterARestart() {
   EXPECT(town.received[1][0].server == 2 && town.received[2][0].server == 1);
 }
 
-/** A sprite that was never sent goes to another server at once, and one that may have been sent
- * stays: a restarted server finds them so, too. */
+/**
+ * A sprite that was never sent goes to another server at once. A sprite that may have been sent
+ * stays. A restarted server finds both so, too.
+ */
 void onlyWhatWasSentIsInDoubt(bool inOrder) {
   Town town(3, {0});
   town.throwFrom(0, {1});
@@ -412,8 +426,10 @@ void onlyWhatWasSentIsInDoubt(bool inOrder) {
   for (const uint64_t sprite : {1, 2, 3}) EXPECT(town.received[sprite][0].server == 2);
 }
 
-/** A sprite that goes on around the ring, because no client is here, is as it was: its row, its
- * edges, how far it has come. */
+/**
+ * A sprite that goes on around the ring, since no client is here, keeps its row, its edges and its
+ * hops.
+ */
 void whatPassesThroughIsKept(bool inOrder) {
   Town town(3, {1});
   Server& empty = town.at(1);
@@ -444,7 +460,7 @@ void whatPassesThroughIsKept(bool inOrder) {
   EXPECT(town.at(1).found == state);
 }
 
-/** A process that has been replaced stays refused, whichever server is restarted. */
+/** An earlier process stays refused, whichever server is restarted. */
 void anOlderProcessStaysRefused(bool inOrder) {
   Town town(2, {0, 1});
   town.throwFrom(0, {1});
@@ -472,7 +488,7 @@ void anOlderProcessStaysRefused(bool inOrder) {
   EXPECT(town.times(1) == 1 && town.times(2) == 1);
 }
 
-/** Whatever number an ack says: a server that goes on behind it can be restarted. */
+/** Whatever number an ack has: a server that goes on after it can be restarted. */
 void anAckedNumberPreventsNoRestart(bool inOrder) {
   Town town(2, {0});
   town.restart(0);
@@ -490,7 +506,7 @@ void anAckedNumberPreventsNoRestart(bool inOrder) {
   EXPECT(town.arrive({1}));
 }
 
-/** Nor does it with a sprite's: a frame that goes beyond the last number is none. */
+/** Nor does a sprite's number prevent a restart: a frame beyond the last number is malformed. */
 void aSpritesNumberPreventsNoRestart(bool inOrder) {
   Town town(2, {0});
   constexpr uint64_t kLast = kMostFrameNumber - 1;
@@ -511,7 +527,7 @@ void aSpritesNumberPreventsNoRestart(bool inOrder) {
   EXPECT(town.arrive({1}));
 }
 
-/** Whichever server is restarted, and how: what the other one has taken stays taken. */
+/** Whichever server is restarted, and however: sprites that the other one has taken stay taken. */
 void whatWasTakenStaysTaken(bool inOrder) {
   Town town(2, {0, 1});
   const auto again = [&](size_t number) {
@@ -535,14 +551,14 @@ void whatWasTakenStaysTaken(bool inOrder) {
 // ---- A disk that takes nothing ------------------------------------------------------------------
 
 /**
- * From the turn that could not be written, `cut` bytes of which were, on: nothing is sent, taken,
- * acknowledged, handed elsewhere or delivered. Then the disk takes it, or the process ends.
+ * After a turn of which only `cut` bytes could be written, nothing is sent, taken, acked, handed
+ * elsewhere or delivered. Then the disk accepts it, or the process ends.
  */
 void nothingIsSaidThatIsNotWritten(uint64_t cut, bool ends) {
   Town town(3, {1});
   Server& stuck = town.at(1);
   const uint64_t seen = stuck.guests[0].seen;
-  // The stuck server's client polls; a sprite for 2 was sent, one for 0 not yet.
+  // The stuck server's client polls. A sprite for 2 was sent; one for 0 was not sent yet.
   town.throwFrom(1, {10});
   EXPECT(!town.frames(1).empty());
   EXPECT(stuck.throwOne(0, Edge::kLeft, 11, 0) == Outcome::kQueued);
@@ -562,7 +578,7 @@ void nothingIsSaidThatIsNotWritten(uint64_t cut, bool ends) {
   EXPECT(stuck.store->blocked() == EFBIG && !stuck.pool.promising());
   EXPECT(town.in(1) == 1 && stuck.guests[0].seen == seen);
   EXPECT(onDisk() == 0);
-  // Two of them have the other out of the ring: what it never sent is theirs no more than before.
+  // Two servers have the third out of the ring: sprites that it never sent are still not theirs.
   town.sew({1, 2});
   for (int looks = 0; looks < 10; ++looks) {
     town.wait(500);
@@ -600,7 +616,7 @@ void nothingIsSaidThatIsNotWritten(uint64_t cut, bool ends) {
   }
 }
 
-/** A server that was forgotten for another one is so after a restart, too. */
+/** A server that was forgotten for another one stays forgotten after a restart. */
 void aForgottenServerStaysForgotten(bool inOrder) {
   Town town(3, {0});
   town.sew({0, 2});
@@ -614,7 +630,7 @@ void aForgottenServerStaysForgotten(bool inOrder) {
   EXPECT(town.arrive({1}));
 }
 
-/** An acknowledgement that could not be written does not count after a restart. */
+/** An ack that could not be written does not count after a restart. */
 void anAckThatIsNotWritten() {
   Town town(2, {0, 1});
   town.throwFrom(0, {1});

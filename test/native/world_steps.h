@@ -1,5 +1,5 @@
-// What a world does to a pool, without frames: sprites cross, are taken, come from others, and go
-// elsewhere, while the ring changes.
+// The steps of a world on a pool, without frames: sprites cross, are taken, come from other
+// servers, and go elsewhere, while the ring changes.
 #ifndef SPRITES_TEST_WORLD_STEPS_H_
 #define SPRITES_TEST_WORLD_STEPS_H_
 
@@ -14,7 +14,7 @@ namespace server::test {
 
 class WorldSteps {
  public:
-  /** `pool` is in a world of three from now on, with a life of its own. */
+  /** Puts `pool` into a world of three servers, with a life of its own. */
   explicit WorldSteps(Pool* pool) : pool_(*pool), seams_(*pool->enterWorld()) {
     pool_.openSeams({.outboxBytes = 2000, .doubt = 0}, [] {});
     pool_.live(seams_.self().life + 1);
@@ -22,8 +22,10 @@ class WorldSteps {
     ring(3);
   }
 
-  /** One step; `below(n)` is a random number below n. Crossing stands still while nothing is
-   * promised. */
+  /**
+   * Takes a step; `below(n)` is a random number below n. Crossing stands still while nothing is
+   * promised.
+   */
   template <typename Below>
   void step(Below&& below) {
     if (!pool_.promising()) return;
@@ -70,7 +72,7 @@ class WorldSteps {
   }
 
  private:
-  /** The servers of the bits in `in` are in the ring with this server. */
+  /** Puts the servers of the bits in `in` into the ring with this server. */
   void ring(uint64_t in) {
     Ring ring;
     ring.open = true;
@@ -84,7 +86,10 @@ class WorldSteps {
     seams_.set(std::move(ring), 0);
   }
 
-  /** A server that is in the ring no more has what may have been sent, or is given up. */
+  /**
+   * Sorts out the sprites for servers outside the ring: the servers have those that may have been
+   * sent, or these are given up.
+   */
   void sortOut(bool sent) {
     if (sent) pool_.live(seams_.self().life + 1);
     for (size_t number = 0; number < seams_.size(); ++number) {

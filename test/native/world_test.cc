@@ -1,6 +1,6 @@
-// The seams of a world, case by case: where a row ends, what waits for whom, what is refused.
-// That nothing is missing and nothing comes twice, whatever clients, servers, disks and the broker
-// do, is a law of the simulation (simulated_world.h).
+// The seams of a world, case by case: where a row ends, which sprites wait for which server, what
+// is refused. That no sprite is missing or comes twice, whatever clients, servers, disks and the
+// broker do, is a law of the simulation (simulated_world.h).
 //
 //   world_test [seed]
 #include <cinttypes>
@@ -33,17 +33,17 @@ struct Two {
     sew(&to);
   }
 
-  /** A server knows of the ring from now on. */
+  /** Makes the ring known to a server. */
   void sew(Server* one) const { one->seams.set(ringOf({{0, 1}, {1, 1}}, one->number, true), now); }
 
   Server& at(size_t server) { return server == 0 ? from : to; }
 
-  /** The other one throws to a server, and must be promised. */
+  /** Throws a sprite to `server` from the other one. The throw must be accepted. */
   void throwTo(size_t server) {
     EXPECT(at(1 - server).throwOne(0, Edge::kRight, ++sprite, 0) == Outcome::kQueued);
   }
 
-  /** All that is due arrives, and the clients of both take it. */
+  /** Delivers all due messages. The clients of both servers take their sprites. */
   void turn() {
     messages += carry(&from, &to, now) + carry(&to, &from, now);
     for (int twice = 0; twice < 2; ++twice) {
@@ -52,7 +52,7 @@ struct Two {
     }
   }
 
-  /** Some time passes. */
+  /** Lets time pass. */
   void run(uint64_t milliseconds) {
     for (; milliseconds > 0; --milliseconds, ++now) turn();
   }
@@ -66,7 +66,7 @@ struct Two {
 
 // ---- Where a row ends -------------------------------------------------------------------------
 
-/** Which links close a row, after any history, by following them all. */
+/** After any history the right links close a row: the test follows all of them. */
 void checkEnds(uint64_t seed, uint32_t capacity) {
   std::mt19937_64 random(seed);
   Torus torus(capacity);
@@ -123,7 +123,7 @@ void checkBusy() {
   }
   EXPECT(taken >= 4 && taken <= 8);
   EXPECT(from.throwOne(guest, Edge::kRight, 100, 0) == Outcome::kNeighborBusy);
-  // The other edge, and the same edge of others, are as before.
+  // The other edge, and the same edge of other rows, are as before.
   const uint32_t start = from.pool.torus().firstOfCycle(0);
   size_t other = 0;
   while (from.guests[other].id.record() != start) ++other;
@@ -135,7 +135,7 @@ void checkBusy() {
     carry(&from, &to, now);
   }
   EXPECT(from.throwOne(guest, Edge::kRight, 102, 0) == Outcome::kQueued);
-  // Too much in the outbox of a peer that does not answer.
+  // The outbox of a peer that does not answer fills up.
   int queued = 0;
   const auto thrown = [&] { return from.throwOne(guest, Edge::kRight, 200 + queued, 300); };
   while (queued < 5000 && thrown() == Outcome::kQueued) ++queued;
@@ -143,7 +143,7 @@ void checkBusy() {
   from.check();
 }
 
-/** Two servers whose memory is full of what waits to cross to the other take it from each other. */
+/** Two servers whose memory is full of sprites for the other still take these from each other. */
 void checkFullOfCrossers() {
   constexpr uint64_t kMemory = 3000;
   Two two(kMemory);
@@ -162,9 +162,8 @@ void checkFullOfCrossers() {
 }
 
 /**
- * A peer that is far, by a line that carries `width` bytes a millisecond: what is sent twice is
- * little, and what waits on the line is soon bounded by the time it takes. `width` 0: as much as
- * one likes.
+ * A far peer, over a line that carries `width` bytes a millisecond (0: any number). Few bytes are
+ * sent twice, and the queue on the line is soon bounded by its time.
  */
 void checkFar(uint64_t delay, uint64_t width, uint64_t most) {
   Two two(10 << 20);
@@ -211,8 +210,10 @@ void checkFar(uint64_t delay, uint64_t width, uint64_t most) {
   EXPECT(longest <= most);
 }
 
-/** The same when they have met: each knows the other's life, and some more than one sprite may be
- * on its way. */
+/**
+ * Two servers that have met: each knows the other's life, and somewhat more than one sprite may be
+ * in flight.
+ */
 struct Met : Two {
   Met() {
     for (now = 1; now < 3000; ++now) {
@@ -224,10 +225,10 @@ struct Met : Two {
   }
 };
 
-/** Acks wait for each other, or ride; no sender waits for them. */
+/** Acks wait for each other, or ride on sprites. No sender waits for them. */
 void checkAcks() {
   Met met;
-  // One way: a sprite goes at once, its ack by itself when it has waited.
+  // One way: a sprite is sent at once, its ack alone after its wait.
   const uint64_t begun = met.now;
   met.throwTo(1);
   EXPECT(met.at(0).crossings.dueAt() == 0);
@@ -235,7 +236,7 @@ void checkAcks() {
   met.throwTo(1);
   met.turn();
   const uint64_t sent = met.messages;
-  // The first is timed.
+  // The first frame is timed.
   EXPECT(sent == 3 && met.sprite == met.received.size());
   EXPECT(met.at(0).seams.sprites() >= 1 && met.at(1).crossings.dueAt() == begun + kAckDelay);
   met.run(kAckDelay);
@@ -243,7 +244,7 @@ void checkAcks() {
   met.turn();
   EXPECT(met.messages == sent + 1 && met.at(0).seams.sprites() == 0);
   EXPECT(met.at(0).crossings.dueAt() == kNeverDue && met.at(1).crossings.dueAt() == kNeverDue);
-  // Both ways: it rides.
+  // Both ways: the ack rides on a sprite.
   met.messages = 0;
   const uint64_t thrown = met.sprite;
   for (const uint64_t end = met.now + 4000; met.now < end; ++met.now) {
@@ -251,13 +252,13 @@ void checkAcks() {
     met.turn();
   }
   EXPECT(met.sprite - thrown == 100 && met.messages <= 115);
-  // Many at once, one way: half of what may be on its way is never waited for.
+  // Many at once, one way: at half of the window no ack waits.
   for (int i = 0; i < 1000; ++i) {
     met.throwTo(1);
     met.turn();
     EXPECT(met.at(0).seams.bytes() < kFirstWindow);
   }
-  // A server that leaves the ring keeps no other waiting.
+  // A server that leaves the ring sends its ack at once.
   met.run(5 * kAckDelay);
   EXPECT(met.at(0).seams.sprites() == 0);
   met.throwTo(1);
@@ -270,7 +271,9 @@ void checkAcks() {
   for (const auto& [sprite, where] : met.received) EXPECT(where.size() == 1);
 }
 
-/** A row's end that has no room is told of at once; a sender's next process is owed nothing. */
+/**
+ * A busy row's end is reported at once. A sender's next process gets no ack of an earlier frame.
+ */
 void checkHaste() {
   Met met;
   met.throwTo(1);
@@ -302,7 +305,9 @@ void checkHaste() {
   EXPECT(again.at(1).crossings.dueAt() == kNeverDue);
 }
 
-/** What rides on an ack that makes no sense, or on what is no ack, is not taken. */
+/**
+ * Sprites are not taken if they ride on an ack that makes no sense, or on a frame that is no ack.
+ */
 void checkRiders() {
   Two two;
   Server& to = two.to;
@@ -354,7 +359,9 @@ void checkRiders() {
   EXPECT(met.at(1).seams.peer(0).taken == taken);
 }
 
-/** A server gone from the ring for longer than the doubt lasts no longer owns what was sent to it.
+/**
+ * A server that has been out of the ring for longer than the doubt no longer owns sprites that were
+ * sent to it.
  */
 void checkDoubt() {
   std::vector<std::unique_ptr<Server>> servers;
@@ -368,13 +375,13 @@ void checkDoubt() {
   servers[1]->seams.set(ringOf({{0, 1}, {1, 1}, {2, 1}}, 1, true), 0);
   EXPECT(from.throwOne(0, Edge::kRight, 1, 0) == Outcome::kQueued);
   std::string hello, ack, none, first;
-  // What asks whom it has to do with has no sprites, and is never in doubt.
+  // A frame that asks for the peer's life has no sprites, and is never in doubt.
   EXPECT(from.crossings.next(1, 0, &hello));
   EXPECT(servers[1]->crossings.receive(0, hello, 0, &ack) == FrameRefusal::kOtherLife);
   EXPECT(from.crossings.receive(1, ack, 0, &none) == FrameRefusal::kOtherLife && none.empty());
   EXPECT(from.crossings.next(1, 0, &first));
   EXPECT(from.throwOne(0, Edge::kRight, 2, 0) == Outcome::kQueued);
-  // The one that was never sent goes the other way at once; the other waits for an answer.
+  // The sprite that was never sent goes the other way at once; the sent one waits for an answer.
   from.seams.set(ringOf({{0, 1}, {2, 1}}, 0, true), 100);
   from.crossings.sortOut(100);
   EXPECT(from.seams.peer(1).outbox.size() == 1 && from.seams.peer(2).outbox.size() == 1);
@@ -390,7 +397,7 @@ void checkDoubt() {
   from.crossings.sortOut(1100);
   EXPECT(from.seams.peer(1).outbox.size() == 0 && from.seams.peer(2).outbox.size() == 2);
   EXPECT(from.pool.counts().doubted == 1);
-  // Alone, with no server to send it to, it lands here.
+  // With no other server the sprites land here.
   from.seams.set({}, 1200);
   from.crossings.sortOut(1200);
   EXPECT(from.seams.sprites() == 0 && from.pool.counts().waiting == 2);
@@ -423,8 +430,11 @@ void checkFence() {
   EXPECT(to.pool.counts().crossedIn == 0);
 }
 
-/** A server that is out of the ring gives its number to another one, where nothing waits for it and
- * nothing can come from it that was taken before. Should it come back, each sprite arrives once. */
+/**
+ * A server out of the ring is forgotten for another one, which gets its number, if nothing waits
+ * for the server, and nothing can come from it that was taken before. If it comes back, each sprite
+ * arrives once.
+ */
 void checkForgetting(bool receiverForgets) {
   Two two;
   Server& from = two.from;
@@ -460,7 +470,7 @@ void checkForgetting(bool receiverForgets) {
   EXPECT(from.throwOne(0, Edge::kRight, 4, 0) == Outcome::kQueued);
   std::string question, late;
   EXPECT(from.crossings.next(1, two.now, &question));
-  // An ack of before, of the first sprite alone.
+  // A late ack of the first sprite alone.
   const FrameHead head = {.kind = FrameKind::kAck,
                           .life = 9,
                           .peerLife = 5,
@@ -495,7 +505,7 @@ void checkRefusals() {
   Ring ring = ringOf({{0, 1}, {1, 1}}, 1, true);
   ring.told = {{0, 5}};
   to.seams.set(ring, 0);
-  // No server has told of such a process, and it is not told what was taken.
+  // The store does not know such a process, which is not told what was taken.
   answer.clear();
   EXPECT(to.crossings.receive(0, frame(kMostFrameNumber - 1), 0, &answer) ==
          FrameRefusal::kNotInRing);
@@ -507,7 +517,7 @@ void checkRefusals() {
   answer.clear();
   EXPECT(to.crossings.receive(0, other, 0, &answer) == FrameRefusal::kVersion);
   EXPECT(to.pool.counts().crossedIn == 0 && to.crossings.refused()[1] == 1);
-  // The sender is told, in our version, and does not answer that.
+  // The sender gets an answer in our version, and does not answer that.
   std::string none;
   Frames frames;
   EXPECT(readMessage(answer, &frames) == FrameRefusal::kNone && frames.count == 1);
@@ -520,8 +530,10 @@ void checkRefusals() {
   EXPECT(to.pool.counts().crossedIn == 1);
 }
 
-/** Numbers that no server can have reached: the next number still fits into frames, and a server
- * that goes on as before is heard again. */
+/**
+ * Numbers that no server can have reached: the next number still fits into frames, and frames of a
+ * server that goes on as before are accepted again.
+ */
 void checkLeaps() {
   constexpr uint64_t kLast = kMostFrameNumber - 1;
   Two two;
@@ -560,7 +572,7 @@ void checkLeaps() {
   const uint64_t& taken = to.seams.peer(0).taken;
   EXPECT(send(kLast, 0) == FrameRefusal::kNone && taken == kLast);
   EXPECT(send(42, UINT16_MAX) == FrameRefusal::kNone && taken == 42);
-  // The sprite goes on around the ring, as no server here has the row, and not for ever.
+  // The sprite goes on around the ring, since no server here has the row, but not without end.
   EXPECT(to.seams.peer(0).outbox.size() == 1);
   to.seams.peer(0).outbox.each([](const Crosser& one) { EXPECT(one.hops < kMostPeers); });
   EXPECT(send(43 + kNumbersAhead / 2, 0) == FrameRefusal::kNone && taken == 43 + kNumbersAhead / 2);

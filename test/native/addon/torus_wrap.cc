@@ -12,7 +12,9 @@ namespace server {
 
 namespace {
 
-/** The account of law 2: of how many nodes, other than the one that joins or leaves, links changed.
+/**
+ * The account of law 2: how many nodes' links a step has changed, without the node that joins or
+ * leaves.
  */
 class Account : public TorusObserver {
  public:
@@ -24,7 +26,7 @@ class Account : public TorusObserver {
     if (known == before_.end()) before_.push_back(now(node));
   }
 
-  /** Ends a step of `subject`; returns how many others it touched. */
+  /** Ends a step of `subject`. Returns how many other nodes it touched. */
   uint32_t end(uint32_t subject) {
     uint32_t count = 0;
     for (const Before& one : before_) count += one.node != subject && one != now(one.node);
