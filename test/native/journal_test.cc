@@ -1,12 +1,11 @@
-// The state that comes back is the state that was: random lives of a pool with a journal, ended at
-// random moments without a word, with snapshots made in between.
+// A restored state is the state before: random lives of a pool with a journal, ended at random
+// moments without notice, with snapshots made in between.
 //
 //   journal_test [lives] [seed]
 //
 // After each end a new pool reads the files and is compared with the old one, byte for byte as a
 // snapshot has them: ids, places, holes of the torus, waiting sprites and their order, throw
-// windows, clients that are just leaving, every count. The new pool then lives on in the old one's
-// place.
+// windows, leaving clients, every count. The new pool then takes the old one's place and lives on.
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
@@ -38,12 +37,12 @@ class Run {
  public:
   explicit Run(uint64_t seed) : random_(seed) {}
 
-  /** One life: begun, ended a few times, compared each time. */
+  /** Runs one life: it begins, and ends a few times with a comparison. */
   void life() {
     const Folder folder;
     std::string state;
     for (uint32_t run = below(4) + 1; run > 0; --run) {
-      // In a world, or not any more, or not yet.
+      // The life is in a world, or no longer, or not yet.
       const StateStoreOptions options = storeOptions(folder);
       Life life(random_(), kCapacity, options, below(2) == 0 ? Where::kAlone : Where::kInWorld);
       const Recovery recovery = life.recover();
@@ -67,7 +66,7 @@ class Run {
         EXPECT(journalsIn(folder) == 0);
         ++orderly_;
       }
-      // What is promised by now; a torn turn was never promised.
+      // The state that is promised by now. A torn turn was never promised.
       state = stateOf(life);
       if (below(2) == 0 && journalsIn(folder) > 0) tear(folder, &life);
     }
@@ -85,7 +84,7 @@ class Run {
 
   uint32_t below(uint32_t most) { return most == 0 ? 0 : random_() % most; }
 
-  /** A last turn that is written, but not whole: the next start cuts it, and says so. */
+  /** Writes a last turn in part: the next start cuts it, and says so. */
   void tear(const Folder& folder, Life* life) {
     const std::string promised = stateOf(*life);
     const uint64_t before = life->store().counts().journalBytes;
@@ -111,7 +110,7 @@ class Run {
   uint64_t records_ = 0;
 };
 
-/** Has a journal say that the machine was started since. */
+/** Makes a journal look as if the machine was restarted since. */
 void asOfOtherBoot(const std::string& path) {
   FILE* const file = fopen(path.c_str(), "r+");
   JournalBegin begin;
@@ -124,13 +123,13 @@ void asOfOtherBoot(const std::string& path) {
   EXPECT(fwrite(&begin, sizeof begin, 1, file) == 1 && fclose(file) == 0);
 }
 
-/** Leaves zeros where a journal begins. */
+/** Writes zeros over the header of a journal. */
 void loseHeader(const std::string& path) {
   std::fstream(path, std::ios::binary | std::ios::in | std::ios::out)
       << std::string(sizeof(JournalBegin), '\0');
 }
 
-/** A run with one turn, and what `then` does with it; returns the state that it ends with. */
+/** Makes a run with one turn, and with what `then` does to it. Returns the state at its end. */
 std::string oneTurn(
     const Folder& folder, const std::function<void(Life&)>& then = [](Life&) {}) {
   Life life(1, 10, storeOptions(folder));
@@ -145,7 +144,7 @@ std::string oneTurn(
 void noLinkIsFollowed() {
   const Folder folder;
   const Folder other;
-  // A whole journal: a program that followed a link to it would replay it, and cut it.
+  // The journal is whole: a program that followed a link to it would replay it, and cut it.
   oneTurn(other);
   const std::string victim = other.file() + ".journal-0";
   EXPECT(std::filesystem::is_regular_file(victim));
@@ -165,7 +164,7 @@ void noLinkIsFollowed() {
   });
 }
 
-/** Everything in a folder, by name. */
+/** Returns all files of a folder, by name. */
 std::map<std::string, std::string> filesIn(const Folder& folder) {
   std::map<std::string, std::string> files;
   for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
@@ -175,7 +174,7 @@ std::map<std::string, std::string> filesIn(const Folder& folder) {
   return files;
 }
 
-/** Turns the bits of the byte at `at`. */
+/** Inverts the bits of the byte at `at`. */
 void damage(const std::string& path, uint64_t at) {
   std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
   file.seekg(static_cast<std::streamoff>(at));
@@ -184,7 +183,9 @@ void damage(const std::string& path, uint64_t at) {
   file.put(byte);
 }
 
-/** Files that do not fit together are refused by the name of one of them, and left as they are. */
+/**
+ * Files that do not fit together are refused with the name of one of them, and left as they are.
+ */
 void whatDoesNotFitIsRefused() {
   struct Case {
     const char* what;
@@ -264,7 +265,9 @@ void whatDoesNotFitIsRefused() {
   }
 }
 
-/** A power cut may leave a journal whose beginning, in the one before or all of that, is lost. */
+/**
+ * A power cut may leave a journal while a part of the journal before it is lost, or all of that.
+ */
 void whatAPowerCutHasTakenIsCut() {
   enum class Taken { kNothing, kTurn, kHeader };
   for (const Taken taken : {Taken::kNothing, Taken::kTurn, Taken::kHeader}) {
@@ -275,7 +278,7 @@ void whatAPowerCutHasTakenIsCut() {
       Life life(1, 10, storeOptions(folder, Sync::kNever));
       EXPECT(life.recover().ok() && life.start() == 0);
       for (int turn = 0; turn < 3; ++turn) {
-        // What is left of the first run: all but the last turn, or nothing.
+        // The rest of the first run: all but the last turn, or nothing.
         const int cut = taken == Taken::kTurn ? 2 : 0;
         if (isCut && run == 0 && turn == cut) state = stateOf(life);
         life.turn();
@@ -298,7 +301,9 @@ void whatAPowerCutHasTakenIsCut() {
   }
 }
 
-/** A journal that ends within its header is of a process that has promised nothing: it goes. */
+/**
+ * A journal that ends within its header is of a process that has promised nothing: it is removed.
+ */
 void aCutHeaderSaysNothing() {
   for (const size_t length : {0, 1, 60}) {
     const Folder folder;
@@ -311,7 +316,7 @@ void aCutHeaderSaysNothing() {
   }
 }
 
-/** A power cut may take the header of a file that is longer; what its process has told is lost. */
+/** A power cut may take the header of a longer file: all that its process has said is lost. */
 void aLostHeaderSaysNothing() {
   for (const bool isEmpty : {true, false}) {
     const Folder folder;
@@ -330,8 +335,10 @@ void aLostHeaderSaysNothing() {
   }
 }
 
-/** A journal that is not the very file that its process has written may be an old one: what was
- * told since is missing. A process that was killed before it removed the file leaves that. */
+/**
+ * A journal that is not its process's original file may be an old copy: later answers are missing
+ * in it. A process that was killed before it removed the file leaves the original.
+ */
 void aCopyIsInDoubt() {
   enum class Kept { kCopied, kCopiedBesideSnapshot, kLinkedBesideSnapshot };
   for (const Kept kept :

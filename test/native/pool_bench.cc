@@ -1,13 +1,13 @@
-// What one sprite costs the main thread without sockets: a throw, the answer of the receiver's
-// parked poll, and the next poll with its ack. Twice: the pool alone, and for a worker, whose asks
-// are read and to which is said what became of them.
+// The cost of one sprite in the main thread, without sockets: a throw, the answer of the receiver's
+// parked poll, and the next poll with its ack. Measured twice: for the pool alone, and with a
+// worker, whose asks are read and answered.
 //
 //   pool_bench [clients] [milliseconds a round]
 //
-// Every client is parked. Each turn has kTurn throws of clients at random, then the answers, then
-// the polls of the clients that were answered. Only the main thread's part is timed, by the CPU
-// clock of the thread; what a worker does is its own core's. What is printed is the median of
-// kRounds rounds, with the fastest and the slowest.
+// Every client is parked. Each turn has kTurn throws of random clients, then the answers, then the
+// polls of the clients that were answered. Only the main thread's part is timed, by the CPU clock
+// of the thread: a worker has a core of its own. The output is the median of kRounds rounds, with
+// the fastest and the slowest.
 #include <algorithm>
 #include <charconv>
 #include <cinttypes>
@@ -30,7 +30,10 @@ namespace {
 using namespace server;
 
 constexpr int kRounds = 7;
-/** As many throws as a worker's batch has under load: 8,000 sprites a second, a turn every 2 ms. */
+/**
+ * Throws in a turn: as many as in a worker's batch under load (8,000 sprites a second, a turn every
+ * 2 ms).
+ */
 constexpr uint32_t kTurn = 16;
 
 uint64_t cpu() {
@@ -50,10 +53,10 @@ PoolOptions options(uint32_t clients) {
           .answerBytes = 65536};
 }
 
-/** The clients that were answered, each up to which number. */
+/** The clients that were answered, each with its last sequence number. */
 using Answered = std::vector<std::pair<uint32_t, uint64_t>>;
 
-/** The number that an answer is acked by: `{"seq":42,…`. */
+/** Returns the number that acks an answer: `{"seq":42,…`. */
 uint64_t sequenceOf(std::string_view body) {
   constexpr std::string_view kBefore = "{\"seq\":";
   EXPECT(body.substr(0, kBefore.size()) == kBefore);
@@ -92,7 +95,7 @@ class Alone : PollResponder {
 
   const Counts& counts() const { return pool_.counts(); }
 
-  /** One turn; returns its nanoseconds. */
+  /** Takes a turn. Returns its nanoseconds. */
   uint64_t turn() {
     uint32_t throwers[kTurn];
     for (uint32_t& one : throwers) one = crowd_.any();
@@ -162,7 +165,10 @@ class Asked {
     asks_.poll({client, 1}, request);
   }
 
-  /** What the worker asks crosses, and what is said to it; returns the main thread's part. */
+  /**
+   * Exchanges the worker's asks and their answers. Returns the nanoseconds of the main thread's
+   * part.
+   */
   uint64_t exchange() {
     asks_.send(&asksRing_);
     const uint64_t before = cpu();
@@ -195,7 +201,7 @@ class Asked {
   Answered answered_;
 };
 
-/** Says what one sprite costs, over rounds of so many nanoseconds. */
+/** Prints the cost of one sprite, over rounds of `round` nanoseconds. */
 template <typename Scene>
 void measure(const char* name, Scene* scene, uint64_t round) {
   std::vector<double> costs;
