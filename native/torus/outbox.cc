@@ -185,7 +185,7 @@ Crosser Outbox::takeAt(size_t place) {
   return one;
 }
 
-/** Gives sprites in flight the whole time until a resend again, after progress. */
+/** Sets the first resend time again, after progress. */
 void Outbox::calm(uint64_t now) {
   resend_ = firstResend();
   resendAt_ = now + resend_;

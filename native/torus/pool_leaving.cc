@@ -22,7 +22,8 @@ constexpr uint32_t kFindBudget = 8;
 constexpr uint8_t kLostAlone = 0;
 
 /**
- * Most leavers in sequence that a sprite passes by. With more of them ahead it waits for their end.
+ * Most leavers in sequence that a sprite passes by. With more of them ahead it waits until they are
+ * gone.
  */
 constexpr int kPassedBy = 64;
 
