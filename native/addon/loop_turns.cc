@@ -11,7 +11,7 @@ namespace server {
 
 namespace {
 
-// These belong to the only loop with this addon, the default one.
+// State of the only loop with this addon, the default one.
 std::vector<SleepListener*> listeners;
 uint64_t sleptHere = 0;         // microseconds
 bool calledJavaScript = false;  // since sleepAndTurn began

@@ -27,7 +27,7 @@ namespace server {
 class LoopTurns {
  public:
   /**
-   * Returns turns of which Node's loop knows. `object` has the front; both must outlive the turns.
+   * Returns turns as callbacks of Node's loop. `object` has the front; both must outlive the turns.
    */
   static std::unique_ptr<LoopTurns> polled(Nan::ObjectWrap* object, Front* front);
 
@@ -43,7 +43,7 @@ class LoopTurns {
   virtual void close() = 0;
 };
 
-/** Is notified of the turns of which Node's loop does not know. */
+/** Is notified of the turns that Node's loop does not know of. */
 class SleepListener {
  public:
   SleepListener();

@@ -83,7 +83,7 @@ class Ticker {
     }
   }
 
-  /** Makes no owner quiet before its next tick: the owners may not know of what has happened. */
+  /** Counts no owner as quiet before its next tick: owners may not know of what has happened. */
   static void stir() {
     for (Ticker* one : all_) one->quiet_ = false;
   }
@@ -113,7 +113,7 @@ class Ticker {
     planned_ = std::max(span_, uint64_t{kTickMilliseconds});
     wasDueAt_ = dueAt_;
     tickedAt_ = now();
-    // This comes first: the owner may be gone after its tick.
+    // The next tick is set first: the owner may be gone after this one.
     startAfter(untilNext(kTickMilliseconds));
     tick_(owner_);
   }

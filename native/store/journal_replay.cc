@@ -114,7 +114,7 @@ class ReplayAccess {
     }
   }
 
-  /** Does the same for a step of a world. */
+  /** Applies a record of a world. Returns whether it makes sense for the pool as it is. */
   static bool applyWorld(Pool* pool, const JournalRecord& record, std::string_view text) {
     if (record.step == JournalStep::kMemory) return remember(pool, record.number);
     if (pool->keptSeams_ == nullptr) return false;

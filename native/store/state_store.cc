@@ -273,7 +273,7 @@ Recovery StateStore::read(Pool* pool, Shelf* shelf, uint64_t upTo, uint64_t coun
   const size_t whole = mayCut ? countWithHeader(&journals) : journals.size();
   while (journals.size() > whole) {
     recovery.torn += journals.back().file.bytes().size();
-    // Its process may have shown to clients what was in it.
+    // The journal's process may have shown its contents to clients.
     recovery.doubtful = true;
     if (unlink(journals.back().path.c_str()) != 0) return fail(journals.back().path, errno, "");
     journals.pop_back();

@@ -52,7 +52,7 @@ struct StateStoreOptions {
   std::string path;
   uint64_t stateBytes;       // largest snapshot that is read or written
   uint64_t journalBytes;     // size at which a journal is sealed, and a snapshot made
-  uint32_t snapshotSeconds;  // age at which the same is done, if the journal is worth it
+  uint32_t snapshotSeconds;  // age at which it is sealed, too, if it has enough bytes
   Sync sync;
   uint64_t backlogBytes = kJournalBacklog;  // most bytes in memory while the disk accepts none
 };

@@ -235,8 +235,8 @@ void Pool::acknowledge(Client* client, uint64_t ack) {
 
 /**
  * Returns whether a client may poll now. A poll with a new ack always may: a client has as many of
- * these as it gets sprites. Any other poll asks for the same again, and has an allowance, as throws
- * do.
+ * these as it gets sprites. Any other poll asks for known sprites again, and has an allowance, as
+ * throws do.
  */
 bool Pool::mayPoll(Client* client, uint64_t ack) {
   const auto now = static_cast<uint32_t>(now_);

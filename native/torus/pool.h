@@ -63,7 +63,7 @@ namespace server {
 /** Largest count or number. Answers carry them as JSON, and JavaScript would round larger ones. */
 constexpr uint64_t kMostCounted = (uint64_t{1} << 53) - 1;
 
-/** How many of a client's newest throw numbers are remembered: the bits of one word. */
+/** How far back from the newest a throw's number is remembered: the bits of one word. */
 constexpr uint64_t kNumberWindow = 64;
 
 /** A poll without `hold`, a throw without `n`. */
@@ -309,7 +309,7 @@ class Pool {
   /** Ends the poll parked under `token`, if it still is: the responder lost its connection. */
   void drop(const Id& id, PollHolder holder, uint32_t token);
 
-  /** Does the same by record number, for a responder that keeps only that. */
+  /** Ends the poll of a record, for a responder that keeps only the record's number. */
   void drop(uint32_t record, PollHolder holder, uint32_t token);
 
   /** Returns the record of a client's id; kNoRecord: there is no such client. */

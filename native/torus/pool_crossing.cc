@@ -106,8 +106,8 @@ bool Pool::seamBeyond(uint32_t record, Edge edge, Seam* seam) const {
 }
 
 /**
- * Does the same for a sprite that flies on: it passes a closed seam by, unless there is nowhere
- * else to fly.
+ * Returns whether a sprite that flies on from `record` comes to a seam. It passes a closed seam by,
+ * unless there is nowhere else to fly.
  */
 bool Pool::seamForFlight(uint32_t record, Edge edge, Seam* seam) const {
   if (seams_ == nullptr || (!seams_->open() && counts_.clients > 0)) return false;

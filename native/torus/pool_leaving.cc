@@ -45,7 +45,8 @@ Outcome Pool::leave(const Id& id) {
 }
 
 void Pool::remove(Client* client) {
-  // This comes first: from here on no request finds the client, and no sprite is thrown to it.
+  // The client is marked as leaving first: from here on no request finds it, and no sprite is
+  // thrown to it.
   startLeaving(client);
   if (client->holder != PollHolder::kNobody) endPoll(client, Remark::kNothing);
   wheel_.disarm(numberOf(client));

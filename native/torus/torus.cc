@@ -209,7 +209,7 @@ void Torus::bind(Axis axis, uint32_t from, uint32_t to) {
   nodes_[to].link[backward(axis)] = from + 1;
 }
 
-/** Does the same within a step: the observer is notified. */
+/** Binds two nodes within a step, and notifies the observer. */
 void Torus::link(Axis axis, uint32_t from, uint32_t to) {
   tell(from);
   tell(to);

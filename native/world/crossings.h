@@ -4,7 +4,7 @@
 //                          ▲──────────ack◀─ (a message) ◀────┘
 //
 // Crossings makes and reads frames; it does not transport them. Frames may be dropped, duplicated,
-// delayed and reordered: each sprite arrives once all the same (outbox.h says what happens when a
+// delayed and reordered, and each sprite still arrives once (outbox.h says what happens when a
 // server dies). Nothing in a frame is trusted: a frame that makes no sense changes nothing.
 //
 // A frame is accepted if it is for this very process, from the newest process of its sender, known
