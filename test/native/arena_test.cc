@@ -1,5 +1,5 @@
-// The reader of an arena's inputs against JSON, the allowance of inputs, and a restart. The
-// promises to players and of reductions are laws of the simulation (simulated_arena.h).
+// The reader of an arena's inputs against what JSON is, the allowance of inputs, and a restart.
+// What players and reductions are promised is a law of the simulation (simulated_arena.h).
 //
 //   arena_test
 #include "arena/arena.h"
@@ -35,7 +35,7 @@ void testReader() {
                                   "{\"y\":0}\x01",
                                   std::string("{\"y\":0}\0", 8),
                                   "\xef\xbb\xbf{}"};
-  // One text a word.
+  // One a word.
   std::istringstream words(R"(
       [] 1 "y" null { } {}{} {,} {"y"} {"y":} {"y":1,} {"y":1 {"y":0}{} {"y":0;"taps":1} {y:0} {'y':0}
       {"y":01} {"y":+1} {"y":.5} {"y":1.} {"y":1e} {"y":-} {"y":1e+} {"y":0x1} {"y":NaN} {"y":Infinity}
@@ -49,15 +49,12 @@ void testReader() {
       abort();
     }
   }
-  // No proper beginning of an input is an input.
+  // Every beginning of an input is none.
   const std::string whole = R"({"y":0.25,"taps":3})";
   for (size_t i = 0; i < whole.size(); ++i) EXPECT(!reads(whole.substr(0, i), &out));
 }
 
-/**
- * An input that is refused for its rate changes nothing. A player that is silent for a lease has
- * left.
- */
+/** What is refused for its rate changes nothing; a player that is silent for a lease has left. */
 void testRate() {
   AddressLimits limits({});
   Arena arena({.rooms = {"hall"}, .players = 1, .lease = 2, .rate = 5}, &limits, 0);
@@ -72,7 +69,7 @@ void testRate() {
   EXPECT(arena.counts().inputs == 10);
   EXPECT(arena.input("hall", id, kNoNumber, "{}", 1000 + 200000) == Outcome::kOk);
   EXPECT(arena.input("hall", id, kNoNumber, "{}", 1000 + 200000) == Outcome::kTooManyInputs);
-  // A lease without an input is over: the player's number is never given again.
+  // A lease without an input is over: the number is never given again.
   arena.tick(2000 + 3 * kTickMilliseconds);
   EXPECT(arena.counts().expired == 1 && arena.players(0) == 0);
   EXPECT(arena.input("hall", id, kNoNumber, "{}", 1000) == Outcome::kUnknownPlayer);
@@ -96,8 +93,7 @@ void testRestore() {
   after.setFields(0, kFields);
   const auto give = [&after](const std::string& name, std::string_view bytes) {
     EXPECT(after.restore(name, bytes));
-    // Neither a note of another room, nor one that is cut off, nor one of a player that is there
-    // already.
+    // Neither another room's, nor one that is cut off or there already.
     EXPECT(!after.restore("player/yard" + name.substr(name.rfind('/')), bytes));
     EXPECT(!after.restore(name, bytes.substr(1)));
     EXPECT(!name.starts_with("player/") || !after.restore(name, bytes));

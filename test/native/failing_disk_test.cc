@@ -1,7 +1,7 @@
-// A disk that fails for one file, once or permanently: the steps for the journal go into another
-// file, and a snapshot is made of all steps before. No promise is missing after a crash, and
-// nothing counts as synced that may not be. Over sockets, the law of the turn: no answer goes out
-// before the disk has the turn's decisions, and a turn that can't be written is not answered.
+// A disk that fails for one file, once or for good: what the journal was to have goes into another
+// file, and a snapshot is made of what was before. Nothing that was promised is missing after a
+// crash, and nothing counts as synced that may not be. And over sockets the law of the turn: no
+// answer goes out before the disk has what was decided; what can't be written is not answered.
 //
 //   failing_disk_test
 #include <sys/stat.h>
@@ -26,13 +26,13 @@ namespace {
 
 using namespace scene;
 
-/** Inode of the file that fails; 0: none. */
+/** The file that fails, by its inode; 0: none does. */
 std::atomic<ino_t> failing = 0;
 /** How many more syncs fail. */
 std::atomic<int> syncsThatFail = 0;
-/** While this is set a sync does not end. */
+/** A sync lasts until this is over. */
 std::atomic<bool> slow = false;
-/** Which sync of a folder fails, from 1 on, and its errno; 0: none. */
+/** The sync of a folder that fails, from 1 on, and how; 0: none does. */
 std::atomic<int> failingFolderSync = 0;
 std::atomic<int> folderError = EIO;
 /** Whether a signal interrupts the next fallocate. */
@@ -58,7 +58,7 @@ void __real__ZNSt6thread15_M_start_threadESt10unique_ptrINS_6_StateESt14default_
 
 ssize_t __wrap_pwrite(int fd, const void* bytes, size_t length, off_t at) {
   if (!isFailing(fd)) return __real_pwrite(fd, bytes, length, at);
-  // A part of the bytes is written, and then no more.
+  // A part of it arrives, and then no more.
   if (length > 40) return __real_pwrite(fd, bytes, 40, at);
   errno = EIO;
   return -1;
@@ -103,13 +103,13 @@ class Stage : public StoredPool {
     return pool().join({}, 0, &id);
   }
 
-  /** Lets a client join, and writes that. */
+  /** A client joins, and that is written. */
   void joins() {
     EXPECT(join() == Outcome::kOk);
     EXPECT(end() == Commit::kDone);
   }
 
-  /** Lets time pass until `holds` is true. */
+  /** Time passes until something holds. */
   void until(const std::function<bool()>& holds) {
     for (int i = 0; i < 2000 && !holds(); ++i) {
       tick();
@@ -124,7 +124,7 @@ std::string journalOf(const Folder& folder, uint64_t generation) {
   return folder.file() + ".journal-" + std::to_string(generation);
 }
 
-/** Makes the first journal fail from now on. */
+/** The first journal takes nothing more. */
 void failFirstJournal(const Folder& folder) {
   struct stat info;
   EXPECT(stat(journalOf(folder, 0).c_str(), &info) == 0);
@@ -133,7 +133,7 @@ void failFirstJournal(const Folder& folder) {
 
 std::string afterACrash(const Folder& folder) { return AfterACrash(folder).state(); }
 
-/** A file that accepts nothing more is left for another one. */
+/** A file that takes nothing more is left for another one. */
 void aFileThatFails() {
   const Folder folder;
   Stage stage(storeOptions(folder));
@@ -156,7 +156,7 @@ void aFileThatFails() {
   failing = 0;
 }
 
-/** Until there is a snapshot, the whole part of the failed file counts. */
+/** Until there is a snapshot the file that failed counts as far as it is whole. */
 void aFileThatFailedIsReadAgain() {
   const Folder folder;
   Stage stage(storeOptions(folder));
@@ -173,7 +173,8 @@ void aFileThatFailedIsReadAgain() {
   failing = 0;
 }
 
-/** A failed sync may have lost written bytes: a next sync without a failure proves nothing. */
+/** A sync that fails may have lost what was written: that the next one does not fail says nothing.
+ */
 void aSyncThatFails() {
   const Folder folder;
   Stage stage(storeOptions(folder, Sync::kSecond));
@@ -190,7 +191,7 @@ void aSyncThatFails() {
   EXPECT(afterACrash(folder) == stateOf(stage.pool()));
 }
 
-/** Written bytes are synced even when the system has no more descriptors. */
+/** What is written is synced also where the system has no more descriptors. */
 void noDescriptor() {
   const Folder folder;
   Stage stage(storeOptions(folder, Sync::kSecond));
@@ -209,7 +210,7 @@ void noDescriptor() {
   EXPECT(afterACrash(folder) == stateOf(stage.pool()));
 }
 
-/** While the folder fails as well, one new file is begun, and the next after a while. */
+/** As long as the folder fails as well, one new file is begun, and the next after a while. */
 void aDiskThatFails() {
   const Folder folder;
   Stage stage(storeOptions(folder, Sync::kSecond));
@@ -228,12 +229,12 @@ void aDiskThatFails() {
   EXPECT(afterACrash(folder) == stateOf(stage.pool()));
 }
 
-/** A snapshot whose folder could not be synced is the server's own: the next one replaces it. */
+/** A snapshot whose folder could not be synced is the server's own: the next takes its place. */
 void aFolderThatFails() {
   const Folder folder;
   Stage stage(storeOptions(folder));
   stage.joins();
-  // The first sync is before the snapshot.
+  // The first is before the snapshot.
   failingFolderSync = 2;
   EXPECT(!stage.store().compactNow().empty());
   EXPECT(failingFolderSync == 0 && std::filesystem::exists(folder.file()));
@@ -242,7 +243,7 @@ void aFolderThatFails() {
   EXPECT(afterACrash(folder) == stateOf(stage.pool()));
 }
 
-/** Neither a signal nor a file system that syncs no folders is a failure of the disk. */
+/** A signal is no failure of the disk, nor is a file system that syncs no folders. */
 void noFailure() {
   const Folder folder;
   isInterrupted = true;
@@ -252,7 +253,7 @@ void noFailure() {
   EXPECT(!isInterrupted && failingFolderSync == 0 && stage.store().blocked() == 0);
 }
 
-/** Nothing is promised while a start would not find it, until the whole state is written again. */
+/** Nothing is promised that would not be found, until all of it was written anew. */
 void isRescued(const Folder& folder, Stage& stage) {
   stage.until([&] { return stage.store().lost(); });
   EXPECT(stage.store().blocked() == ENOENT);
@@ -264,7 +265,7 @@ void isRescued(const Folder& folder, Stage& stage) {
   EXPECT(afterACrash(folder) == stateOf(stage.pool()));
   base::MappedFile file;
   EXPECT(file.open(journalOf(folder, stage.store().counts().generation), UINT64_MAX) == 0);
-  EXPECT(!knowsOfDisk(file.bytes()));  // The file was not synced.
+  EXPECT(!knowsOfDisk(file.bytes()));  // It was not synced.
   EXPECT(stage.store().compactNow().empty());
   EXPECT(afterACrash(folder) == stateOf(stage.pool()));
 }
@@ -278,7 +279,7 @@ void aFileThatGoes() {
   isRescued(folder, stage);
 }
 
-/** The same holds for a journal that another file has replaced. */
+/** So does one in whose place another lies. */
 void aFileThatIsReplaced() {
   const Folder folder;
   Stage stage(storeOptions(folder));
@@ -289,7 +290,7 @@ void aFileThatIsReplaced() {
   isRescued(folder, stage);
 }
 
-/** The same holds for a whole folder; decisions in between are not forgotten. */
+/** So does a whole folder; and what was decided meanwhile is not forgotten. */
 void aFolderThatGoes() {
   const Folder folder;
   Stage stage(storeOptions(folder));
@@ -304,7 +305,7 @@ void aFolderThatGoes() {
   EXPECT(stage.pool().counts().clients == 3);
 }
 
-/** A file that can't be read back is noticed when a snapshot is made of it. */
+/** What can't be read back is known when a snapshot is made of it. */
 void aFileThatIsDamaged() {
   for (const bool gone : {false, true}) {
     const Folder folder;
@@ -344,7 +345,7 @@ void aJournalThatIsLong() {
 void noThread() {
   const Folder folder;
   StateStoreOptions options = storeOptions(folder);
-  options.journalBytes = sizeof(JournalBegin) + 1;  // a journal with anything in it
+  options.journalBytes = sizeof(JournalBegin) + 1;  // one that has anything in it
   Stage stage(options);
   threadsFail = true;
   EXPECT(stage.join() == Outcome::kOk);
@@ -353,7 +354,7 @@ void noThread() {
   threadsFail = false;
   stage.joins();
   stage.until([&] { return stage.store().counts().snapshots == 1; });
-  // No other snapshot is under way, whose files would come and go while these are copied.
+  // No other is under way, whose files come and go while these are copied.
   EXPECT(stage.store().counts().generation == 2);
   EXPECT(afterACrash(folder) == stateOf(stage.pool()));
 }
@@ -370,7 +371,8 @@ void noThreadToStartWith() {
   EXPECT(std::filesystem::is_empty(folder.path()));
 }
 
-/** A server that ends in order closes every file, also in a program that goes on. */
+/** A server that ends in order gives every file back: where it is in a program that goes on, too.
+ */
 void nothingIsLeftOpen() {
   const auto countOpen = [] {
     const auto all = std::filesystem::directory_iterator("/proc/self/fd");
@@ -415,7 +417,7 @@ class Served {
   uint32_t clients() const { return pool_.counts().clients; }
   bool waits() const { return waits_; }
 
-  /** Takes turns of the loop until `holds` is true. */
+  /** Turns of the loop, until `holds`. */
   void until(const std::function<bool()>& holds) {
     for (int turns = 0; !holds(); ++turns) {
       EXPECT(turns < 200000);
@@ -425,7 +427,7 @@ class Served {
     }
   }
 
-  /** Sends a request. Returns the status of the next answer, and its body. */
+  /** The status of the next answer, and its body. */
   std::string answerTo(Wire* wire, const std::string& text, std::string* body) {
     wire->send(text);
     std::string head;
@@ -477,7 +479,7 @@ void whatIsNotWrittenIsNotAnswered() {
   second.send(request("POST", "/join"));
   server.until([&] { return (second.read(), second.over()); });
   EXPECT(second.read().empty());
-  // From now on the server says so.
+  // From now on it is said.
   std::string body;
   EXPECT(server.answerTo(&first, request("POST", "/throw/" + id + "/left", "{}"), &body) == "400");
   failing = 0;
