@@ -74,7 +74,7 @@ for (const how of [THREAD, DESCRIPTOR]) {
   });
 }
 
-t.test('built for Windows, by Wine', { skip: SANITIZING || noWindows }, async (t) => {
+t.test('built for Windows, by Wine', { skip: noWindows }, async (t) => {
   const build = await buildForWindows(t);
   await checkUnit(t, build);
   playAll(t, CLIENT, playClient, (...on) => ClientStage.start(build, [], ...on));
