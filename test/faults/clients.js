@@ -4,8 +4,111 @@ import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
+import { Wire } from '../support/http.js';
+import { UNBOUND } from '../support/launch.js';
 import { until } from '../support/until.js';
 import { Scene, Skip, stopwatch } from './scene.js';
+
+/** Clients that are killed, clients that are stopped, and clients that take their time. */
+
+export const killed = {
+  name: 'clients killed (SIGKILL)',
+  promise: 'their places are free after the lease; their sprites fly on; nothing promised is lost',
+  async run(scene) {
+    const server = await scene.server({ lease: 5, hold: 5 });
+    const clients = scene.short ? 20 : 60;
+    await scene.crowd(server, { clients });
+    const victims = await scene.crowd(server, { clients });
+    await pause(scene.short ? 1500 : 4000);
+    const took = stopwatch();
+    victims.signal('SIGKILL');
+    await server.until((status) => status.clients === clients, 30);
+    const gone = took();
+    const { expired } = await server.status();
+    assert.equal(expired, clients, 'each of the killed has expired');
+    assert.equal(scene.ledger.gone, 0, 'no survivor has lost its place');
+    await pause(500);
+    const account = await scene.account(server);
+    const { flown } = await server.status();
+    return `${clients} of ${2 * clients} killed, gone after ${gone} s, ${flown} flew on; ${account}`;
+  }
+};
+
+export const stopped = {
+  name: 'clients stopped (SIGSTOP)',
+  promise: 'shorter than a hold: the same places; longer than hold and lease: gone, joins again',
+  async run(scene) {
+    const clients = 15;
+    const server = await scene.server({ lease: 6, hold: 5 });
+    await scene.crowd(server, { clients });
+    const frozen = await scene.crowd(server, { clients });
+    await pause(800);
+    frozen.signal('SIGSTOP');
+    // A stopped client's poll that a sprite has answered is a lease from its end.
+    await pause(1000);
+    frozen.signal('SIGCONT');
+    await pause(1500);
+    const early = await server.status();
+    assert.equal(scene.ledger.gone, 0, 'a short stop costs no client its place');
+    assert.equal(early.clients, 2 * clients);
+    frozen.signal('SIGSTOP');
+    const took = stopwatch();
+    await server.until((status) => status.expired === clients, 30);
+    const gone = took();
+    await pause(scene.short ? 500 : 3000);
+    frozen.signal('SIGCONT');
+    await until(() => scene.ledger.gone >= clients, 'all stopped clients are back', 20);
+    await server.until((status) => status.clients === 2 * clients, 20);
+    const account = await scene.account(server);
+    return `1 s: all ${clients} kept; then gone after ${gone} s and back; ${account}`;
+  }
+};
+
+export const silent = {
+  name: 'a thousand connect and say nothing',
+  promise: 'closed by --head-time; all others are served meanwhile',
+  async run(scene) {
+    const count = 1000;
+    const server = await scene.server({ 'head-time': 10 });
+    const took = stopwatch();
+    const wires = await Promise.all(Array.from({ length: count }, () => Wire.open(server.port)));
+    scene.teardown(() => Promise.all(wires.map((wire) => wire.destroy())));
+    const { connections } = await server.status();
+    assert.ok(connections >= count, `${connections} are held`);
+    await scene.crowd(server, { clients: 20, pace: 50 });
+    await Promise.all(wires.map((wire) => wire.closed()));
+    const closed = took();
+    assert.ok(closed >= 9.9, `closed before their time, after ${closed} s`);
+    const account = await scene.account(server);
+    return `${count} closed after ${closed} s; meanwhile ${account}`;
+  }
+};
+
+export const storm = {
+  name: 'reconnect storm',
+  promise: 'all are parked again, in their old places; nothing thrown meanwhile is missing',
+  async run(scene) {
+    const clients = scene.short ? 2000 : 10000;
+    const server = await scene.server({ ...UNBOUND, 'throw-rate': 0 });
+    const args = ['storm', clients, '--rate', 200, '--time', 60];
+    const {
+      storm,
+      account,
+      server: { law, after },
+      connections
+    } = await scene.swarm(server, args).result();
+    assert.equal(storm.parked, clients);
+    assert.equal(account.missing, 0);
+    assert.ok(law.holds, JSON.stringify(law));
+    assert.equal(connections.rejoined, 0, 'every client has kept its place');
+    assert.equal(after.expired, 0);
+    const { 99: most, 100: all } = storm.seconds;
+    return (
+      `${clients} dropped and came back: 99% parked after ${most} s, all after ${all} s; ` +
+      `${account.accepted} promised, ${account.missing} missing`
+    );
+  }
+};
 
 /**
  * Clients whose cable is pulled: no FIN, no reset, nothing.

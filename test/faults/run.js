@@ -1,4 +1,4 @@
-import { cut } from './clients.js';
+import { cut, killed, silent, stopped, storm } from './clients.js';
 import { signals } from './signals.js';
 import { crashes } from './crash.js';
 import { hostile } from './hostile.js';
@@ -28,7 +28,8 @@ const { short, only, jobs, strict } = takeOptions(import.meta.url, {
 
 /** The long waits come first: cases run a few at a time. */
 const cases = [
-  ...[...world, cut, ...crashes, ...hostile, signals],
+  ...[...world, cut, stopped, storm, ...crashes, ...hostile],
+  ...[signals, killed, silent],
   // This case needs the machine for itself: strace has to hold a thread.
   ...(short ? [] : [workers])
 ];

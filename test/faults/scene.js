@@ -171,7 +171,8 @@ export class Scene {
    *
    * @param {{port: number}} server
    * @param {(string | number)[]} args its command and options
-   * @returns {{end: () => Promise<object>}} interrupts it, and gives its result once everything under way has arrived
+   * @returns {{result: () => Promise<object>, end: () => Promise<object>}} `result` waits for a run that ends by itself;
+   *     `end` interrupts the run, and returns its result once everything under way has arrived
    */
   swarm({ port }, args) {
     const child = spawn(
@@ -185,13 +186,17 @@ export class Scene {
       child.kill('SIGKILL');
       await ended;
     });
+    const result = async () => {
+      await ended;
+      const [out, err] = await told;
+      assert.notEqual(out, '', `the swarm says: ${err}`);
+      return JSON.parse(out);
+    };
     return {
-      async end() {
+      result,
+      end() {
         child.kill('SIGINT');
-        await ended;
-        const [out, err] = await told;
-        assert.notEqual(out, '', `the swarm says: ${err}`);
-        return JSON.parse(out);
+        return result();
       }
     };
   }
