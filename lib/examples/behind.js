@@ -1,20 +1,20 @@
 /**
- * For a site that owns its sockets, as Express and Fastify do: it listens on loopback, and Sprites, in front, passes on to
- * it what is not its own. So one port does for both.
+ * Passes requests on to a site that owns its sockets, as with Express and Fastify: the site listens on loopback, and
+ * Sprites, in front, passes on all requests that are not for Sprites. So both share one port.
  *
- * @param {string} site its URL
+ * @param {string} site URL of the site
  * @returns {(request: Request, about: {address: string, secure: boolean}) => Promise<Response>} for `createServer`
  */
 export const behind =
   (site) =>
   (request, { address, secure }) => {
     const { host, pathname, search } = new URL(request.url);
-    // A path may begin with two slashes, and resolved against the site it would name a host.
+    // `new URL(pathname, site)` would be wrong: a path that begins with two slashes would name a host.
     const passed = new Request(Object.assign(new URL(site), { pathname, search }), request);
     passed.headers.set('X-Forwarded-For', address);
     passed.headers.set('X-Forwarded-Host', host);
     passed.headers.set('X-Forwarded-Proto', secure ? 'https' : 'http');
-    // What is compressed would be unpacked here, and then be called compressed.
+    // fetch() would decompress an answer, and keep its Content-Encoding.
     passed.headers.set('Accept-Encoding', 'identity');
     return fetch(passed, { redirect: 'manual' });
   };

@@ -6,9 +6,9 @@ import { openSite } from './site.js';
  *     node lib/examples/chat.js
  */
 
-const LENGTH = 2000; // of a message with its name
+const LENGTH = 2000; // longest message with its name
 
-/** A message, or null where the body is none. */
+/** Returns the message in a body, or null for an invalid body. */
 function read(body) {
   try {
     const { name, text } = JSON.parse(body);

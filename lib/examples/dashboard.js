@@ -12,7 +12,7 @@ const KEPT = 60;
 
 const share = (part, whole) => Math.round((1000 * part) / whole) / 10;
 
-/** What is shown: a title, and how its figure is read. */
+/** The figures: a title, and a function that reads the value. */
 const FIGURES = {
   'Load of the last minute': () => Math.round(loadavg()[0] * 100) / 100,
   'Memory in use, %': () => share(totalmem() - freemem(), totalmem()),
@@ -26,6 +26,6 @@ setInterval(async () => {
     values.push(FIGURES[title]());
     values.splice(0, values.length - KEPT);
   }
-  // Each page is sent the patch alone: of each figure the oldest value less, the newest more.
+  // Each page gets only the patch: it removes each figure's oldest value and adds the newest.
   await sprites.publish('dashboard', { host: hostname(), figures });
 }, 1000);

@@ -17,7 +17,7 @@ const base = server.addresses[0];
 let caught = 0;
 const game = new EventEmitter();
 
-/** Throws on what it catches. */
+/** Starts a client that throws each caught sprite on. */
 function player(name) {
   const client = new Client({
     base,

@@ -6,7 +6,7 @@ import { createServer } from 'sprites-server';
 import { behind } from './behind.js';
 
 /**
- * Express and Sprites at one port: Sprites is in front.
+ * Express and Sprites on one port: Sprites is in front.
  *
  *     npm install express && node lib/examples/express.js
  */

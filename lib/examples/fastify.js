@@ -4,7 +4,7 @@ import { createServer } from 'sprites-server';
 import { behind } from './behind.js';
 
 /**
- * Fastify and Sprites at one port: Sprites is in front.
+ * Fastify and Sprites on one port: Sprites is in front.
  *
  *     npm install fastify && node lib/examples/fastify.js
  */

@@ -4,18 +4,18 @@ import http from 'node:http';
 import { openSite } from './site.js';
 
 /**
- * A football match, live. This program is a provider as many are: an API that answers with the whole match. Sprites
- * fetches the match once a second while a page watches it, compares it, and sends each page the patch.
+ * A football match, live. This program is a typical provider: an API that answers with the whole match. While a page
+ * watches the match, Sprites fetches it once a second, compares it, and sends each page the patch.
  *
  *     node lib/examples/football.js
  */
 
-const STEPS = 300; // of a match, each 18 s of play
+const STEPS = 300; // steps of a match, each 18 s of play
 const HOME = 'Aas Bianchi Castel Dube Eriksen Farkas Gallo Haddad Ibarra Jansen Kovač Lund';
 const AWAY = 'Suzuki Tavares Ueda Varga Weiss Ximenes Yilmaz Zidek Amadi Brandt Costa Drummond';
 const NUMBERS = 'passes arrived duels won shots goals fouls fouled';
 
-/** A whole number from 0 to `bound` - 1, by chance. */
+/** Returns a random whole number from 0 to `bound` - 1. */
 const below = (bound) => Math.floor(Math.random() * bound);
 
 function newMatch() {
@@ -26,7 +26,7 @@ function newMatch() {
   return { step: 0, clock: '0:00', score: { home: 0, away: 0 }, teams, events: [] };
 }
 
-/** Plays on for 18 seconds, by chance. */
+/** Plays 18 random seconds of the match. */
 function play(match) {
   match.step += 1;
   const seconds = match.step * 18;

@@ -3,16 +3,16 @@ import { readFileSync } from 'node:fs';
 import { createServer } from 'sprites-server';
 
 /**
- * What the examples share: a web site of one page and a server of Sprites, at one port. The page imports the client from
+ * Serves a web site of one page, and Sprites, on one port, for the examples. The page imports the client from
  * `/client/`, which Sprites serves.
  *
- * The port is what the command line names (8090 by default; 0 takes a free one).
+ * The port is the first argument of the command line (8090 by default; 0: any free port).
  *
- * @param {URL} page its HTML
+ * @param {URL} page file of the page's HTML
  * @param {object} [how]
- * @param {Record<string, (request: Request) => Response | Promise<Response>>} [how.routes] what else the site answers, by
+ * @param {Record<string, (request: Request) => Response | Promise<Response>>} [how.routes] further routes, by
  *     method and path
- * @param {object} [how.options] of Sprites
+ * @param {object} [how.options] options of Sprites
  * @returns {Promise<import('sprites-server').Server>}
  */
 export async function openSite(page, { routes = {}, options = {} } = {}) {

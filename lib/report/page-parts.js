@@ -1,29 +1,29 @@
 import { digits, escape, nines } from './words.js';
 
-/** Parts of a report's page, made in Node or in a browser: the panel of an arena saves one, too. */
+/** Parts of a report's page. They run in Node and in browsers: the panel of an arena saves reports, too. */
 
-/** In a script element nothing may look like its end. */
+/** JSON for a script element, in which nothing may look like the end of the element. */
 const json = (value) => JSON.stringify(value).replaceAll('<', '\\u003c');
 
-/** @param {string} name @returns {string} where fill() puts a part of the content */
+/** @param {string} name @returns {string} the mark that fill() replaces with a part of the content */
 export const mark = (name) => `<!--${name}-->`;
 
 /**
- * @param {string} template of lib/report/page.js
+ * @param {string} template the template of lib/report/page.js
  * @param {object} content
  * @param {string} content.title
  * @param {string} content.body HTML
- * @param {Record<string, object>} content.charts by the id of their box: see percentileChart() and timeChart()
- * @param {object} content.data what `sprites-swarm compare` reads out of the file again
+ * @param {Record<string, object>} content.charts charts by the id of their box: see percentileChart() and timeChart()
+ * @param {object} content.data the result, which `sprites-swarm compare` reads from the file
  * @returns {string} a whole HTML page
  */
 export function fill(template, { title, body, charts, data }) {
   const parts = { title: escape(title), body, charts: json(charts), data: json(data) };
-  // In one go: what looks like a mark in a part stays as it is.
+  // One pass for all marks, so that text like a mark within a part stays unchanged.
   return template.replace(/<!--(title|body|charts|data)-->/g, (all, name) => parts[name]);
 }
 
-/** @param {string} id of a chart @param {string} label what it shows @returns {string} HTML */
+/** @param {string} id id of a chart @param {string} label description of the chart @returns {string} HTML */
 export function box(id, label) {
   return `<div class="chart" id="${id}" role="img" aria-label="${escape(label)}"></div>`;
 }
@@ -31,7 +31,7 @@ export function box(id, label) {
 /**
  * @param {string} value
  * @param {string} name
- * @param {string | false} [className] `bad` for what should not be
+ * @param {string | false} [className] `bad` for a bad value
  * @returns {string} HTML
  */
 export function tile(value, name, className = '') {
@@ -40,7 +40,7 @@ export function tile(value, name, className = '') {
 
 /**
  * @param {Array<{name: string, value: number, words: string, className: string}>} rows
- * @returns {string} HTML: a bar each, the longest for the largest value
+ * @returns {string} HTML: a bar for each row, the longest for the largest value
  */
 export function bars(rows) {
   const most = Math.max(...rows.map(({ value }) => value), 1e-3);
@@ -52,8 +52,8 @@ style="width: ${digits((value / most) * 100)}%"></i><b>${escape(words)}</b></div
 }
 
 /**
- * @param {string[]} head HTML: what a row is of, and the names of its figures
- * @param {string[][]} rows HTML: what it is of, and its figures
+ * @param {string[]} head HTML: the title of the first column, and the names of the figures
+ * @param {string[][]} rows HTML: the name of each row, and its figures
  * @returns {string} HTML: a table
  */
 export function figures(head, rows) {
@@ -63,7 +63,7 @@ export function figures(head, rows) {
   return `<table class="figures even">${row('th', head)}${lines.join('\n')}</table>`;
 }
 
-/** @param {string[]} lines escaped @param {string} [className] @returns {string} HTML */
+/** @param {string[]} lines escaped lines @param {string} [className] @returns {string} HTML */
 export function list(lines, className = '') {
   return `<ul class="${className}">${lines.map((line) => `<li>${line}</li>`).join('\n')}</ul>`;
 }
@@ -73,20 +73,20 @@ export function list(lines, className = '') {
  *
  * @typedef {object} Chart
  * @property {'percentile' | 'time'} kind
- * @property {'time' | 'count' | 'cores' | 'bytes'} unit of the values; a time is in ms
+ * @property {'time' | 'count' | 'cores' | 'bytes'} unit unit of the values; a time is in ms
  * @property {Array<{name: string, color: string, filled?: boolean, dashed?: boolean,
  *     stepped?: boolean}>} series
  * @property {Array<Array<?number>>} data x, then the values of each series; null is a gap
- * @property {[number, number]} [range] of the values, whole decades: their axis is logarithmic
- * @property {number} [from] where the x axis begins
- * @property {{from: number, to: number}} [phase] seconds, shaded
- * @property {number} [top] percentile: where the slowest of all stands
- * @property {Array<[number, number]>} [marks] percentile: percent and ms, written on the first series
- * @property {boolean} [joined] a gap is no gap: the series have points at different times
- * @property {string} [shared] charts of the same name show the same moment under the pointer
+ * @property {[number, number]} [range] range of a logarithmic axis of values, in whole decades
+ * @property {number} [from] start of the x axis
+ * @property {{from: number, to: number}} [phase] shaded phase, in seconds
+ * @property {number} [top] percentile: x of the slowest value, 100%
+ * @property {Array<[number, number]>} [marks] percentile: pairs of percent and ms, drawn on the first series
+ * @property {boolean} [joined] draws lines across gaps: the series have points at different times
+ * @property {string} [shared] charts with the same name share the cursor
  */
 
-/** Whole decades around the values, for a logarithmic axis. */
+/** Returns the whole decades around the values, for a logarithmic axis. */
 function decadesAround(values) {
   const known = values.filter((value) => value > 0);
   if (known.length === 0) return undefined;
@@ -95,7 +95,10 @@ function decadesAround(values) {
   return [low, Math.max(high, low * 10)];
 }
 
-/** @param {Array<Array<[number, ?number]>>} lines points @returns {Array<Array<?number>>} over one x */
+/**
+ * @param {Array<Array<[number, ?number]>>} lines points of each line
+ * @returns {Array<Array<?number>>} all x, then the values of each line
+ */
 function joined(lines) {
   const at = [...new Set(lines.flatMap((points) => points.map(([x]) => x)))].sort((a, b) => a - b);
   return [
@@ -108,12 +111,12 @@ function joined(lines) {
 }
 
 /**
- * Latency by percentile, both axes logarithmic, so that the slowest one in ten thousand has as much room
+ * Returns a chart of latency by percentile. Both axes are logarithmic, so that the slowest values have as much room
  * as the fastest half.
  *
- * @param {Array<{name: string, color: string, points: Array<[number, number]>}>} curves percent and ms,
- *     rising
- * @param {Array<[number, number]>} [marks] percent and ms, on the first curve
+ * @param {Array<{name: string, color: string, points: Array<[number, number]>}>} curves pairs of percent
+ *     and ms, ascending
+ * @param {Array<[number, number]>} [marks] pairs of percent and ms, on the first curve
  * @returns {Chart}
  */
 export function percentileChart(curves, marks) {
@@ -136,11 +139,11 @@ export function percentileChart(curves, marks) {
 }
 
 /**
- * Something over time.
+ * Returns a chart of values over time.
  *
- * @param {Chart['unit']} unit counts from 0; `time` has a logarithmic axis
- * @param {Array<{name: string, color: string, points: Array<[number, ?number]>}>} lines seconds and value
- * @param {object} [more] members of the chart: `phase`, `shared`, `joined`
+ * @param {Chart['unit']} unit the axis of values begins at 0; for `time` it is logarithmic
+ * @param {Array<{name: string, color: string, points: Array<[number, ?number]>}>} lines points of seconds and value
+ * @param {object} [more] further members of the chart: `phase`, `shared`, `joined`
  * @returns {?Chart} null when there is nothing to draw
  */
 export function timeChart(unit, lines, more = {}) {

@@ -4,17 +4,18 @@ import { readFileSync } from 'node:fs';
 import { fill, mark } from './page-parts.js';
 
 /**
- * The HTML of a report: one file that fetches nothing. uPlot and what draws the charts are inside it, the
- * only script that may run there, by its hash; what the server or a file said can be no script.
+ * The HTML of a report: one file that fetches nothing. It contains one script, with uPlot and the code that draws the
+ * charts. The content security policy allows only this script, by its hash, so that no text of a server or a file can
+ * run.
  */
 
 const here = (file) => readFileSync(new URL(file, import.meta.url), 'utf8');
 const uplot = (file) => readFileSync(new URL(import.meta.resolve(`uplot/${file}`)), 'utf8');
 
-/** A module as part of one script: its imports are in the same script. */
+/** Returns a module's text without imports and exports: all modules are in the same script. */
 const inlined = (text) => text.replace(/^import .*;$/gm, '').replace(/^export /gm, '');
 
-/** @returns {string} the page of a report, to be filled: see fill() */
+/** @returns {string} the template of a report's page, for fill() */
 export function template() {
   const license = uplot('LICENSE').replaceAll('*/', '');
   const script = [
@@ -54,8 +55,8 @@ ${mark('body')}
 export const page = (content) => fill(template(), content);
 
 /**
- * @param {string} html of page()
- * @returns {?object} its data; null when it is no such page
+ * @param {string} html a page of page()
+ * @returns {?object} the data of the page; null for any other page
  */
 export function dataOf(html) {
   const [, text] =

@@ -2,14 +2,14 @@ import { bars, box, figures, list, percentileChart, tile, timeChart } from './pa
 import { digits, escape, lawOf, n, named, size, thousandths, time } from './words.js';
 
 /**
- * The report of one run: one HTML file, nothing fetched, for light and dark, for a phone and for paper.
- * Each part gives its HTML, and puts its charts among those that the page draws.
+ * The report of one run: one HTML file that fetches nothing, for light and dark screens, phones and paper.
+ * Each part returns its HTML, and adds its charts to the charts of the page.
  */
 
 /**
  * @param {import('../swarm/result.js').Result} result
- * @returns {{title: string, body: string, charts: Record<string, object>, data: object}} what fill() puts
- *     into a page
+ * @returns {{title: string, body: string, charts: Record<string, object>, data: object}} the content
+ *     for fill()
  */
 export function contentOf(result) {
   const title = titleOf(result);
@@ -31,7 +31,7 @@ export function contentOf(result) {
   return { title, body: body.filter(Boolean).join('\n'), charts, data: result };
 }
 
-/** @param {import('../swarm/result.js').Result} result @returns {string} what was done, in a line */
+/** @param {import('../swarm/result.js').Result} result @returns {string} a line that describes the run */
 export function titleOf({ command, clients, throwing, storm, stages }) {
   const upTo = stages ? 'up to ' : '';
   if (stages && !throwing) return `Up to ${n(clients)} clients parked`;
@@ -203,7 +203,7 @@ ${chart ? box('storm', 'Clients parked from the drop on') : ''}
 ${bars(back)}</section>`;
 }
 
-/** A storm's track in seconds from the drop on, and a little longer than it took: how it stays. */
+/** Returns a storm's track in seconds since the drop, extended a little to show that the clients stay. */
 export function fromDrop({ storm: { track }, phases }) {
   const from = phases.storm?.from ?? 0;
   const points = track.map(([at, parked]) => [Math.max(0, at - from), Math.max(0, parked)]);
@@ -244,7 +244,7 @@ function overTime({ series, phases, throwing, interruptions, storm }, charts) {
       `At ${at} s down to ${n(lowest)}; ` +
       (seconds === null ? 'not back by the end.' : `99% were back after ${time(seconds * 1000)}.`)
   );
-  // A storm is over between two points of the series: its own looks are among them.
+  // A storm may be over between two points of the series, so the samples of its track are added.
   const drop = (storm?.track ?? []).map(([at, parked]) => [at, Math.max(0, parked)]);
   const parked = [
     { name: 'parked', color: 'calm', filled: true, points: [[0, 0], ...pick('parked'), ...drop] },
@@ -254,7 +254,7 @@ function overTime({ series, phases, throwing, interruptions, storm }, charts) {
   return sections.join('\n');
 }
 
-/** What the server took of its host. */
+/** The section on the server's CPU time and memory. */
 function use({ use, phases, version }, charts) {
   if (!use) {
     return `<section><h2>What the server took</h2><p class="soft">Not known: it is on another host, or
@@ -290,7 +290,7 @@ ${cores ? box('cores', 'CPU of the server over time') : ''}
 ${memory ? box('memory', 'Memory of the server over time') : ''}</section>`;
 }
 
-/** Of the account's parts these are named where there are none, too. */
+/** Parts of the account that are listed also when they are 0. */
 const ALWAYS = ['arrived', 'missing', 'repeated'];
 
 function account({ account }) {
@@ -298,7 +298,7 @@ function account({ account }) {
   const resent = `${n(account.resent)} more in answers sent again`;
   const unanswered = account.unanswered - account.unconfirmed;
   const refusals = named(account.refusals) || 'stayed with their throwers';
-  // Those with a colour make up the bar.
+  // Parts with a colour are drawn in the bar.
   const parts = [
     ['arrived', account.received, `came to one of the swarm's clients (${resent})`, 'arrival'],
     ['missing', account.missing, 'accepted by the server, never received', 'missing'],
@@ -320,7 +320,7 @@ function account({ account }) {
 <td>${color ? `<i class="${color} key"></i>` : ''}${escape(name)}
 <span class="why">${escape(why)}</span></td></tr>`
   );
-  // Every part is at least wide enough to be seen.
+  // Every part has a visible width.
   const bar = parts
     .filter(([, count, , color]) => color && count > 0)
     .map(

@@ -1,6 +1,6 @@
-/** Figures as a person reads them, for the terminal and for reports. */
+/** Formats figures for the terminal and for reports. */
 
-/** Made when it is first needed: it takes some 10 ms of every start, the server's too, which imports this for its pages. */
+/** The number format, made at first use: it takes some 10 ms, also of the server's start, which imports this module. */
 let big;
 
 /** @param {number} value @returns {string} 12,345 */
@@ -9,28 +9,28 @@ export function n(value) {
   return big.format(value);
 }
 
-/** @param {string} text @returns {string} for HTML */
+/** @param {string} text @returns {string} the text, escaped for HTML */
 export function escape(text) {
   return String(text).replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`);
 }
 
-/** @param {Record<string, number>} counts @returns {string} 3 of one name, 2 of another */
+/** @param {Record<string, number>} counts @returns {string} counts and names, such as `3 throttled, 2 gone` */
 export const named = (counts) =>
   Object.entries(counts)
     .map(([name, count]) => `${n(count)} ${name}`)
     .join(', ');
 
-/** @param {number} value @returns {number} as seconds are kept: to the millisecond */
+/** @param {number} value seconds @returns {number} the seconds, rounded to the millisecond */
 export const thousandths = (value) => Math.round(value * 1000) / 1000;
 
-/** @param {number} value @returns {string} with three digits */
+/** @param {number} value @returns {string} the value with three digits */
 export function digits(value) {
   return Number(value.toPrecision(3)).toString();
 }
 
 /**
  * @param {?number} ms
- * @returns {string} as a person would say it: 85 µs, 1.2 ms, 3 s
+ * @returns {string} the time with a fitting unit: 85 µs, 1.2 ms, 3 s
  */
 export function time(ms) {
   if (ms === null || ms === undefined) return '–';
@@ -48,7 +48,7 @@ export function size(value) {
 
 /**
  * @param {string[]} args
- * @returns {string} as a shell would take them
+ * @returns {string} the arguments, quoted for a shell
  */
 export function commandLine(args) {
   return args
@@ -61,7 +61,8 @@ export function commandLine(args) {
  *
  * @param {?object} status
  * @returns {?{thrown: number, acked: number, waiting: number, lost: number, crossedIn?: number, crossedOut?: number,
- *     holds: boolean}} what has crossed where anything has; null where a count is missing
+ *     holds: boolean}} the counts of crossed sprites only if there are any; null where a count
+ *     is missing
  */
 export function lawOf(status) {
   const names = ['thrown', 'acked', 'waiting', 'lost'];
@@ -72,13 +73,13 @@ export function lawOf(status) {
   return { thrown, acked, waiting, lost, ...crossed, holds };
 }
 
-/** How far a percentile is from the left of a chart: 90, 99, 99.9 … are equal steps. */
+/** Returns the x coordinate of a percentile in a chart: 90, 99, 99.9 … are equal steps. */
 export const nines = (percent) => -Math.log10(1 - percent / 100);
 
-/** Less than so many percent is no difference. */
+/** A smaller difference counts as none, in percent. */
 export const SAME = 1;
 
-/** @param {?number} change percent @returns {string} from one run to another */
+/** @param {?number} change percent @returns {string} words for a change from one run to another */
 export function changeWords(change) {
   if (change === null) return 'from nothing';
   if (Math.abs(change) < SAME) return 'the same';

@@ -14,30 +14,30 @@ import { fetchBy } from './status.js';
 import { believedBy, hopeless, targetOf } from './target.js';
 
 /**
- * An agent: a machine whose swarm follows the panel of an arena. The agent watches the arena's control feed;
- * while the game is `load` it is one of the players, and its inputs (lib/arena/games/load/inputs.json) are its
- * report, once a second. It uses one server, that of its URL, and does not trust it: from the feed it takes
- * numbers only, bounded by --clients-max and --rate-max; anything else counts as 0.
+ * An agent: a machine whose swarm follows the panel of an arena. The agent watches the arena's control feed. While
+ * the game is `load` the agent is a player, and reports once a second by its inputs (lib/arena/games/load/inputs.json).
+ * It uses only the server of its URL, and does not trust that server: from the feed it reads numbers only, bounded by
+ * --clients-max and --rate-max. Any other value counts as 0.
  *
  *     control feed ─▶ Agent ─▶ AgentEngine   clients, sprites a second
- *     reduced feed ─▶   │         │          the batch that is on: lib/arena/games/load/batches.js
+ *     reduced feed ─▶   │         │          the current batch: lib/arena/games/load/batches.js
  *                       └─ Player ◀┘         reports, as inputs
  */
 
-/** The one game that an agent plays. */
+/** The only game that an agent plays. */
 const GAME = 'load';
 
-/** Milliseconds between two reports and between two engines, and after an engine has died. */
+/** Least time between two reports and between two engines, and after the death of an engine, in milliseconds. */
 const EVERY = 1000;
 const AGAIN = 5000;
 
-/** How long one that ends goes on reporting at the most, so that all it threw is counted: milliseconds. */
+/** Longest time that an ending agent still reports, so that all its sprites are counted, in milliseconds. */
 const FAREWELL = 20_000;
 
-/** Engines of earlier rounds that may still be leaving: however fast rounds come, there are no more processes. */
+/** Most engines of earlier rounds that may still be leaving: it bounds the processes when rounds change fast. */
 const LEAVING = 3;
 
-/** Of a round, a batch and whatever the panel sets; of a player; and bytes of an answer with both feeds. */
+/** Highest round, batch and setting; highest number of a player; longest answer with both feeds, in bytes. */
 const MOST = 1e9;
 const MOST_PLAYERS = 1e6;
 const ANSWER_BYTES = 2 ** 20;
@@ -46,9 +46,9 @@ const isCount = (value, most = MOST) => Number.isSafeInteger(value) && value >= 
 const countOf = (value) => (isCount(value) ? value : 0);
 
 /**
- * @param {any} value of the control feed
- * @returns {?{isRunning: boolean, round: number, clients: number, throws: number}} what the panel says; null
- *     where another game is played, or what a server sends is no control feed
+ * @param {any} value value of the control feed
+ * @returns {?{isRunning: boolean, round: number, clients: number, throws: number}} the panel's settings; null
+ *     for another game, or for a value that is no control feed
  */
 function readControl(value) {
   const { game, running, round, settings } = value ?? {};
@@ -72,7 +72,7 @@ export class Agent {
   #engine = null;
   /** Engines of earlier rounds. @type {Set<AgentEngine>} */
   #leaving = new Set();
-  /** The round of the engine, and the name that it throws by. */
+  /** Round and player number of the engine; empty without an engine. */
   #of = '';
   #notBefore = 0;
   #said = '';
@@ -84,8 +84,8 @@ export class Agent {
    * @param {object} host.options of parse()
    * @param {string} host.arena
    * @param {string} host.base URL of the server
-   * @param {string} host.address of the server, numeric
-   * @param {string} host.host of the server, as a URL writes it
+   * @param {string} host.address numeric address of the server
+   * @param {string} host.host host of the server, as in a URL
    * @param {import('./needs.js').Plan} host.plan
    * @param {typeof globalThis.fetch} fetch
    * @param {(words: string) => void} say
@@ -96,7 +96,7 @@ export class Agent {
     this.#say = say;
   }
 
-  /** Begins. It goes on by itself, whatever becomes of the server, until it is told to end. */
+  /** Starts the agent. It runs, also without a server, until end() or kill(). */
   start() {
     const { base, arena } = this.#host;
     this.#feeds = new Feeds({
@@ -109,7 +109,7 @@ export class Agent {
     this.#timer = setInterval(() => this.#report(), EVERY);
   }
 
-  /** Says a thing once. */
+  /** Shows a message, unless it equals the last one. */
   #tell(words) {
     if (words !== this.#said) this.#say(words);
     this.#said = words;
@@ -123,7 +123,7 @@ export class Agent {
     this.#step();
   }
 
-  /** Becomes a player. */
+  /** Joins the arena as a player. */
   #enter() {
     if (this.#player !== null) return;
     const { base, arena } = this.#host;
@@ -131,7 +131,7 @@ export class Agent {
       base: `${base}arena/${arena}`,
       fetch: this.#fetch,
       onState: (state, { why }) => {
-        // A player that was stopped may still hear an answer.
+        // A stopped player may still receive an answer.
         if (this.#player !== player) return;
         if (state === 'online') this.#tell(`in the arena as number ${player.number}`);
         else if (why) this.#tell(`out of the arena (${why})`);
@@ -142,14 +142,14 @@ export class Agent {
     player.start();
     this.#reduced = this.#feeds.watch(`arena/${arena}`, (reduced) => {
       const { game, round, value } = reduced ?? {};
-      // What was reduced for the round before says nothing of this one.
+      // A value of an earlier round is stale.
       if (game !== GAME || round !== this.#control?.round || !isCount(value?.batch)) return;
       this.#batch = value.batch;
       this.#step();
     });
   }
 
-  /** Is a player no more. */
+  /** Leaves the arena. */
   async #depart(why) {
     if (this.#player === null) return;
     this.#tell(why);
@@ -160,11 +160,11 @@ export class Agent {
     if (leaveUrl === undefined) return;
     const bounds = { requestTimeout: EVERY, answerMost: ANSWER_BYTES };
     const requests = new Requests(this.#fetch, globalTimers(), bounds);
-    // Where there is no answer its lease says the same, later.
+    // Without an answer, the player's lease ends later.
     await requests.ask(leaveUrl, { method: 'POST' }).catch(ignoreFailure);
   }
 
-  /** What the panel wants now, within this host's own bounds. */
+  /** The panel's settings, within the bounds of the command line. */
   get #wanted() {
     const { clientsMax, rateMax } = this.#host.options;
     const { clients = 0, throws = 0 } = this.#control ?? {};
@@ -175,7 +175,7 @@ export class Agent {
     };
   }
 
-  /** Steers the engine to what is wanted. */
+  /** Starts or ends the engine if the round has changed, and sends it the panel's settings. */
   #step() {
     const { isRunning, round } = this.#control ?? {};
     const number = this.#player?.number;
@@ -188,13 +188,13 @@ export class Agent {
     this.#engine.steer({ clients, rate, batch: this.#batch });
   }
 
-  /** Ends the round that was, and begins the one that is, if any. */
+  /** Ends the engine of the last round, and starts an engine for the current round, if there is one. */
   #turn(of, { round, number }) {
-    // The one before takes its time to leave; its sprites have another name.
+    // The old engine leaves in the background; the sprites of the two engines have different names.
     if (this.#engine !== null) this.#dismiss(this.#engine);
     [this.#engine, this.#of, this.#batch] = [null, '', 0];
     if (of === '') this.#tell('waiting for the panel');
-    // The next report tries again.
+    // Before `#notBefore` there is no new engine: the next report tries again.
     if (of === '' || performance.now() < this.#notBefore) return;
     this.#of = of;
     this.#notBefore = performance.now() + EVERY;
@@ -229,7 +229,7 @@ export class Agent {
     });
   }
 
-  /** Leaves: throws no more, and reports until all that it threw is counted. */
+  /** Stops throwing, reports until all thrown sprites are counted, and leaves the arena. */
   async end() {
     this.#isEnding = true;
     if (this.#engine !== null && this.#batch > 0) {
@@ -244,7 +244,7 @@ export class Agent {
     await this.#depart('has left');
   }
 
-  /** Ends at once: no process and no request of its own goes on. */
+  /** Ends the agent at once, with its processes and its requests. */
   kill() {
     clearInterval(this.#timer);
     this.#isEnding = true;
@@ -254,20 +254,20 @@ export class Agent {
 }
 
 /**
- * The engine of an agent, for one round: as many clients and sprites a second as it is told, and what it
- * reports once a second.
+ * The engine of an agent, for one round: it has the wanted number of clients and sprites a second, and makes the
+ * report of each second.
  */
 
-/** Between two lines of the engine, in milliseconds. */
+/** Interval between two ticks of the engine, in milliseconds. */
 const TICK_MS = 200;
 
-/** Connections that the throws share. */
+/** Number of connections for throws. */
 const LANES = 64;
 
-/** Seconds after which it ends by itself, whatever happens: a day. */
+/** Time limit of an engine, in seconds: a day. */
 const LIMIT = 86_400;
 
-/** How long all clients may take to leave at the end, in milliseconds. */
+/** Timeout of the leave of all clients, in milliseconds. */
 const LEAVE_MS = 10_000;
 
 class AgentEngine {
@@ -282,14 +282,14 @@ class AgentEngine {
 
   /**
    * @param {object} round
-   * @param {string} round.name of the swarm: engines of one name count each other's sprites
-   * @param {number} round.number of this engine in it
+   * @param {string} round.name name of the swarm: engines of one name count each other's sprites
+   * @param {number} round.number number of this engine in the swarm
    * @param {object} parts
    * @param {object} parts.options of parse()
-   * @param {string} parts.address of the server, numeric
-   * @param {string} parts.host of the server, as a URL writes it
+   * @param {string} parts.address numeric address of the server
+   * @param {string} parts.host host of the server, as in a URL
    * @param {import('./needs.js').Plan} parts.plan
-   * @param {(why: string) => void} died it ended without being told to
+   * @param {(why: string) => void} died called when the engine ends without `quit`
    */
   constructor({ name, number }, { options, address, host, plan }, died) {
     this.#engine = new Engine(
@@ -324,18 +324,18 @@ class AgentEngine {
     );
   }
 
-  /** @param {{clients: number, rate: number, batch: number}} wanted from now on */
+  /** @param {{clients: number, rate: number, batch: number}} wanted the settings from now on */
   steer(wanted) {
     if (this.#ended) return;
     this.#batch = Math.max(this.#batch, wanted.batch);
-    // The batch first: what is thrown next belongs to it.
+    // `batch` is sent first: the next sprites belong to it.
     for (const [name, value] of Object.entries({ ...wanted, batch: this.#batch }).toReversed()) {
       if (this.#told[name] !== value) this.#engine.tell(`${name} ${value}`);
       this.#told[name] = value;
     }
   }
 
-  /** @returns {?object} the inputs of the game load, of the time since the last report; null at first */
+  /** @returns {?object} the inputs of the game `load` since the last report; null before the first tick or batch */
   report() {
     const tick = this.#tick;
     if (tick === undefined || this.#batch === 0) return null;
@@ -359,12 +359,12 @@ class AgentEngine {
     };
   }
 
-  /** @returns {boolean} whether nothing of it is under way any more */
+  /** @returns {boolean} whether the engine has no members and no pending throws */
   get isAtRest() {
     return this.#tick === undefined || this.#tick.members + this.#tick.pending === 0;
   }
 
-  /** Has all clients leave, and ends. */
+  /** Lets all clients leave, and ends the engine. */
   async end() {
     this.steer({ clients: 0, rate: 0, batch: this.#batch });
     this.#ended = true;
@@ -383,17 +383,17 @@ class AgentEngine {
   }
 }
 
-/** Clients at the most, where the command line does not say and the host's files allow it. */
+/** Default of --clients-max, if the host's file limit allows it. */
 const CLIENTS = 10_000;
 
-/** Connections of this process's own, besides those of clients and throws. */
+/** Descriptors kept free beside those of clients and throws. */
 const SPARE = 128;
 
-/** Arenas there may be at a server, and bytes of the list of them. */
+/** Most arenas of a server, and the longest list of arenas, in bytes. */
 const ARENAS = 16;
 const LIST_BYTES = 2 ** 16;
 
-/** Why there is no whole answer, besides what the network says. */
+/** Messages for failures of Requests that are no network errors. */
 const FAILURES = { slow: 'not in time', garbage: 'what does is no list of arenas' };
 
 /**
@@ -425,7 +425,7 @@ async function arenasOf(fetch, base, { host, wait }) {
   throw new UsageError(`${base} has no arena (bin/sprites --arena hall)`);
 }
 
-/** @returns {Promise<string>} the arena's name: that of the URL, or the only one that the server has */
+/** @returns {Promise<string>} the arena's name: from the URL, or the name of the server's only arena */
 async function findArena(fetch, base, options) {
   const names = await arenasOf(fetch, base, options);
   const { arena = names.length === 1 ? names[0] : undefined } = options;
@@ -435,11 +435,11 @@ async function findArena(fetch, base, options) {
 }
 
 /**
- * bin/sprites-swarm agent URL: goes on until a signal; a second one ends it at once.
+ * Runs `sprites-swarm agent URL` until a signal. A second signal ends the agent at once.
  *
  * @param {object} options of parse()
  * @returns {Promise<number>} the exit code
- * @throws {UsageError} when it can't begin
+ * @throws {UsageError} when the agent can't start
  */
 export async function runAgent(options) {
   const fetch = fetchBy(options);
@@ -461,7 +461,7 @@ export async function runAgent(options) {
   return 0;
 }
 
-/** Resolves when a signal has come, and the agent has left. */
+/** Resolves after a signal, when the agent has left. */
 function until(agent) {
   return new Promise((ended, failed) => {
     let isLeaving = false;

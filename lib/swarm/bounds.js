@@ -17,7 +17,7 @@ function read(pattern, units) {
   };
 }
 
-/** Milliseconds: without its unit a time could be anything. */
+/** A time, read as milliseconds. The unit is mandatory, since a bare number would be ambiguous. */
 const duration = {
   unit: 'TIME',
   read: read(/^([0-9]+(?:\.[0-9]+)?)(us|µs|ms|s)$/, UNITS),
@@ -38,22 +38,22 @@ const count = {
 
 /**
  * @typedef {object} Bound
- * @property {string} name of its option
+ * @property {string} name name of the option
  * @property {{unit: string, read: (text: string) => ?number, expects: string}} type
  * @property {string} help
- * @property {boolean} [least] the figure must be at least this; else at most
- * @property {'throwing' | 'pace' | 'storm' | 'admin'} [needs] without which there is no such figure
- * @property {(result: object) => ?number} value
- * @property {(value: number) => string} tell
+ * @property {boolean} [least] a lower bound of the figure; else an upper one
+ * @property {'throwing' | 'pace' | 'storm' | 'admin'} [needs] the kind of run that has the figure
+ * @property {(result: object) => ?number} value reads the figure
+ * @property {(value: number) => string} tell formats the figure
  */
 
-/** The times a sprite flies; the probe's, where there is one. */
+/** Returns a bound of the times from throw to arrival: the probe's times in a latency run. */
 const flight = (name, help) => ({
   ...{ name, help, type: duration, tell: time, needs: 'throwing' },
   value: ({ command, latency }) => latency[command === 'latency' ? 'probe' : 'arrival'][name]
 });
 
-/** Bounds of one type: the help, the figure, and what else. */
+/** Returns bounds of one type, from their help, their figure and further members. */
 const of = (type, tell, all) =>
   Object.entries(all).map(([name, [help, value, more]]) => ({
     ...{ name, type, tell, help, value, ...more }
@@ -106,7 +106,7 @@ export const bounds = [
 
 /**
  * @param {object} options of parse()
- * @throws {UsageError} when the command has no such figure
+ * @throws {UsageError} when the command lacks the figure of a bound
  */
 export function checkBounds(options) {
   const [throwing, storm] = [options.throwing !== 'none', options.command === 'storm'];
@@ -141,7 +141,7 @@ export function judge(result, asked) {
     });
 }
 
-/** @param {object} options of parse() @returns {Record<string, number>} those that are bounds */
+/** @param {object} options of parse() @returns {Record<string, number>} the options that are bounds */
 export function boundsIn(options) {
   return Object.fromEntries(
     bounds.filter(({ name }) => name in options).map(({ name }) => [name, options[name]])

@@ -17,10 +17,10 @@ import { prebuilt } from '../base/addon.js';
 import { UsageError } from '../base/option-help.js';
 
 /**
- * Native programs that only some need are built when they are first wanted, and again when they are older than what
- * they are made of, or were built for another Node.
+ * Builds native programs that few users need: at their first use, and again when a source is newer or Node has
+ * another version.
  *
- *     npm run build:swarm        builds the swarm's now: for a folder that its users may not write to
+ *     npm run build:swarm        builds the swarm's engine now: for a folder that its users may not write to
  */
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -28,13 +28,13 @@ const SELF = fileURLToPath(import.meta.url);
 
 /**
  * @typedef {object} Wanted
- * @property {string} name for a person
+ * @property {string} name shown in messages
  * @property {string} home the folder of its binding.gyp, from the root of the repository
- * @property {string[]} sources files it is made of, and folders whose files it is made of
- * @property {string} command what builds it, for a person
+ * @property {string[]} sources source files, and folders of source files
+ * @property {string} command the command that builds it, shown in messages
  */
 
-/** @type {Wanted} the swarm's engine: a plain program, and one inside Node for TLS */
+/** @type {Wanted} the swarm's engine: a plain program, and an addon of Node for TLS */
 export const ENGINE = {
   name: "the swarm's engine",
   home: 'native/swarm',
@@ -50,18 +50,18 @@ export const ENGINE = {
   command: 'npm run build:swarm'
 };
 
-/** Sources of programs are in a checkout alone: what was installed from the registry has them built. */
+/** Returns whether this is a checkout: a package from the registry has prebuilt programs, and no sources. */
 const hasSources = (wanted) => existsSync(join(ROOT, wanted.home));
 
 /**
  * @param {Wanted} wanted
  * @param {string} product
- * @returns {string} the path of a file that the build makes
+ * @returns {string} the path of a product of the build
  */
 export const builtFile = (wanted, product) =>
   hasSources(wanted) ? join(ROOT, wanted.home, 'build/Release', product) : prebuilt(product);
 
-/** Says for which Node it was built; as old as the beginning of the build. */
+/** Path of the stamp: it holds the version of Node, and its time is the start of the build. */
 const stampOf = (wanted) => join(ROOT, wanted.home, 'build/node-version');
 
 function isFresh(wanted) {
@@ -79,7 +79,7 @@ function filesAt(source) {
     .map((file) => join(path, file));
 }
 
-/** The headers with which the server's addon was built here; this Node has the same. */
+/** Returns the option for the headers with which the server's addon was built here: this Node has the same. */
 function nodeHeaders() {
   const config = join(ROOT, 'native/build/config.gypi');
   const home = existsSync(config) && /"nodedir": "(.*)"/.exec(readFileSync(config, 'utf8'))?.[1];
@@ -98,11 +98,11 @@ function build(wanted) {
 }
 
 /**
- * Builds what is wanted, unless it is there. Where several processes want it at once, one builds and the others wait.
+ * Builds a program unless its build is up to date. Of several processes, the first one builds and the others wait.
  *
  * @param {Wanted} wanted
- * @param {(line: string) => void} [say] is told when it takes a while
- * @throws {UsageError} when it can't be built; a compiler's words are on stderr
+ * @param {(line: string) => void} [say] shows a message before a build
+ * @throws {UsageError} when the build fails; the compiler's messages are on stderr
  */
 export function buildWhenWanted(wanted, say = () => {}) {
   if (!hasSources(wanted)) return needPrebuilt(wanted);
@@ -135,7 +135,7 @@ function needPrebuilt({ name }) {
   }
 }
 
-// With an argument it is buildWhenWanted's own, which holds the lock; without, npm run build:swarm.
+// With an argument buildWhenWanted has started this process, under its lock; without one, npm run build:swarm has.
 if (process.argv[1] === SELF) {
   const wanted = JSON.parse(process.argv[2] ?? 'null');
   try {

@@ -7,14 +7,14 @@ import { ReportFile } from './report-file.js';
 import { changeWords, digits, n, SAME, size, time } from '../report/words.js';
 
 /**
- * Two runs side by side: `sprites-swarm compare A B` of reports or of what --json printed.
+ * Compares two runs: `sprites-swarm compare A B` reads reports or the output of --json.
  *
  * @typedef {object} Figure
  * @property {string} name
  * @property {(result: object) => ?number} value
- * @property {(value: number) => string} tell
- * @property {-1 | 1} better 1 where more is better, -1 where less is
- * @property {boolean} [steady] a figure of many: --worse holds it
+ * @property {(value: number) => string} tell formats the value
+ * @property {-1 | 1} better 1: a larger value is better; -1: a smaller value is better
+ * @property {boolean} [steady] steady enough for --worse, as a figure from many sprites or clients
  */
 
 const felt = ({ command, latency }) => latency[command === 'latency' ? 'probe' : 'arrival'];
@@ -44,7 +44,7 @@ const FIGURES = [
   steadily('sprites missing', ({ account }) => account.missing, n, -1)
 ];
 
-/** What should be the same in both, or the figures compare two loads and not two servers. */
+/** Conditions that should be equal in both runs: else the figures compare two loads and not two servers. */
 const CONDITIONS = {
   command: ({ command }) => command,
   clients: ({ clients }) => clients,
@@ -62,9 +62,9 @@ const CONDITIONS = {
 };
 
 /**
- * @param {string} file a report, or what --json printed
+ * @param {string} file a report, or the output of --json
  * @returns {import('./result.js').Result}
- * @throws {UsageError} when it is neither
+ * @throws {UsageError} when the file is neither
  */
 function resultIn(file) {
   let text;
@@ -85,7 +85,7 @@ function resultIn(file) {
 
 const isList = (isGood) => (part) => Array.isArray(part) && part.every(isGood);
 
-/** What a comparison counts on in a result. */
+/** Parts of a result that a comparison needs, with their checks. */
 const PARTS = [
   [(part) => typeof part === 'string', ['command', 'target.host']],
   [(part) => !Number.isNaN(Date.parse(part)), ['started']],
@@ -96,7 +96,7 @@ const PARTS = [
   [Array.isArray, ['faults']]
 ];
 
-/** What not every result has. */
+/** Parts that a result may lack. */
 const OPTIONAL = ['storm', 'use', 'stages'];
 
 /** @returns {string | undefined} the first part that a result lacks */
@@ -112,14 +112,14 @@ function parsed(text) {
   try {
     return (text.trimStart().startsWith('{') ? JSON.parse(text) : dataOf(text)) ?? {};
   } catch {
-    return {}; // no result, then
+    return {}; // lackOf() reports the missing parts
   }
 }
 
 /**
  * @param {import('./result.js').Result} a the run before
  * @param {import('./result.js').Result} b the run after
- * @param {number} [worse] percent that a steady figure may be worse in B
+ * @param {number} [worse] allowed loss of a steady figure in B, in percent
  * @returns {{rows: Array<object>, remarks: string[], faults: string[]}} rows: name, a and b as numbers,
  *     `words` of both, `change` in percent (null where A is 0), `verdict` better, worse or same
  */
@@ -137,7 +137,7 @@ export function compare(a, b, worse) {
   const faults = rows
     .filter(({ steady, loss }) => steady && loss > worse)
     .map(({ name, words }) => `${name}: ${words[1]} after ${words[0]}, more than ${worse}% worse`);
-  // As of a bound: what was not measured must not pass.
+  // As with a bound, a figure that was not measured must not pass.
   const unknown = FIGURES.filter(
     ({ steady, value }) => steady && isKnown(value(a)) && !isKnown(value(b))
   );
@@ -153,7 +153,7 @@ function rowOf({ name, value, tell, better, steady = false }, a, b) {
   const [one, other] = [value(a), value(b)];
   if (!isKnown(one) || !isKnown(other) || (one === 0 && other === 0)) return null;
   const change = one === 0 ? null : ((other - one) / one) * 100;
-  // From nothing to something is worse, or better, by any percentage.
+  // From 0 to any other value the change is infinite.
   const loss = (change ?? Infinity) * -better;
   const isSame = Math.abs(change ?? Infinity) < SAME;
   const verdict = isSame ? 'same' : loss > 0 ? 'worse' : 'better';
@@ -182,7 +182,7 @@ function textOf({ rows, remarks, faults }) {
   ].join('\n');
 }
 
-/** Whether two names are of one file. A file that can't be read is told of where it is read. */
+/** Returns whether two names are of one file; false for an unreadable file, which fails later with its error. */
 function isSame(...names) {
   try {
     const [one, other] = names.map((name) => statSync(name));
@@ -193,11 +193,11 @@ function isSame(...names) {
 }
 
 /**
- * `sprites-swarm compare A B`.
+ * Runs `sprites-swarm compare A B`.
  *
  * @param {{files: [string, string], json?: boolean, quiet?: boolean, report?: string,
  *     worse?: number}} options
- * @returns {Promise<number>} the exit code: 0, or 3 when B is worse than it may be
+ * @returns {Promise<number>} the exit code: 0, or 3 when B is worse than `worse` allows
  */
 export async function compareFiles({ files, json, quiet, report, worse }) {
   if (report && files.some((file) => isSame(file, report))) {
@@ -208,7 +208,7 @@ export async function compareFiles({ files, json, quiet, report, worse }) {
     const [a, b] = files.map(resultIn);
     const result = compare(a, b, worse);
     if (json) {
-      // Infinity has no place in JSON: where A is 0, `change` is null.
+      // `loss` may be Infinity, which JSON lacks; `change` is null then.
       const rows = result.rows.map(({ loss, steady, ...row }) => (void loss, void steady, row));
       process.stdout.write(`${JSON.stringify({ ...result, files, rows })}\n`);
     } else if (!quiet) process.stdout.write(`${textOf(result)}\n`);

@@ -3,14 +3,14 @@ import { fileURLToPath } from 'node:url';
 
 import { buildWhenWanted, builtFile, ENGINE } from './build.js';
 
-/** SPRITES_SWARM_ENGINE names another build, as one under a sanitizer. */
+/** SPRITES_SWARM_ENGINE names another build, such as one with a sanitizer. */
 const engineProgram = () => process.env.SPRITES_SWARM_ENGINE ?? builtFile(ENGINE, 'swarm');
 
-/** The same inside a Node, for a server that speaks TLS. */
+/** The engine inside Node, for a server with TLS. */
 const TLS_PROGRAM = fileURLToPath(new URL('tls-engine.js', import.meta.url));
 
 /**
- * One engine process: native/swarm behind two pipes.
+ * One engine process of native/swarm: commands go to its stdin, and frames come from its stdout.
  */
 export class Engine {
   #child;
@@ -22,8 +22,8 @@ export class Engine {
    * @param {object} events
    * @param {(tick: object) => void} events.tick
    * @param {(header: object, bytes: Buffer) => void} events.page
-   * @param {() => void} events.account all pages have come
-   * @param {(why: string) => void} events.died it ended without being told to
+   * @param {() => void} events.account called after the last page
+   * @param {(why: string) => void} events.died called when the engine ends without `quit`
    * @param {?string} [believed] the certificates to accept, for a server with TLS: see tls-engine.js
    * @throws {UsageError} when the program can't be built
    */
@@ -38,14 +38,14 @@ export class Engine {
     this.#child.stderr.on('data', (chunk) => {
       this.#stderr = (this.#stderr + chunk).slice(-2000);
     });
-    // An engine that died tells so by its exit: the pipe's error says nothing more.
+    // The exit of a dead engine is reported below: the error of the pipe adds nothing.
     this.#child.stdin.on('error', () => {});
 
     /** Resolves when the process has ended. */
     this.ended = new Promise((resolve) => {
       const end = (why) => {
         if (!this.#told) events.died(`engine ${options.process} ${why}`);
-        // One that does not start has both events.
+        // An engine that does not start has both events, `error` and `close`.
         this.#told = true;
         resolve();
       };
@@ -61,7 +61,7 @@ export class Engine {
     return `${how}${hint}${why ? `: ${why}` : ''}`;
   }
 
-  /** @returns {number | undefined} of its process; undefined when that did not start */
+  /** @returns {number | undefined} process id; undefined when the engine did not start */
   get pid() {
     return this.#child.pid;
   }
@@ -72,7 +72,7 @@ export class Engine {
     this.#child.stdin.write(`${command}\n`);
   }
 
-  /** Ends it whatever it does. */
+  /** Ends the engine at once. */
   kill() {
     this.#told = true;
     this.#child.kill('SIGKILL');
@@ -80,12 +80,12 @@ export class Engine {
 }
 
 /**
- * What an engine says: JSON lines, each followed by as many raw bytes as its `bytes` says.
+ * The format of an engine's output: JSON lines, each followed by `bytes` raw bytes.
  */
 
 const NEWLINE = 10;
 
-/** A line is a tick at most: counters and three intervals of a histogram. */
+/** Longest line, in bytes. The longest lines are ticks: counters and the intervals of three histograms. */
 const LONGEST_LINE = 16 << 20;
 
 export class FrameReader {
@@ -101,7 +101,7 @@ export class FrameReader {
 
   /**
    * @param {Buffer} chunk the next bytes
-   * @throws {SyntaxError} when a line is no JSON
+   * @throws {SyntaxError} when a line is not JSON, or too long
    */
   push(chunk) {
     this.#chunks.push(chunk);

@@ -1,13 +1,13 @@
 /**
- * The engines' log-linear histogram, put together again: see native/swarm/histogram.h. Values are
- * nanoseconds; 1,024 buckets to each doubling, so a percentile is right to three digits.
+ * Merges the engines' log-linear histograms (native/swarm/histogram.h). Values are nanoseconds; each doubling has
+ * 1,024 buckets, so a percentile is right to three digits.
  */
 
 const HALF = 1024;
 
 /**
  * @param {number} bucket
- * @returns {number} the largest value that falls into the bucket
+ * @returns {number} the largest value of the bucket
  */
 export function highestOf(bucket) {
   if (bucket < 2 * HALF) return bucket;
@@ -41,8 +41,8 @@ export class Histogram {
 
   /**
    * @param {number[]} percents ascending, 0 to 100
-   * @returns {Array<number | null>} for each the value, in nanoseconds, that so many percent of all
-   *     are not above; null when nothing was recorded
+   * @returns {Array<number | null>} for each percentile its value, in nanoseconds; null when nothing was
+   *     recorded
    */
   percentiles(percents) {
     if (this.count === 0) return percents.map(() => null);
@@ -50,7 +50,7 @@ export class Histogram {
     let at = 0;
     let below = buckets[0][1];
     return percents.map((percent) => {
-      // 99.9 % of a thousand are 999, not 999.0000000000001.
+      // The 99.9th percentile of a thousand values has rank 999, not 999.0000000000001.
       const rank = Math.max(1, Math.ceil((percent * this.count) / 100 - 1e-6));
       while (below < rank) below += buckets[++at][1];
       return highestOf(buckets[at][0]);
@@ -69,7 +69,7 @@ export class Histogram {
   }
 }
 
-/** Three digits are what the histogram knows. */
+/** Rounds to three digits, the precision of the histogram. */
 function round(value) {
   return Number(value.toPrecision(3));
 }

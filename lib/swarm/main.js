@@ -9,17 +9,17 @@ import { Run } from './run.js';
 import { onSignals } from './signals.js';
 import { badLines, textOf } from './text.js';
 
-/** The exit code where the run could not begin, or what it says not be written. */
+/** Exit code when the run could not start, or its output could not be written. */
 const NOT_DONE = 2;
 
 /**
- * bin/sprites-swarm.
+ * Runs bin/sprites-swarm.
  *
  * @param {string[]} args the command line
- * @returns {Promise<number>} the exit code: 0, 1 for a fault, NOT_DONE, 3 for a bound that was not kept
+ * @returns {Promise<number>} the exit code: 0, 1 for a fault, NOT_DONE, 3 for an exceeded bound
  */
 export async function main(args) {
-  // A pipe whose reader has gone does not end the run: without it the report would be lost, too.
+  // A broken pipe on stdout does not end the run: the report would be lost, too.
   let unwritten = 0;
   process.stdout.on('error', () => {
     unwritten = NOT_DONE;
@@ -36,7 +36,7 @@ async function runOf(args) {
       process.stdout.write(`${help()}\n`);
       return 0;
     }
-    // Now, not when the first engine starts: nothing waits yet for what this process does.
+    // Built before the run: the build blocks this process, on which nothing depends yet.
     if (options.command !== 'compare') buildWhenWanted(ENGINE, tellOnStderr);
     const run = { agent: runAgent, compare: compareFiles }[options.command] ?? swarm;
     return await run(options);
@@ -76,7 +76,7 @@ async function swarm(options) {
   }
 }
 
-/** The library for it is loaded where it is asked for alone. */
+/** Serves the metrics. Its library is loaded only with --prometheus. */
 async function metricsAt(port, run) {
   const { serveMetrics } = await import('./metrics.js');
   return serveMetrics(port, () => run.tally);

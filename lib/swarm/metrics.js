@@ -6,11 +6,11 @@ import { UsageError } from '../base/option-help.js';
 import { highestOf } from './histogram.js';
 
 /**
- * What Prometheus sees of a run that goes on, on this host alone. Nothing is counted here: a scrape copies one look at the
- * tally of which the result is made.
+ * Serves the figures of a running load to Prometheus, on this host only. Nothing is counted here: a scrape copies the
+ * tally, from which the result is made too.
  */
 
-/** Of the tally's counts, those that only grow … */
+/** The tally's counts that only grow, and their help. */
 const COUNTERS = {
   sent: 'Sprites thrown: sent = accepted + refused + those whose throw is not answered',
   accepted: 'Sprites the server has accepted: accepted = delivered + queued + duplicates',
@@ -28,7 +28,7 @@ const COUNTERS = {
   behind: 'Open loop: sprites that were due and not thrown, told at the end of the throwing'
 };
 
-/** … and those that go up and down. */
+/** The tally's counts that rise and fall, and their help. */
 const GAUGES = {
   parked: 'Clients with a poll parked',
   members: 'Clients with a place in the torus',
@@ -37,13 +37,13 @@ const GAUGES = {
 
 const MOST_CONNECTIONS = 16;
 
-/** Of the buckets, in seconds. */
+/** Upper bounds of the buckets, in seconds. */
 const BOUNDS = [
   ...[0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05],
   ...[0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 ];
 
-/** @param {import('./histogram.js').Histogram} histogram @returns what createNativeHistogram() reads */
+/** @param {import('./histogram.js').Histogram} histogram @returns the buckets for createNativeHistogram() */
 function bucketsOf(histogram) {
   const counts = new Array(BOUNDS.length + 1).fill(0);
   let sum = 0;
@@ -58,7 +58,7 @@ function bucketsOf(histogram) {
 
 /**
  * @param {import('./tally.js').Tally} tally
- * @returns {Promise<string>} in Prometheus' text format
+ * @returns {Promise<string>} the metrics, in Prometheus' text format
  */
 export function metricsOf(tally) {
   const registry = new Registry();
@@ -95,10 +95,10 @@ export function metricsOf(tally) {
 /**
  * Serves /metrics on 127.0.0.1.
  *
- * @param {number} port 0 is any
- * @param {() => ?import('./tally.js').Tally} tally none: the run has not begun
+ * @param {number} port 0: any free port
+ * @param {() => ?import('./tally.js').Tally} tally returns the tally; undefined before the run has begun
  * @returns {Promise<{port: number, close: () => void}>}
- * @throws {UsageError} when the port can't be had
+ * @throws {UsageError} when listening on the port fails
  */
 export async function serveMetrics(port, tally) {
   const server = createServer(async (request, response) => {

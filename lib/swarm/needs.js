@@ -4,50 +4,50 @@ import { fileLimit } from '../base/file-limit.js';
 import { UsageError } from '../base/option-help.js';
 
 /**
- * What this host must have for a swarm, worked out before anything is opened.
+ * Checks, before anything is opened, that this host has the resources for a swarm.
  *
  *     files    a socket for each client and lane, per process      → more processes, or ulimit -n
  *     ports    some 28,000 for each pair of addresses              → loopback source addresses
  *     memory   kernel and engine, and the server's end on one host → fewer clients
  */
 
-/** Beside its sockets an engine has three pipes, its poll set and what the loader opened; in a Node more. */
+/** Descriptors of an engine beside its sockets: three pipes, the epoll set and the loader's files; with Node more. */
 const SPARE_FILES = 16;
 const TLS_SPARE_FILES = 48;
 
-/** Of the parent for each engine: three pipes. And for itself. */
+/** Descriptors of the parent itself, beside three pipes for each engine. */
 const PARENT_FILES = 40;
 
-/** More engines than this only stand in each other's way. */
+/** Most engines that are planned without --processes: more of them only slow each other down. */
 const MOST_PROCESSES = 64;
 
-/** The most that --processes may ask for. */
+/** Upper bound of --processes. */
 export const PROCESSES = 512;
 
-/** At the least, of one end of a connection: what the kernel takes, and the engine. */
+/** Least memory of one end of a connection in the kernel, and of a connection in the engine, in bytes. */
 const KERNEL_BYTES = 2850;
 const ENGINE_BYTES = 90;
 
-/** Besides, by TLS: what OpenSSL keeps of a parked session, and what the engine's Node takes. */
+/** Additional memory with TLS: of a parked session in OpenSSL, and of each engine's Node process, in bytes. */
 const TLS_BYTES = 6900;
 const TLS_ENGINE_BYTES = 60e6;
 
-/** A server limits joins a second and connections by source address: these it should not mind. */
+/** Joins a second, and connections, from one source address: below the limits of a server for an address. */
 const JOINS_PER_ADDRESS = 800;
 const CONNECTIONS_PER_ADDRESS = 8000;
 
-/** The kernel looks long for a free port once most are taken, so a source address gets half. */
+/** Share of the ports that a source address uses: the kernel's search for a free port is slow once most are taken. */
 const PORT_SHARE = 0.5;
 
 /**
  * @typedef {object} Host
- * @property {number} files that a process may have open
- * @property {number} systemFiles files the whole system may still open
- * @property {number} ports of the ephemeral range
- * @property {number} memory available, in bytes
+ * @property {number} files most open files of a process
+ * @property {number} systemFiles most further open files of the system
+ * @property {number} ports number of ephemeral ports
+ * @property {number} memory available memory, in bytes
  */
 
-/** @returns {Host} this one */
+/** @returns {Host} the resources of this host */
 export function lookAtHost() {
   const [low, high] = numbers(read('/proc/sys/net/ipv4/ip_local_port_range'));
   const [open, , most] = numbers(read('/proc/sys/fs/file-nr'));
@@ -64,7 +64,7 @@ function read(file) {
   try {
     return readFileSync(file, 'utf8');
   } catch {
-    return ''; // a kernel without it: the value counts as unbounded
+    return ''; // a kernel without this file: its value counts as unbounded, or has a default
   }
 }
 
@@ -74,7 +74,7 @@ function numbers(text) {
 
 /**
  * @typedef {object} Plan
- * @property {Array<{clients: number, firstClient: number, lanes: number}>} engines some may have no lane
+ * @property {Array<{clients: number, firstClient: number, lanes: number}>} engines some engines may have no lane
  * @property {number} sources loopback source addresses; 0 leaves the choice to the kernel
  */
 
@@ -83,13 +83,13 @@ function numbers(text) {
  * @param {number} wanted.clients
  * @param {number} wanted.lanes connections for throws and leaves, in all
  * @param {number} wanted.ramp clients opened a second
- * @param {string} wanted.address numeric, of the server
- * @param {boolean} [wanted.tls] whether the server speaks it
+ * @param {string} wanted.address numeric address of the server
+ * @param {boolean} [wanted.tls] whether the server speaks TLS
  * @param {number} [wanted.processes]
  * @param {number} [wanted.addresses] source addresses
  * @param {Host} host
  * @returns {Plan}
- * @throws {UsageError} with a line for each thing that is lacking, and the command that mends it
+ * @throws {UsageError} with a line for each lacking resource, and the command that adds it
  */
 export function plan(wanted, host) {
   const loopback = wanted.address.startsWith('127.');
@@ -173,7 +173,7 @@ function portsLine(sockets, ports) {
 
 const megabytes = (bytes) => Math.ceil(bytes / 1e6);
 
-/** @returns {number} what one of several has of a number that all of them share */
+/** @returns {number} share `i` of a number that `count` engines share evenly */
 export const partOf = (all, count, i) => Math.floor(all / count) + (i < all % count ? 1 : 0);
 
 function share({ clients, lanes }, processes) {

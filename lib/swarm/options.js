@@ -4,8 +4,7 @@ import { PROCESSES } from './needs.js';
 import { LONGEST, secondsIn, stage, Stages } from './stages.js';
 
 /**
- * The commands and the options: one table each, from which the command line, the checks and the
- * help text come.
+ * The commands and the options: one table each, from which the parser, the checks and the help text are made.
  */
 
 const number = (low, high, whole = true) => ({
@@ -36,7 +35,7 @@ const text = (unit) => ({
 
 const flag = { unit: '', read: () => true, expects: 'no value' };
 
-/** A server's address, and whether TLS is spoken there. */
+/** The URL of a server: its host, its port, and whether it speaks TLS. */
 const url = {
   unit: 'URL',
   read(text) {
@@ -54,7 +53,7 @@ const url = {
 const CLIENTS = number(1, 16e6);
 
 /**
- * What each command does, the options that are its own defaults, and what a stage of it may reach.
+ * The commands: their help, their default --time in seconds, and the bounds of a stage's target.
  */
 const commands = {
   park: { help: 'opens N clients, each with one parked poll', time: 30, stage: number(0, 16e6) },
@@ -77,13 +76,13 @@ const commands = {
   }
 };
 
-/** The command that runs nothing, and its options. */
+/** The command `compare`, which runs no load, and its options. */
 const COMPARE = {
   help: 'shows two runs side by side, from their reports or the output of --json',
   options: ['json', 'quiet', 'report', 'worse']
 };
 
-/** The command that the panel of an arena steers, and its options. */
+/** The command `agent`, which the panel of an arena controls, and its options. */
 const AGENT = {
   help:
     "follows an arena's panel while the game is load; URL is that of the phones " +
@@ -96,10 +95,10 @@ const AGENT = {
 
 const ARENA = '[a-z][a-z0-9-]{0,31}';
 
-/** The path of an arena's page, or of none. */
+/** The path of an arena's page, or `/`. */
 const ARENA_PATH = new RegExp(`^/(?:(?:play|field|control|arena)/(${ARENA})/?)?$`);
 
-/** @returns {boolean} whether an arena may be called so */
+/** @returns {boolean} whether this is a valid name of an arena */
 export const isArenaName = (name) => typeof name === 'string' && ARENA_NAME.test(name);
 
 const ARENA_NAME = new RegExp(`^${ARENA}$`);
@@ -107,15 +106,15 @@ const ARENA_NAME = new RegExp(`^${ARENA}$`);
 /**
  * @typedef {object} Option
  * @property {string} name on the command line, after `--`
- * @property {string} [default] as one would type it; without one the option is absent
- * @property {string} [shown] what the help says for a default that is worked out
+ * @property {string} [default] as on the command line; without a default the option is absent
+ * @property {string} [shown] the help's words for a computed default
  * @property {{unit: string, read: (text: string) => unknown, expects: string}} type
  * @property {string} group
  * @property {boolean} [many] whether it may be repeated
  * @property {string} help
  */
 
-/** Types by their names in the table; those behind a name there are its bounds. */
+/** Types by their names in the table; a function makes a type from the bounds behind the name. */
 const TYPES = {
   ...{ number, seconds, time: duration, url, switch: flag, stage },
   fraction: (low, high) => number(low, high, false),
@@ -132,11 +131,12 @@ const TIMES = Object.entries(commands).map(([name, { time }]) => `${name} ${time
 const BOUNDS = 'Bounds, which set the exit code';
 
 /**
- * The options, in the groups of the help text; among the bounds are those of bounds.js.
+ * The options, in the groups of the help text. The group of the bounds also has the options of bounds.js.
  *
- *     NAME TYPE = DEFAULT: what it is for; a line that begins with a space goes on with the one before
+ *     NAME TYPE = DEFAULT: help; a line that begins with a space continues the line before
  *
- * Behind the name of a TYPE are its bounds. DEFAULT is as one would type it; with ~ it is worked out, and said so.
+ * The bounds of a TYPE follow its name. DEFAULT is as on the command line; after ~ it is a description of a computed
+ * default.
  */
 const TABLE = `
 # The server
@@ -208,7 +208,7 @@ const BY_RATE = '--rate is in sprites a second, in all';
 const BY_TIME = 'a run ends by --time, not by a count';
 const ENGINES = '--processes is for engines, --throwers for connections that throw';
 
-/** Options of other load testers that mean something else here, or nothing. */
+/** Options of other load testers that are unknown here or have another meaning, with the advice for them. */
 const UNKNOWN = {
   ...{ u: COUNTED, vus: COUNTED, users: COUNTED, c: COUNTED, connections: COUNTED },
   ...{ concurrency: COUNTED },
@@ -220,7 +220,7 @@ const UNKNOWN = {
   out: '--report FILE for a page, --json for figures, --prometheus PORT while it runs'
 };
 
-/** Options that mean something to one command alone. */
+/** Options of one command only. */
 const OF_ONE = {
   ...{ 'clients-max': 'agent', 'rate-max': 'agent', worse: 'compare' },
   ...{ probes: 'latency', 'probe-rate': 'latency', spread: 'storm' }
@@ -230,9 +230,8 @@ const camel = (name) => name.replace(/-(.)/g, (_, letter) => letter.toUpperCase(
 
 /**
  * @param {string[]} args the command line
- * @returns {object} `command`, `clients`, and each option by its name in camel case; `help` alone
- *     when that was asked for
- * @throws {UsageError} with one line for a person
+ * @returns {object} `command`, `clients`, and each option by its name in camel case; with --help only `help`
+ * @throws {UsageError} with a message of one line
  */
 export function parse(args) {
   const { values, words } = split(args);
@@ -266,7 +265,7 @@ export function parse(args) {
 
 const names = () => [...Object.keys(commands), 'agent', 'compare'].join(', ');
 
-/** Refuses options that mean nothing to a command. */
+/** Refuses options that a command does not have. */
 function checkOptions(given, command, known) {
   const other = Object.keys(given).find((name) => !known.includes(name));
   if (other) throw new UsageError(`--${other} is no option of ${command}`);
@@ -344,7 +343,8 @@ function complete(options) {
 }
 
 /**
- * How long it is, and where there are stages what they make of clients and rate: the most there are of each.
+ * Returns the length of the run in seconds. With stages also returns the highest number of clients, or the highest
+ * rate, that they reach.
  */
 function timesOf({ command, clients, rate, stage, time }) {
   const { time: usual, stage: target } = commands[command];

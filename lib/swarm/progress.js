@@ -1,5 +1,5 @@
 /**
- * How far it is, on stderr: a bar on a terminal, a line at the end of each phase elsewhere.
+ * Shows progress on stderr: a bar on a terminal, else a line at the end of each phase.
  */
 
 const FORMAT = '{phase} {bar} {value}/{total}  {note}';
@@ -12,7 +12,7 @@ export async function createProgress(quiet) {
   return new Bar(cliProgress);
 }
 
-/** What a phase says of itself. The base says nothing. */
+/** The interface of progress. The base class shows nothing. */
 class Silent {
   /**
    * @param {string} phase
@@ -24,7 +24,7 @@ class Silent {
   }
 
   /**
-   * @param {number} value of the total
+   * @param {number} value part of the total
    * @param {string} note a few words
    */
   update() {}

@@ -15,8 +15,8 @@ import {
 import { UsageError } from '../base/option-help.js';
 
 /**
- * The file of a report, opened before the run: where it can't be written, the program ends before a run whose
- * report would be lost. What is in it stays until there is something new.
+ * The file of a report. It is opened before the run: the program ends at once if the file is not writable, so that
+ * no report is lost after a long run. An old report stays until the new one is written.
  */
 export class ReportFile {
   #file;
@@ -26,14 +26,14 @@ export class ReportFile {
 
   /**
    * @param {string} file
-   * @throws {UsageError} when it can't be written
+   * @throws {UsageError} when the file is not writable
    */
   constructor(file) {
     this.#file = file;
     this.#isNew = !existsSync(file);
     try {
       this.#descriptor = openSync(file, this.#isNew ? 'wx' : constants.O_WRONLY);
-      // What a device or a pipe is called leads nowhere.
+      // The path of a device or a pipe cannot be replaced.
       if (fstatSync(this.#descriptor).isFile()) this.#path = realpathSync(file);
     } catch (error) {
       throw new UsageError(`--report ${file} can't be written: ${error.message}`);
@@ -41,14 +41,14 @@ export class ReportFile {
   }
 
   /**
-   * @param {string} text all of it
-   * @throws {UsageError} when it can't be written after all
+   * @param {string} text the whole report
+   * @throws {UsageError} when writing fails
    */
   write(text) {
     const bytes = Buffer.from(text);
     try {
       const { mode } = fstatSync(this.#descriptor);
-      // Beside it also where it was made for this run: it may have been removed meanwhile.
+      // A file made for this run is replaced too: it may have been removed meanwhile.
       if (!this.#path || !replace(this.#path, bytes, mode)) this.#fill(bytes);
     } catch (error) {
       throw new UsageError(`--report ${this.#file} can't be written: ${error.message}`);
@@ -61,17 +61,17 @@ export class ReportFile {
     for (let at = 0; at < bytes.length;) at += writeSync(this.#descriptor, bytes, at);
   }
 
-  /** Closes it; a file that was made for nothing goes. */
+  /** Closes the file. Removes a new file that was never written. */
   close() {
     closeSync(this.#descriptor);
     if (this.#isNew) rmSync(this.#file, { force: true });
   }
 }
 
-/** Errors by which a folder takes no second file. */
+/** Error codes of a folder that accepts no second file. */
 const NO_ROOM = ['EACCES', 'EPERM', 'EROFS', 'EEXIST', 'ENAMETOOLONG'];
 
-/** @returns {boolean} whether the file is another one now; false where there can be none beside it */
+/** @returns {boolean} whether the file was replaced; false where no second file can be made or renamed */
 function replace(file, bytes, mode) {
   const beside = `${file}.${process.pid}`;
   try {

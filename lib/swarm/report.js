@@ -9,12 +9,12 @@ import { changeWords, escape } from '../report/words.js';
  */
 export const reportOf = (result) => page(contentOf(result));
 
-/** The report of two runs, side by side: as one run's, in one file. */
+/** The report of two runs, side by side: one HTML file, like the report of one run. */
 
 const COLORS = ['answer', 'arrival'];
 
 /**
- * @param {object} comparison of compare(), with the `files` and their results `a` and `b`
+ * @param {object} comparison the result of compare(), with the `files` and their results `a` and `b`
  * @returns {string} a whole HTML page
  */
 export function comparisonOf({ files, a, b, rows, remarks, faults }) {

@@ -4,40 +4,41 @@ import { inUrl } from './target.js';
 import { commandLine, lawOf, n } from '../report/words.js';
 
 /**
- * The result of a run, as `--json` prints it and the report shows it.
+ * The result of a run, for `--json` and the report.
  *
  * @typedef {object} Result
  * @property {string} command
- * @property {string} commandLine as it was given
+ * @property {string} commandLine the command line of the run
  * @property {string} started ISO date
- * @property {object} target tls, host as a URL writes it, port, transientPort
+ * @property {object} target tls, host as in a URL, port, transientPort
  * @property {number} clients
  * @property {{processes: number, addresses: number}} engines
  * @property {{clients: number, wanted: number, seconds: number, perSecond: number}} opened
  * @property {object} [throwing] mode, rate, throwers, seconds, perSecond, behind
  * @property {object} [storm] countedBy, seconds until 50, 90, 99 and 100 % were parked again
- * @property {Array<import('./stages.js').StageSeen>} [stages] those that are over
+ * @property {Array<import('./stages.js').StageSeen>} [stages] the stages that ended
  * @property {{arrival: object, answer: object, probe: object}} latency count and percentiles in ms
- * @property {object} account of the sprites
+ * @property {object} account counts of the sprites: see accountOf()
  * @property {Array<object>} interruptions at, lowest, seconds until 99 % were parked again
  * @property {object} clientsCount joined, rejoined, closed, …
- * @property {Record<string, number>} problems of joins, polls and leaves
+ * @property {Record<string, number>} problems of joins, polls and leaves, by name
  * @property {Record<string, number>} connectErrors
- * @property {?object} server its /status before and after, its law, its longest stall
- * @property {?object} use of its host by the server: `by` the kernel or its metrics, `version`, cores, CPU
- *     seconds, perSpriteMs, `memory` in bytes before the load, at the end of it, and the most; a series
- * @property {Array<object>} bounds that were asked for: see bounds.js
- * @property {string[]} faults what makes this run a failure: empty when all is well
- * @property {string[]} remarks what a reader should know
+ * @property {?object} server /status of the server before and after, its law, its longest stall
+ * @property {?string} version the server's version
+ * @property {?object} use the server's use of its host: `by` the kernel or the server's metrics, `process`, cores,
+ *     CPU seconds, perSpriteMs, memory in bytes before the load, at its end and at most, and a series
+ * @property {Array<object>} bounds the bounds of the command line: see bounds.js
+ * @property {string[]} faults the failures of this run: empty for a good run
+ * @property {string[]} remarks notes for the reader
  * @property {Array<object>} series
  * @property {Array<[number, number]>} percentiles of the arrival: percent and ms
  */
 
-/** For the curve: as many points as a reader can see, thinning towards 100. */
+/** Percentiles of the curves' points, denser towards 100: as many as a reader can see. */
 const CURVE = Array.from({ length: 101 }, (_, i) => 100 * (1 - 10 ** (-i / 20)));
 
 /**
- * @param {object} run what was seen
+ * @param {object} run all observations of the run
  * @returns {Result}
  */
 export function resultOf(run) {
@@ -81,16 +82,16 @@ export function resultOf(run) {
   return result;
 }
 
-/** @returns {object} those members of an object */
+/** @returns {object} a copy with the named members only */
 const pick = (object, names) =>
   Object.fromEntries(names.split(' ').map((name) => [name, object[name]]));
 
-/** @returns {object} what `of` makes of each of the times that are kept */
+/** @returns {object} `of()` of each histogram of times */
 const ofTimes = ({ arrival, answer, probe }, of) => ({
   ...{ arrival: of(arrival), answer: of(answer), probe: of(probe) }
 });
 
-/** @returns {Array<[number, number]>} percent and milliseconds, each once */
+/** @returns {Array<[number, number]>} pairs of percent and milliseconds */
 function curveOf(histogram) {
   if (histogram.count === 0) return [];
   const percents = CURVE.filter((percent) => ((100 - percent) / 100) * histogram.count >= 0.5);
@@ -101,7 +102,7 @@ function curveOf(histogram) {
 function throwingOf({ options, facts, tally }) {
   if (options.throwing === 'none') return {};
   const { throwing } = facts;
-  // Of a latency run the probe's sprites are among those that are thrown.
+  // In a latency run the rate includes the probe's sprites.
   const probe = options.command === 'latency' ? options.probeRate : 0;
   return {
     throwing: {
@@ -116,13 +117,14 @@ function throwingOf({ options, facts, tally }) {
   };
 }
 
-/** Of the load generator's counts, those of its connections and polls. */
+/** Names of the swarm's counts of connections and polls. */
 const CONNECTIONS =
   'connections closed joined rejoined left answers empty retries superseded resends badAnswers';
 
 /**
- * Where every sprite is. `missing` was accepted and did not arrive; `landedElsewhere` neither, but
- * other programs' clients are in the torus and the server says it delivered them, or another server of its world has them.
+ * Returns the account of all sprites. `missing` sprites were accepted and did not arrive. `landedElsewhere` sprites did
+ * not arrive at this swarm either, but the server has not lost them: they went to other programs' clients in the torus,
+ * or to another server of the world.
  */
 function accountOf({ facts, tally, account, engineDoubles, accounted }) {
   const { counts, named } = tally;
@@ -148,14 +150,14 @@ function placeMissing(missing, facts, { accepted, duplicates }) {
   const law = lawOf(facts.drained);
   const before = lawOf(facts.before);
   const since = (name) => (law?.[name] ?? 0) - (before?.[name] ?? 0);
-  // One that has begun anew knows nothing of what was thrown before.
+  // A server that restarted during the run lacks the earlier counts.
   if (!law?.holds || since('thrown') < accepted - duplicates) return { missing, elsewhere: 0 };
   const away = strangers(facts) > 0 ? missing : Math.min(missing, since('crossedOut'));
   const elsewhere = Math.max(0, Math.min(away, missing - since('lost')));
   return { missing: missing - elsewhere, elsewhere };
 }
 
-/** @returns {number} clients in the torus that are not this swarm's */
+/** @returns {number} number of other programs' clients in the torus */
 function strangers({ before, drained, ours }) {
   return Math.max(before?.clients ?? 0, (drained?.clients ?? 0) - ours, 0);
 }
@@ -173,15 +175,15 @@ function serverOf({ before, loaded, drained, after }) {
   };
 }
 
-/** The kernel counts CPU time in hundredths of a second: the series is a mean over so many seconds. */
+/** Window of the series' mean of CPU time, in seconds: the kernel counts in hundredths of a second. */
 const CPU_SECONDS = 1.05;
 
-/** What the server took of its host, over the command's own phase. */
+/** Returns the server's CPU time and memory over the command's own phase. */
 function useOf({ watch, facts }) {
   if (!watch?.by) return null;
   const { before, after } = facts.use ?? {};
   const points = watch.points;
-  // Of a server that began anew meanwhile it is not known.
+  // The CPU time of a server that restarted in between is unknown.
   const isSame = before && after && after.cpu >= before.cpu;
   const cpu = isSame ? after.cpu - before.cpu : null;
   const sprites = facts.throwing?.thrown;
@@ -324,7 +326,7 @@ function remarksOf(result, { facts, options }) {
   return remarks;
 }
 
-/** Why the figures are the server's rule, and not what it is capable of. */
+/** Returns the remark that the server's --throw-rate, and not its capacity, bounds the figures. */
 function throwRateRemark({ account, throwing, clients }) {
   const times = n(account.refusals['too-many-throws']);
   if (throwing.rate !== null || throwing.perSecond === undefined) {

@@ -14,29 +14,29 @@ import { believedBy, hopeless, inUrl, targetOf, tlsOf } from './target.js';
 import { thousandths } from '../report/words.js';
 
 /**
- * One run of the swarm: the phases, over the engines.
+ * One run of the swarm: its phases, and the engines that carry them out.
  *
  *     look ─▶ open ─▶ the command's own phase ─▶ drain ─▶ leave ─▶ account
  *                        park, throw, latency, storm
  *
- * Every phase has an end of its own, whatever the server does. A signal ends the phase that is on
- * and goes on with the drain; a second one ends everything, with the account so far. Until all engines have begun there is
- * nothing to end in order, and a third one is not waited for: these end the program.
+ * Every phase has a time limit, whatever the server does. The first signal ends the current phase, and the run
+ * continues with the drain; the second signal ends the run, with the account so far. The third signal ends the program
+ * at once, as does a signal before all engines have started.
  */
 
-/** Between two lines of an engine, in milliseconds. */
+/** Interval between two ticks of an engine, in milliseconds. */
 const TICK_MS = 100;
 
-/** How often a phase looks whether it is over. */
+/** How often a phase checks whether it is over, in milliseconds. */
 const LOOK_MS = 50;
 
-/** The first answer has so long, whatever --wait says. */
+/** Least timeout of the first answer, in milliseconds, also for a shorter --wait. */
 const ANSWER_MS = 1000;
 
-/** After the last sprite has arrived, its ack has to. */
+/** Time for the ack of the last sprite to reach the server, in milliseconds. */
 const ACK_MS = 300;
 
-/** With nothing but errors for so long the opening is given up, and so is the leave. */
+/** The opening and the leave are given up after this time without progress, in seconds. */
 const HOPELESS_SECONDS = 10;
 
 export class Run {
@@ -46,7 +46,7 @@ export class Run {
   #account = new Account();
   #accounts = 0;
   #interrupts = 0;
-  #seenTo = 0; // of these, those that ended a phase before the one that is on
+  #seenTo = 0; // interrupts that ended earlier phases
   #deaths = [];
   #aimed = null;
   #facts = { phases: {} };
@@ -61,9 +61,9 @@ export class Run {
     this.#progress = progress;
   }
 
-  /** Ends the phase that is on; a second time, the run. @returns {boolean} whether there is anything to end so */
+  /** Ends the current phase; the second call ends the run. @returns {boolean} false: the caller ends the program */
   interrupt() {
-    // An engine that has not begun may not know yet that signals are its parent's to hear.
+    // An engine that is still starting does not ignore signals yet, and dies of them.
     const haveBegun = this.#engines.length > 0 && this.tally.engines === this.#engines.length;
     if (!haveBegun || this.#interrupts > 1) return false;
     this.#interrupts++;
@@ -110,7 +110,7 @@ export class Run {
     });
   }
 
-  /** Killed by a second signal, or an engine died: waiting for the others is of no use. */
+  /** Whether a second signal came or an engine died: waiting for the other engines is useless. */
   get #isHopeless() {
     return this.#interrupts > 1 || this.#deaths.length > 0;
   }
@@ -119,7 +119,7 @@ export class Run {
     return this.#accounts === this.#engines.length;
   }
 
-  /** Resolves the address, works out what is needed, and sees whether a server is there. */
+  /** Resolves the address, plans the engines, and checks that a server answers. */
   async #look() {
     const options = this.#options;
     const { address, host } = await targetOf(options.host);
@@ -129,7 +129,7 @@ export class Run {
     this.#facts.probes = probes;
     const target = { address, host, port: options.port };
     const tls = tlsOf(options);
-    // A port of its own for /status is the admin port's, which speaks no TLS and is asked by an address.
+    // --status-port is an admin port: it speaks plain http, and its Host header is a numeric address.
     const admin = { address, host: inUrl(address), port: options.statusPort };
     this.status = new StatusReader(options.statusPort ? admin : { ...target, tls });
     this.#facts.before = await this.#knock(options);
@@ -165,7 +165,7 @@ export class Run {
     const { throwing, stages } = options;
     const swarm = Math.random().toString(36).slice(2, 8).padEnd(6, '0');
     const probeProcess = options.command === 'latency' ? engines.length : 4294967295;
-    // Far behind any end of a phase: an engine whose parent hangs ends too.
+    // The engines' own time limit, well after the end of all phases: an engine whose parent hangs must end too.
     const limit = Math.ceil(
       options.time + openLimit(options) + options.drain + leaveLimit(options) + options.wait + 120
     );
@@ -188,7 +188,7 @@ export class Run {
         process: i,
         clients: engine.clients,
         'first-client': engine.firstClient,
-        // One that has no thrower still leaves by a lane.
+        // An engine without throwers still needs a lane to leave.
         lanes: Math.max(1, engine.lanes),
         ramp: options.ramp / engines.length,
         'in-flight': Math.max(1, Math.floor(options.connecting / engines.length)),
@@ -227,9 +227,9 @@ export class Run {
   }
 
   /**
-   * Waits until `done()`, the time is over, a signal came or an engine died.
+   * Waits until `done()`, the end of the time, a signal or the death of an engine.
    *
-   * @returns {Promise<boolean>} whether it was done
+   * @returns {Promise<boolean>} whether `done()` was true
    */
   async #until(done, seconds, show = () => {}) {
     const end = performance.now() + seconds * 1000;
@@ -243,13 +243,13 @@ export class Run {
     }
   }
 
-  /** How many clients are opened before the command's own phase. */
+  /** Number of clients that are opened before the command's own phase. */
   get #first() {
     const { command, clients, stages } = this.#options;
     return command === 'park' && stages ? stages.first : clients;
   }
 
-  /** Has that many clients of all engines: see Clients::aim() of native/swarm/clients.h. */
+  /** Sets the number of clients of all engines together: see Clients::aim() in native/swarm/clients.h. */
   #aim(count) {
     if (count === this.#aimed) return;
     this.#aimed = count;
@@ -299,7 +299,7 @@ export class Run {
     return complete;
   }
 
-  /** A poll counts as parked here when it is written; the server's own count says when it is. */
+  /** Waits until the server counts all polls as parked. The swarm counts a poll as parked once it is written. */
   async #seeThemParked(all) {
     const others = this.#facts.before?.parked ?? 0;
     const end = performance.now() + 10_000;
@@ -322,7 +322,7 @@ export class Run {
     });
   }
 
-  /** At the end of stages the last clients are still on their way. */
+  /** Waits for the last clients, which are still arriving or leaving at the end of the stages. */
   async #settle(clients) {
     const settled = () => {
       const { parked, members } = this.tally.counts;
@@ -333,8 +333,8 @@ export class Run {
   }
 
   /**
-   * Notes where clients are away at the end, as after a server that has ended. Of clients that throw some may pause
-   * because the server asks for it: there all must be away.
+   * Waits for clients that lost their polls, and notes when they do not come back, as after the end of a server.
+   * Clients that throw may pause at the server's request: with them it is a fault only if none is parked.
    */
   async #seeThemBack() {
     const { command, stages } = this.#options;
@@ -349,7 +349,7 @@ export class Run {
     this.#facts.gone = last().lowest;
   }
 
-  /** @param {(asked: number) => void} [steer] is told what there shall be, where there are stages */
+  /** @param {(asked: number) => void} [steer] gets the current target of the stages, if there are any */
   async #hold(phase, seconds, note, steer = () => {}) {
     const { stages, command } = this.#options;
     const started = this.tally.seconds;
@@ -386,13 +386,13 @@ export class Run {
       const started = performance.now();
       this.#tell(`throw ${Math.round(time * 1000)}`);
       await this.#hold('throwing', time, () => this.#throwNote());
-      // Each engine throws for that long by its own clock, however late it has heard of it.
+      // Each engine throws for this time by its own clock, from the moment it reads the command.
       const over = before.over + this.#engines.length;
       await this.#until(() => this.tally.counts.over >= over, time + HOPELESS_SECONDS);
       this.#tell('stop');
       seconds = Math.min(time, (performance.now() - started) / 1000);
     });
-    // The ticks come a little later than what they count.
+    // The last tick arrives up to an interval later.
     await sleep(TICK_MS * 1.2);
     const after = this.tally.counts;
     this.#facts.throwing = {
@@ -446,7 +446,7 @@ export class Run {
     );
   }
 
-  /** Has the server's use of its host, and the engines', measured over a phase. */
+  /** Runs a phase, and measures the CPU time and memory of the server and the CPU time of the engines. */
   async #measured(phase) {
     const before = { server: await this.#watch.look(), engines: this.#enginesUse() };
     const result = await phase();
@@ -463,7 +463,7 @@ export class Run {
     return this.#engines.map(({ pid }) => ({ at, cpu: useOf(pid)?.cpu ?? 0 }));
   }
 
-  /** Waits for what is under way: answers to throws, then the sprites, then their acks. */
+  /** Waits for the answers to throws, then for the sprites, then for their acks. */
   async #drain() {
     this.#seenTo = this.#interrupts;
     this.#tell('stop');
@@ -488,8 +488,8 @@ export class Run {
     this.#facts.drainSeconds = thousandths((performance.now() - started) / 1000);
     if (this.#interrupts < 2) await sleep(ACK_MS);
     this.#facts.drained = await this.#lastStatus();
-    // All that hold a place, and not those parked: one that pauses or is between two connections is
-    // no stranger. A tick later, so that a client that joined before the server counted is counted here too.
+    // Counts all clients with a place, not only the parked ones: a client that pauses or reconnects is no
+    // stranger. It waits a tick, so that a client that joined before the server's count is counted here too.
     await sleep(TICK_MS * 1.2);
     this.#facts.ours = this.tally.counts.members;
   }
@@ -534,7 +534,7 @@ export class Run {
   }
 }
 
-/** Seconds after which an opening is over, however far it came. */
+/** Returns the time limit of the opening, in seconds. */
 function openLimit({ clients, ramp }) {
   return 60 + (10 * clients) / Math.min(ramp, 5000);
 }

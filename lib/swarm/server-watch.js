@@ -6,11 +6,11 @@ import { interfacesHere } from '../base/lan-addresses.js';
 import { thousandths } from '../report/words.js';
 
 /**
- * What the server takes of its host while it is under load: CPU time and memory. On this host the
- * kernel's account is asked, of all its processes; from another host /metrics of its admin port.
+ * Samples the server's CPU time and memory under load: on this host from the kernel, for all of the server's
+ * processes; on another host from /metrics of its admin port.
  */
 
-/** Between two looks, in milliseconds: the kernel's account is quick, a scrape is the server's work. */
+/** Interval between two samples, in milliseconds: /proc is cheap, but a scrape is work for the server. */
 const EVERY = { kernel: 250, metrics: 1000 };
 
 const MOST_POINTS = 800;
@@ -28,22 +28,22 @@ export class ServerWatch {
   /** @type {Array<{at: number, cpu: number, memory: number}>} seconds, CPU seconds so far, bytes */
   points = [];
 
-  /** The version of the server or its package; null when unknown. */
+  /** Version of the server or its package; null: unknown. */
   version = null;
 
-  /** The most memory seen, in bytes. */
+  /** Most memory of all samples, in bytes. */
   most = 0;
 
   /**
    * @param {object} target
-   * @param {string} target.address numeric
+   * @param {string} target.address numeric address
    * @param {number} target.port
    * @param {number} [target.statusPort]
    * @param {import('./status.js').StatusReader} status
    */
   constructor({ address, port, statusPort }, status) {
     this.#status = status;
-    // What listens on the admin port is the server; on its port it may be a proxy.
+    // The process that listens on the admin port is the server; on the server's port it may be a proxy.
     const listening = (at) => listenerOf(address, at);
     if (isHere(address)) this.#pid = (statusPort && listening(statusPort)) || listening(port);
     this.#name = this.#pid === null ? null : `${nameOf(this.#pid)} ${this.#pid}`;
@@ -55,13 +55,13 @@ export class ServerWatch {
     return this.points.length > 0 ? this.#bySource : null;
   }
 
-  /** @returns {?string} the name and number of the process that was looked at, on this host */
+  /** @returns {?string} name and id of the watched process; null for another host */
   get process() {
     return this.#name;
   }
 
   /**
-   * Looks for the first time, and from then on by itself.
+   * Takes the first sample, and starts the timer of the next ones.
    *
    * @param {() => number} clock seconds since the run began
    */
@@ -83,7 +83,7 @@ export class ServerWatch {
     this.#busy = false;
   }
 
-  /** @returns {Promise<?{at: number, cpu: number, memory: number}>} a look at it now */
+  /** @returns {Promise<?{at: number, cpu: number, memory: number}>} a sample taken now; null: unknown */
   async look() {
     const use =
       this.#bySource === 'kernel'
@@ -108,15 +108,15 @@ export class ServerWatch {
 /**
  * @param {{at: number, cpu: number}} from
  * @param {{at: number, cpu: number}} to
- * @returns {number} processor cores kept busy in between
+ * @returns {number} mean number of busy processor cores in between
  */
 export function coresBetween(from, to) {
   return to.at > from.at ? Math.max(0, to.cpu - from.cpu) / (to.at - from.at) : 0;
 }
 
 /**
- * Processes of this host, as the kernel accounts for them in /proc: which process listens on a port, and its
- * CPU time and memory. Where the kernel does not let us look, nothing is known.
+ * Processes of this host, from /proc: which process listens on a port, and its CPU time and memory. Without
+ * permission to read /proc these are unknown.
  */
 
 /** The kernel's unit of CPU time on every Linux that Node runs on: USER_HZ. */
@@ -125,7 +125,7 @@ const TICKS_A_SECOND = 100;
 /** State of a listening socket in /proc/net/tcp. */
 const LISTENING = '0A';
 
-/** What has vanished, is another's or is none of what it is taken for is not known: a command line may hold anything. */
+/** Returns undefined if reading fails: a process may have ended or be another user's; a command line may hold anything. */
 function look(reading) {
   try {
     return reading();
@@ -135,8 +135,8 @@ function look(reading) {
 }
 
 /**
- * @param {string} address numeric
- * @returns {boolean} whether it is one of this host's
+ * @param {string} address numeric address
+ * @returns {boolean} whether the address is one of this host's
  */
 function isHere(address) {
   if (address.startsWith('127.')) return true;
@@ -146,13 +146,13 @@ function isHere(address) {
 }
 
 /**
- * @param {string} address numeric
+ * @param {string} address numeric address
  * @param {number} port
- * @returns {?number} the process that listens on it, there or everywhere, if it can be seen
+ * @returns {?number} id of the process that listens on this port, at the address or at all addresses; null: unknown
  */
 function listenerOf(address, port) {
   const hex = (number, digits) => Number(number).toString(16).toUpperCase().padStart(digits, '0');
-  // Of an address of IPv6 any will do.
+  // For an IPv6 address every local address matches.
   const parts = isIPv4(address) ? address.split('.').reverse() : [];
   const here = parts.map((part) => hex(part, 2)).join('');
   const local = new RegExp(`(^0+|${here}):${hex(port, 4)}$`);
@@ -166,7 +166,7 @@ function listenerOf(address, port) {
       links.has(look(() => readlinkSync(`/proc/${pid}/fd/${fd}`)))
     );
   const pids = readdirSync('/proc').filter((name) => /^[0-9]+$/.test(name));
-  // Processes that share a listening socket have it from their parent, which is older.
+  // Of processes that share a listening socket the parent is wanted: it has the lowest id.
   return (
     pids
       .map(Number)
@@ -183,7 +183,7 @@ function inodesIn(file, where) {
     .map((fields) => fields[9]);
 }
 
-/** @param {number} pid @returns {number[]} it and all below it */
+/** @param {number} pid @returns {number[]} the process and all its descendants */
 function family(pid) {
   const children = look(() => readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')) ?? '';
   return [pid, ...children.split(' ').filter(Boolean).map(Number).flatMap(family)];
@@ -191,8 +191,8 @@ function family(pid) {
 
 /**
  * @param {number} pid
- * @returns {?{cpu: number, memory: number}} of it and all processes below it: seconds of CPU time, and
- *     bytes resident (pages that they share are counted for each); null when it is no more
+ * @returns {?{cpu: number, memory: number}} of the process and all its descendants: seconds of CPU time, and
+ *     resident bytes (shared pages count for each process); null when the process has ended
  */
 export function useOf(pid) {
   const uses = family(pid).map(useOfOne).filter(Boolean);
@@ -205,23 +205,23 @@ function useOfOne(pid) {
   const stat = look(() => readFileSync(`/proc/${pid}/stat`, 'utf8'));
   const status = look(() => readFileSync(`/proc/${pid}/status`, 'utf8'));
   if (!stat || !status) return null;
-  // The name, in brackets, may hold spaces and brackets.
+  // The name, in parentheses, may contain spaces and parentheses.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   const [user, system] = [fields[11], fields[12]].map(Number);
   const resident = /^VmRSS:\s+(\d+) kB/m.exec(status)?.[1];
-  // One that has ended, and whose parent has not asked for its end yet, has none.
+  // A zombie process has no VmRSS.
   if (resident === undefined) return null;
   return { cpu: (user + system) / TICKS_A_SECOND, memory: Number(resident) * 1024 };
 }
 
-/** @param {number} pid @returns {string} the name of its program */
+/** @param {number} pid @returns {string} the name of the process's program */
 function nameOf(pid) {
   return look(() => readFileSync(`/proc/${pid}/comm`, 'utf8'))?.trim() ?? 'process';
 }
 
 /**
  * @param {number} pid
- * @returns {?string} the version of Sprites that runs there, by the package.json beside its program
+ * @returns {?string} the version of Sprites that the process runs, from the package.json above its program
  */
 function versionOf(pid) {
   const [, program] = (look(() => readFileSync(`/proc/${pid}/cmdline`, 'utf8')) ?? '')

@@ -1,12 +1,12 @@
-/** Signals that end a program in order, as long as it sees to them. */
+/** Signals at which a program may end in order. */
 const NAMES = ['SIGINT', 'SIGTERM', 'SIGHUP'];
 
 /**
- * Listens to the signals that end a program. A signal without a handler ends it at once,
- * whatever it waits for. (Not by process.exit, which waits for a name that is still being looked up.)
+ * Handles the signals that end a program. When `heard()` returns false the signal is sent again without a handler,
+ * and so ends the program at once. (process.exit is no alternative: it waits for a pending DNS lookup.)
  *
- * @param {() => boolean} heard called at each signal; whether it is seen to
- * @returns {() => void} listens no more
+ * @param {() => boolean} heard called at each signal; returns whether it handles the signal
+ * @returns {() => void} removes the handlers
  */
 export function onSignals(heard) {
   const listen = (name) => {

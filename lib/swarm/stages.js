@@ -1,7 +1,7 @@
 import { UsageError } from '../base/option-help.js';
 
 /**
- * The stages of a run: in each one the number of clients (park) or the rate (throw) goes in a straight line to its target.
+ * The stages of a run: in each stage the number of clients (park) or the rate (throw) changes linearly to its target.
  *
  * @typedef {{seconds: number, target: number}} Stage
  */
@@ -13,7 +13,7 @@ export const LONGEST = 604_800;
 
 const MOST_STAGES = 100;
 
-/** @returns {number | undefined} seconds of `30`, `30s`, `1m30s`, `500ms`; undefined of anything else */
+/** @returns {number | undefined} seconds of a text such as `30`, `30s`, `1m30s`, `500ms`; undefined for any other text */
 export function secondsIn(text) {
   if (/^[0-9]+(\.[0-9]+)?$/.test(text)) return Number(text);
   if (!/^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$/.test(text)) return undefined;
@@ -21,7 +21,7 @@ export function secondsIn(text) {
   return parts.reduce((sum, [, value, unit]) => sum + Number(value) * UNITS[unit], 0);
 }
 
-/** Of an option, as options.js has them. */
+/** The type of the option --stage: see options.js. */
 export const stage = {
   unit: 'TIME:TARGET',
   read(text) {
@@ -33,14 +33,14 @@ export const stage = {
 };
 
 export class Stages {
-  /** @type {Array<Stage & {from: number, end: number}>} `from` the number at its start, `end` in seconds */
+  /** @type {Array<Stage & {from: number, end: number}>} `from` the number at its start, `end` in seconds since the first began */
   list;
 
   /**
-   * @param {number} first what there is before them
+   * @param {number} first the number before the first stage
    * @param {Stage[]} stages
-   * @param {{expects: string, read: (text: string) => ?number}} target what a target may be
-   * @throws {UsageError} where they can't be so
+   * @param {{expects: string, read: (text: string) => ?number}} target the type of a target
+   * @throws {UsageError} when a stage is invalid
    */
   constructor(first, stages, target) {
     if (stages.length > MOST_STAGES) {
@@ -63,7 +63,7 @@ export class Stages {
     }
   }
 
-  /** @returns {number} how long they take together */
+  /** @returns {number} length of all stages together */
   get seconds() {
     return this.list.at(-1).end;
   }
@@ -80,7 +80,7 @@ export class Stages {
     return Math.max(this.first, ...this.list.map(({ target }) => target));
   }
 
-  /** @param {number} seconds since they began @returns {number} what there shall be then */
+  /** @param {number} seconds since the first stage began @returns {number} the target at that time */
   at(seconds) {
     const now = this.list.find(({ end }) => seconds < end);
     if (!now) return this.last;
@@ -88,20 +88,20 @@ export class Stages {
   }
 }
 
-/** @returns {string} of a rate that so many engines share, as native/swarm/options.h reads it */
+/** @returns {string} one engine's share of the stages, in the format of native/swarm/options.h */
 export const stageWords = ({ list }, engines) =>
   list.map(({ seconds, target }) => `${seconds}:${target / engines}`).join();
 
 /**
- * What was reached in the stages of a run that goes on.
+ * Records the results of the stages during a run.
  *
  * @typedef {object} StageSeen
  * @property {number} seconds
  * @property {number} from
  * @property {number} target
- * @property {number} parked clients at its end
- * @property {?number} perSecond sprites accepted; null of a stage that takes no time
- * @property {?number} p50 from throw to arrival, in ms
+ * @property {number} parked clients parked at the end of the stage
+ * @property {?number} perSecond sprites accepted a second; null for a stage of no length
+ * @property {?number} p50 time from throw to arrival, in ms; so are p99 and max
  * @property {?number} p99
  * @property {?number} max
  */
@@ -110,7 +110,7 @@ export class StageLog {
   #tally;
   #before;
 
-  /** @type {StageSeen[]} of the stages that are over */
+  /** @type {StageSeen[]} the stages that ended */
   rows = [];
 
   /**
@@ -124,7 +124,7 @@ export class StageLog {
     tally.takeStage();
   }
 
-  /** @param {number} passed seconds since they began @returns {number} what there shall be then */
+  /** @param {number} passed seconds since the first stage began @returns {number} the target at that time */
   see(passed) {
     const { list } = this.#stages;
     while (this.rows.length < list.length && passed >= list[this.rows.length].end) {

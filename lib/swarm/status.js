@@ -4,20 +4,20 @@ import { Readable } from 'node:stream';
 
 import { tlsOf } from './target.js';
 
-/** In which an answer has to be there whole: one that drips has no end. */
+/** Timeout of a whole answer, in milliseconds: a slow stream of bytes does not extend it. */
 const TIMEOUT_MS = 10_000;
 const LONGEST = 1 << 20;
 
 /** Names of figures that may be shown on a terminal. */
 const NAME = /^[A-Za-z]\w{0,63}$/;
 
-/** The figures that a run reckons with. */
+/** The figures that a run calculates with. */
 const FIGURES = new Set([
   ...['clients', 'parked', 'longestStallMs'],
   ...['thrown', 'acked', 'waiting', 'lost', 'crossedIn', 'crossedOut']
 ]);
 
-/** Reads GET /status of the server under load, and /metrics where there are any, over one connection. */
+/** Reads /status of the server under load, and /metrics of its admin port, over one connection. */
 export class StatusReader {
   #options;
   #protocol;
@@ -26,8 +26,8 @@ export class StatusReader {
 
   /**
    * @param {object} target
-   * @param {string} target.address numeric
-   * @param {string} target.host as a URL writes it
+   * @param {string} target.address numeric address
+   * @param {string} target.host host as in a URL
    * @param {number} target.port
    * @param {?object} [target.tls] for an https server: options of node:tls
    */
@@ -44,10 +44,9 @@ export class StatusReader {
   }
 
   /**
-   * @param {number} [patience] milliseconds, up to those that any answer has
-   * @returns {Promise<?object>} the document, of whose figures none is anything but a number from 0 up; null when
-   *     the server answers otherwise
-   * @throws {Error} when nothing answers
+   * @param {number} [patience] timeout in milliseconds, at most TIMEOUT_MS
+   * @returns {Promise<?object>} the document: its FIGURES are numbers from 0 up; null for any other answer
+   * @throws {Error} when there is no answer
    */
   async read(patience) {
     return parse(await this.#get('/status', patience));
@@ -68,22 +67,21 @@ export class StatusReader {
         response.on('error', reject);
       });
       request.on('error', (error) => {
-        // It was kept, and the server has closed it in the moment of this question.
+        // The server closed the kept-alive connection just as the request was sent: retry.
         if (request.reusedSocket && error.code === 'ECONNRESET') resolve(this.#get(path, patience));
         else reject(error.name === 'AbortError' ? new Error('no answer in time') : error);
       });
-      // A server that ends in mid-answer has Node's client say neither 'end' nor 'error' here.
+      // When the server ends in mid-answer, Node's client emits neither 'end' nor 'error' here.
       request.on('close', () => reject(new Error('the connection was closed')));
     });
   }
 
   /**
-   * @returns {Promise<?{version: ?string, use: ?{cpu: number, memory: number}}>} of the server, by
-   *     /metrics of an admin port: its version, seconds of CPU time, bytes resident; null when this is
-   *     no admin port
+   * @returns {Promise<?{version: ?string, use: ?{cpu: number, memory: number}}>} from /metrics of an admin port:
+   *     the server's version, seconds of CPU time, resident bytes; null when this is no admin port
    */
   async metrics() {
-    // Without an answer the figures say that the server gave none.
+    // No answer: the figures are unknown.
     const answer = await this.#get('/metrics').catch(() => null);
     if (answer?.status !== 200) return null;
     const value = (name) =>
@@ -96,12 +94,12 @@ export class StatusReader {
     };
   }
 
-  /** @returns {Promise<?object>} as read(), null too when nothing answers */
+  /** @returns {Promise<?object>} as read(), but null when there is no answer */
   tryRead() {
     return this.read().catch(() => null);
   }
 
-  /** Whatever is asked, or was, has no answer. */
+  /** Closes the connection. Requests under way and later ones fail. */
   close() {
     this.#isClosed = true;
     this.#agent.destroy();
@@ -122,12 +120,12 @@ function parse({ status, text }) {
   return Object.fromEntries(Object.entries(document).filter(isTaken));
 }
 
-/** Answers that have no body. */
+/** Statuses of answers without a body. */
 const EMPTY = [204, 205, 304];
 
 /**
- * A fetch that accepts the certificates that the command line says, and closes the connection of a request that is given up, whatever
- * that waits for: Node's own goes on connecting for ten seconds (nodejs/undici#4405), and keeps the process.
+ * Returns a fetch that accepts the certificates of the command line. It closes the connection of an aborted request
+ * at once: Node's own fetch goes on connecting for ten seconds (nodejs/undici#4405), and keeps the process alive.
  *
  * @param {object} options of parse()
  * @returns {typeof globalThis.fetch}
@@ -142,13 +140,13 @@ export function fetchBy(options) {
         try {
           resolve(answerOf(response));
         } catch (error) {
-          // A status or a header that no Response can have.
+          // The constructor of Response refuses the status or a header.
           reject(error);
           request.destroy();
         }
       });
       request.on('error', reject);
-      // Of an answer that changes the protocol nothing else is said.
+      // After an answer that upgrades the protocol this is the only event.
       request.on('close', () => reject(new Error('the connection was closed')));
       request.end(body);
     });

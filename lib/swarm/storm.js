@@ -4,12 +4,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { thousandths } from '../report/words.js';
 
 /**
- * The storm: all connections close at once, and all clients reconnect. The server is asked again and again
- * how many polls are parked, because a poll that the swarm has written is not parked yet; the swarm counts
- * for itself only where the server does not tell.
+ * The storm: all connections close at once, and all clients reconnect. The run polls the server for its number of
+ * parked polls, because a poll that the swarm has written is not parked yet. The swarm's own count is used only
+ * where the server reports none.
  */
 
-/** Between two looks, in milliseconds. */
+/** Interval between two samples, in milliseconds. */
 const LOOK_MS = 25;
 
 const NOTICE_MS = 10_000;
@@ -20,13 +20,13 @@ const PARTS = [50, 90, 99, 100];
  * @param {object} scene
  * @param {{clients: number, time: number, spread: number}} scene.options
  * @param {'server' | 'swarm'} scene.countedBy
- * @param {() => Promise<number>} scene.parked polls, as `countedBy` counts them; NaN where that is not told
+ * @param {() => Promise<number>} scene.parked parked polls, counted by `countedBy`; NaN when unknown
  * @param {() => number} scene.clock seconds since the run began
- * @param {(command: string) => void} scene.tell the engines
- * @param {() => boolean} scene.isOver a signal came, or an engine died
+ * @param {(command: string) => void} scene.tell sends a command to the engines
+ * @param {() => boolean} scene.isOver whether a signal came or an engine died
  * @param {(parked: number, note: string) => void} scene.show
- * @param {number} [scene.notice] how long the server may take to notice that all are gone, in milliseconds
- * @returns {Promise<object>} the storm as the result has it; `from` and `to` are seconds of the clock
+ * @param {number} [scene.notice] longest time until the server notices that all clients are gone, in milliseconds
+ * @returns {Promise<object>} `storm` of the result, with `from` and `to` in seconds of the clock
  */
 export async function storm({
   options,
@@ -43,7 +43,7 @@ export async function storm({
   let now = clients;
   const look = async () => {
     const seen = await parked();
-    // A server that does not answer has not said that none is parked.
+    // Without an answer the last count stays: no answer does not mean 0 parked polls.
     if (!Number.isNaN(seen)) now = seen;
     track.add(clock(), now);
   };
@@ -56,7 +56,7 @@ export async function storm({
     return now <= 0;
   };
   const dropNoticed = (await until(isGone, notice, isOver)) ? since(dropped) : null;
-  // Clients that the server still counts can't be told from clients that are back.
+  // The count does not tell clients that the server has not dropped yet from clients that are back.
   const ghosts = now > clients / 100 ? now : 0;
   const started = performance.now();
   tell(`back ${Math.round(spread * 1000)}`);
@@ -95,12 +95,12 @@ async function until(done, ms, isOver) {
 
 const since = (started) => thousandths((performance.now() - started) / 1000);
 
-/** How many were parked, look by look: a storm is over between two points of a longer series. */
+/** The samples of a storm, which would be over between two points of the run's series. */
 
 const MOST_POINTS = 400;
 
 class Track {
-  /** @type {Array<[number, number]>} seconds since the run began, and how many were parked */
+  /** @type {Array<[number, number]>} seconds since the run began, and parked polls */
   points = [];
 
   /**
@@ -109,13 +109,13 @@ class Track {
    */
   add(at, parked) {
     const last = this.points.at(-1);
-    // What stands still needs its ends alone.
+    // Of equal samples only the first and the last are kept.
     if (last?.[1] === parked && this.points.at(-2)?.[1] === parked) this.points.pop();
     this.points.push([thousandths(at), parked]);
     if (this.points.length > MOST_POINTS) this.#thin();
   }
 
-  /** Halves it, and keeps the lowest point, which is what the track is for. */
+  /** Drops every second point, but keeps the lowest, which shows the depth of the storm. */
   #thin() {
     const lowest = this.points.reduce((low, point) => (point[1] < low[1] ? point : low));
     this.points = this.points.filter((point, i) => i % 2 === 0 || point === lowest);

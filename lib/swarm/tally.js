@@ -3,7 +3,7 @@ import { performance } from 'node:perf_hooks';
 import { thousandths } from '../report/words.js';
 import { Histogram } from './histogram.js';
 
-/** At most so many points of a series are kept, whatever the length of a run. */
+/** Most points of a series in a run of the expected length; a longer run has up to twice as many. */
 const MOST_POINTS = 400;
 
 /** The counters of native/swarm/core.h, as the ticks name them. */
@@ -18,8 +18,7 @@ const round = (value) => Math.round(value * 100) / 100;
 const NAMED = ['refusals', 'problems', 'connectErrors'];
 
 /**
- * What all engines have told so far, added up: counters, histograms, and a series of points over
- * time for the report.
+ * Sums of all engines' ticks so far: counters, histograms, and a series of points over time for the report.
  */
 export class Tally {
   #last = [];
@@ -29,7 +28,7 @@ export class Tally {
   #point = null;
   #step;
 
-  /** Times from throw to arrival, to its answer, and to arrival for the probe's sprites. */
+  /** Times from throw to arrival, from throw to answer, and from throw to arrival of the probe's sprites. */
   arrival = new Histogram();
   answer = new Histogram();
   probe = new Histogram();
@@ -37,15 +36,15 @@ export class Tally {
   /** @type {Array<object>} points: see sample() */
   series = [];
 
-  /** What there should be now, of clients or sprites a second, where that changes in stages. @type {?number} */
+  /** Target of the current stage now, in clients or sprites a second; null without stages. @type {?number} */
   asked = null;
 
-  /** @param {number} seconds the run will take about */
+  /** @param {number} seconds expected length of the run */
   constructor(seconds) {
     this.#step = Math.max(0.25, seconds / MOST_POINTS);
   }
 
-  /** @param {object} tick of one engine */
+  /** @param {object} tick a tick of one engine */
   add(tick) {
     this.#last[tick.process] = tick;
     this.arrival.add(tick.arrival);
@@ -55,7 +54,7 @@ export class Tally {
     this.#stage.add(tick.arrival);
   }
 
-  /** How many engines have told anything. */
+  /** Number of engines that have sent a tick. */
   get engines() {
     return this.#last.filter(Boolean).length;
   }
@@ -69,7 +68,7 @@ export class Tally {
     return sums;
   }
 
-  /** The longest that an engine was kept from its work since throwing began, in ms. */
+  /** Longest stall of an engine since throwing began, in ms. */
   get lateness() {
     return Math.max(0, ...this.#last.map((tick) => tick?.lateness ?? 0)) / 1e6;
   }
@@ -87,7 +86,7 @@ export class Tally {
     return sums;
   }
 
-  /** @returns {object} the times from throw to arrival since this was last asked: see Histogram.summary() */
+  /** @returns {object} the times from throw to arrival since the last call: see Histogram.summary() */
   takeStage() {
     const summary = this.#stage.summary();
     this.#stage = new Histogram();
@@ -100,13 +99,13 @@ export class Tally {
   }
 
   /**
-   * Closes a point of the series when its time has come: `at` in seconds, clients parked, sprites
-   * accepted and received a second, and of those received the median, p99 and maximum in ms.
+   * Adds a point to the series when its interval has passed: `at` in seconds, parked clients, sprites accepted
+   * and received a second, and median, p99 and maximum of the times from throw to arrival in ms.
    */
   sample() {
     const at = this.seconds;
     const counts = this.counts;
-    // Rates go by the engines' clock: the ticks do not come at the parent's convenience.
+    // Rates are by the engines' clock, since the parent reads ticks with a delay.
     const counted = this.countedAt;
     const before = this.#point ?? { at: 0, counted, accepted: 0, received: 0 };
     if (at - before.at < this.#step) return;
@@ -128,35 +127,34 @@ export class Tally {
     if (this.series.length > 2 * MOST_POINTS) this.#thin();
   }
 
-  /** @returns {number} seconds of the engines' clock, to which they have counted on average */
+  /** @returns {number} mean time of the engines' last ticks, in seconds of their clock */
   get countedAt() {
     return this.#last.reduce((sum, { at }) => sum + at / 1e9, 0) / (this.engines || 1);
   }
 
-  /** Halves a series that a run longer than planned has made too long. */
+  /** Drops every second point of a series that is too long, since the run is longer than expected. */
   #thin() {
     this.#step *= 2;
     this.series = this.series.filter((_, i) => i % 2 === 1);
   }
 }
 
-/** Seconds in which a client that is one too many has gone. */
+/** Clients have this time to arrive or leave after the wanted number changes, in seconds. */
 const ON_THEIR_WAY = 2;
 
 /**
- * Times at which fewer clients were parked than should be, and how long until all but one in a
- * hundred were back.
+ * Interruptions: times at which fewer clients were parked than wanted, and how long until 99% were back.
  */
 export class Interruptions {
   #all;
-  #peak; // of those parked that were still wanted since
+  #peak; // most clients parked at a time, bounded by the number wanted since
   #wanted = [];
   #now = null;
 
   /** @type {Array<{at: number, lowest: number, seconds: ?number}>} null: not back by the end */
   list = [];
 
-  /** @param {number} clients that should be parked */
+  /** @param {number} clients number of clients that should be parked */
   constructor(clients) {
     this.#all = clients;
     this.#peak = clients;
@@ -165,8 +163,8 @@ export class Interruptions {
   /**
    * @param {number} at seconds
    * @param {number} parked
-   * @param {number} [wanted] where their number changes. Those that are still on their way, in or out, are no
-   *     interruption
+   * @param {number} [wanted] number of clients wanted now, where it changes. Clients that are still arriving or
+   *     leaving are no interruption
    */
   see(at, parked, wanted = this.#all) {
     this.#wanted = this.#wanted.filter((look) => look.at > at - ON_THEIR_WAY);
@@ -188,9 +186,8 @@ export class Interruptions {
 }
 
 /**
- * Puts the engines' bitmaps together: which sprites were accepted, and which were received by any
- * engine (native/swarm/account.h draws it). Pages of 65,536 bits; a page of ones travels without
- * its bytes.
+ * Merges the engines' bitmaps: which sprites were accepted, and which were received by any engine
+ * (native/swarm/account.h has a drawing). A page has 65,536 bits; a page of ones is sent without its bytes.
  */
 
 const PAGE_BITS = 65536;
@@ -198,7 +195,7 @@ const PAGE_BYTES = PAGE_BITS / 8;
 const FULL = new Uint32Array(PAGE_BYTES / 4).fill(0xffffffff);
 const NONE = new Uint32Array(PAGE_BYTES / 4);
 
-/** How many missing sprites are named. */
+/** Most missing sprites that are named in the result. */
 const EXAMPLES = 5;
 
 function ones(word) {
@@ -217,7 +214,7 @@ export class Account {
   /**
    * @param {object} header a frame of type `page`
    * @param {'accepted' | 'received'} header.set
-   * @param {number} header.of the engine that threw these sprites
+   * @param {number} header.of number of the engine that threw these sprites
    * @param {number} header.page
    * @param {Buffer} bytes the page; empty when every bit is set
    */
@@ -243,9 +240,9 @@ export class Account {
   }
 
   /**
-   * @returns {{missing: number, unconfirmed: number, examples: string[]}} `missing`: accepted and
-   *     not received; `unconfirmed`: received though no answer said so; `examples`: the first
-   *     missing ones as `engine/number`
+   * @returns {{missing: number, unconfirmed: number, examples: string[]}} `missing`: sprites accepted and not
+   *     received; `unconfirmed`: sprites received though no answer accepted them; `examples`: the first missing
+   *     sprites as `engine/number`
    */
   result() {
     const result = { missing: 0, unconfirmed: 0, examples: [] };

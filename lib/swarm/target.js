@@ -5,15 +5,15 @@ import tls from 'node:tls';
 
 import { UsageError } from '../base/option-help.js';
 
-/** The server that a command line names. */
+/** The address and the TLS settings of the server that the command line names. */
 
-/** @param {string} host a name or an address @returns {string} as a URL writes it */
+/** @param {string} host a name or an address @returns {string} the host as in a URL */
 export const inUrl = (host) => (isIPv6(host) ? `[${host}]` : host);
 
 /**
  * @param {string} host a name or an address
- * @returns {Promise<{address: string, host: string}>} its numeric address, and the host as a URL writes it
- * @throws {UsageError} when it has no address
+ * @returns {Promise<{address: string, host: string}>} the numeric address, and the host as in a URL
+ * @throws {UsageError} when the name has no address
  */
 export async function targetOf(host) {
   try {
@@ -24,13 +24,13 @@ export async function targetOf(host) {
   }
 }
 
-/** What node:tls says of a certificate that can't be believed. */
+/** Error codes of node:tls for a certificate that is not trusted. */
 const DISTRUST = /^(CERT_|ERR_TLS_CERT|DEPTH_ZERO_SELF_SIGNED|SELF_SIGNED_CERT|UNABLE_TO_)/;
 
-/** What it says where the server speaks no TLS. */
+/** Error messages of node:tls for a server without TLS. */
 const NO_TLS = /wrong version number|packet length too long/i;
 
-/** @param {string} [file] @returns {string} PEM of the authorities in it, or of those that Node knows */
+/** @param {string} [file] @returns {string} PEM of the authorities in the file; without one, of Node's authorities */
 export function authoritiesIn(file) {
   if (file) return readFileSync(file, 'utf8');
   const known = tls.getCACertificates?.('default') ?? tls.rootCertificates;
@@ -39,7 +39,7 @@ export function authoritiesIn(file) {
 
 /**
  * @param {object} options of parse()
- * @returns {?object} what StatusReader needs for it; null where the server speaks plain http
+ * @returns {?object} options of node:tls for a connection; null for plain http
  * @throws {UsageError} when the authorities can't be read
  */
 export function tlsOf({ tls: isTls, ca, insecure, host }) {
@@ -65,9 +65,9 @@ export function believedBy({ tls: isTls, ca, insecure }) {
 }
 
 /**
- * @param {Error} error of the first request
+ * @param {Error} error error of the first request
  * @param {string} host
- * @returns {?string} a line for a person where waiting longer would change nothing
+ * @returns {?string} a message for an error that no retry can mend; null for any other error
  */
 export function hopeless({ code, message }, host) {
   if (DISTRUST.test(code ?? '')) {

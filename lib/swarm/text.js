@@ -1,6 +1,6 @@
 import { digits, n, named, size, time } from '../report/words.js';
 
-/** The result as lines for a terminal. */
+/** Formats a result as lines for a terminal. */
 
 function latencyLine(label, { count, p50, p90, p99, 'p99.9': p999, max }) {
   return (
@@ -136,7 +136,7 @@ function serverLines({ server }) {
   return lines;
 }
 
-/** @param {object} result @returns {string[]} what makes the exit code another than 0 */
+/** @param {object} result @returns {string[]} the faults and exceeded bounds: the exit code is not 0 */
 export function badLines({ faults, bounds }) {
   return [
     ...faults.map((fault) => `FAULT: ${fault}`),

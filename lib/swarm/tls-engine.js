@@ -4,9 +4,9 @@ import { builtFile, ENGINE } from './build.js';
 import { authoritiesIn } from './target.js';
 
 /**
- * The engine that speaks TLS: native/swarm inside this process, by the OpenSSL of this Node. It is
- * started as `node tls-engine.js TRUSTED OPTION …` and speaks with its parent as the plain one does. TRUSTED is
- * a file of PEM certificates, `known` for the authorities that Node knows, or `any`.
+ * The engine for TLS: native/swarm inside this process, with the OpenSSL of this Node. It is started as
+ * `node tls-engine.js TRUSTED OPTION …`, and has the same protocol with its parent as the plain engine. TRUSTED is
+ * a file of PEM certificates, `known` for Node's own authorities, or `any`.
  */
 
 const [trusted, ...options] = process.argv.slice(2);

@@ -2,22 +2,22 @@
 import { digits, n, nines, size, time } from '../words.js';
 
 /**
- * Draws a report's charts in the browser, by uPlot: the values under the pointer stand in the legend,
- * the charts over time show the same moment, and a drag looks closer (a double click looks at all again).
- * Drawn anew where the colours or the width change. The text has the page's own size, however narrow it is.
+ * Draws a report's charts in the browser, with uPlot. The legend shows the values under the pointer. The charts over
+ * time share the cursor. A drag zooms in, and a double click zooms out. A change of the colours or the width redraws
+ * a chart. The text keeps its size on narrow screens.
  */
 
 const FONT = '13px system-ui, "Segoe UI", Roboto, sans-serif';
 const BOLD = `600 ${FONT}`;
 
-/** A label is this wide at the most, in CSS pixels. */
+/** Widest label, in CSS pixels. */
 const LABEL = 58;
 
 const NARROW = 600;
 
 const compact = new Intl.NumberFormat('en-US', { notation: 'compact', maximumFractionDigits: 1 });
 
-/** For each unit: what stands at the axis, and what the legend says. */
+/** For each unit: the format of the axis, and of the legend. */
 const UNITS = {
   time: [time, time],
   count: [(value) => compact.format(value), (value) => n(Math.round(value))],
@@ -28,7 +28,7 @@ const UNITS = {
 const color = (name) =>
   getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
-/** Those of the ticks that have room for their label, the first and the rounder ones above all. */
+/** Returns the ticks with room for a label. Whole numbers have priority, then lower ticks. */
 function spaced(u, ticks) {
   const [low, high] = [u.scales.x.min, u.scales.x.max];
   const wide = u.bbox.width / window.devicePixelRatio;
@@ -119,7 +119,7 @@ function shade(u, phase) {
   u.ctx.fillRect(from, u.bbox.top, to - from, u.bbox.height);
 }
 
-/** Writes the values at the marks, from the slowest on: those that would lie on another one are left. */
+/** Draws the marks, from the slowest one on. A value that would overlap another one is not written. */
 function mark(u, { marks, top }) {
   const scale = window.devicePixelRatio;
   let free = Infinity;
@@ -167,7 +167,7 @@ function draw(box, chart) {
       points: { size: 9, fill: (u, i) => u.series[i].stroke(u, i) },
       ...(chart.shared && { sync: { key: chart.shared, scales: ['x', null] } })
     },
-    // A series that isn't filled has its colour in the legend, too.
+    // A series without fill shows its colour in the legend, too.
     legend: { markers: { width: 0, fill: (u, i) => u.series[i].stroke(u, i) } },
     hooks: {
       drawClear: [(u) => chart.phase && shade(u, chart.phase)],
