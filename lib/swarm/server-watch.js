@@ -125,7 +125,7 @@ const TICKS_A_SECOND = 100;
 /** State of a listening socket in /proc/net/tcp. */
 const LISTENING = '0A';
 
-/** Returns undefined if reading fails: a process may have ended or be another user's; a command line may hold anything. */
+/** Returns undefined if reading fails: a process may be gone or another user's; a command line may hold anything. */
 function look(reading) {
   try {
     return reading();

@@ -13,7 +13,7 @@ export const LONGEST = 604_800;
 
 const MOST_STAGES = 100;
 
-/** @returns {number | undefined} seconds of a text such as `30`, `30s`, `1m30s`, `500ms`; undefined for any other text */
+/** @returns {number | undefined} seconds of `30`, `30s`, `1m30s`, `500ms`; undefined for any other text */
 export function secondsIn(text) {
   if (/^[0-9]+(\.[0-9]+)?$/.test(text)) return Number(text);
   if (!/^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$/.test(text)) return undefined;
@@ -33,7 +33,7 @@ export const stage = {
 };
 
 export class Stages {
-  /** @type {Array<Stage & {from: number, end: number}>} `from` the number at its start, `end` in seconds since the first began */
+  /** @type {Array<Stage & {from: number, end: number}>} `from` the number at its start, `end` in seconds */
   list;
 
   /**

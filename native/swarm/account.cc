@@ -53,7 +53,7 @@ namespace {
 
 constexpr uint64_t kMostOfABatch = uint64_t{1} << Batches::kBits;
 
-/** The news of a batch reach some swarms later than others: one may be ahead by a batch or two. */
+/** Most batches that another swarm may be ahead: a new batch reaches some swarms late. */
 constexpr uint64_t kAhead = 4;
 
 void printBatch(uint64_t number, uint64_t accepted, uint64_t received, std::string* json) {

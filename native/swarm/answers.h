@@ -1,6 +1,5 @@
-// The JSON that comes back: what a join, a poll and a problem say. Nothing is copied but the id of
-// a join. It takes any order of members, white space and unknown members; the reader is the C++
-// client's.
+// Reads the JSON of answers to joins, polls and throws, and of problems, without copies. It accepts
+// any order of members, white space and unknown members; the parser is the C++ client's.
 #ifndef SPRITES_SWARM_ANSWERS_H_
 #define SPRITES_SWARM_ANSWERS_H_
 
@@ -21,7 +20,7 @@ struct PollAnswer {
   uint64_t seq = 0;
   uint64_t retry = 0;  ///< milliseconds to wait before polling again
   bool superseded = false;
-  std::vector<Arrival> arrivals;  ///< oldest first; reused from answer to answer
+  std::vector<Arrival> arrivals;  ///< oldest first; the vector is reused
 };
 
 struct JoinAnswer {
@@ -29,11 +28,11 @@ struct JoinAnswer {
   uint64_t hold = 0;  ///< seconds
 };
 
-/** @return false when the body is not what the contract promises */
+/** @return false when the body breaks the contract */
 bool readPollAnswer(std::string_view body, PollAnswer* answer);
 bool readJoinAnswer(std::string_view body, JoinAnswer* answer);
 
-/** @return the NAME of `"type":"urn:sprites:NAME"`, or empty */
+/** @return the NAME in `"type":"urn:sprites:NAME"`, or empty */
 std::string_view readProblem(std::string_view body);
 
 /** @return the value of `"state"` of a throw's answer, or empty */

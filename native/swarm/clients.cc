@@ -14,23 +14,22 @@ constexpr uint64_t kJoinNs = 30 * kSecond;
 constexpr uint32_t kReturnsATurn = 512;
 constexpr uint64_t kLongestRetryMs = 3600'000;
 constexpr uint64_t kFarewellNs = 5 * kSecond;
-constexpr uint32_t kNoHold = 120;         // what a server holds that does not say
-constexpr uint64_t kLongestHold = 86400;  // whatever it says
+constexpr uint32_t kNoHold = 120;         // assumed hold of a server that names none, in seconds
+constexpr uint64_t kLongestHold = 86400;  // longest hold that is accepted, in seconds
 
-/** A poll unanswered for so long has lost its server. */
+/** @return the timeout of a poll, after which its server counts as lost, in nanoseconds */
 uint64_t overdueAfter(uint64_t hold) {
   return (std::min(hold, kLongestHold) * 5 / 4 + 30) * kSecond;
 }
 
-/** With a port of its own for joins, a client connects only when it has an id. */
+/** Whether lanes join the clients: with a transient port a client connects once it has an id. */
 bool joinsByLane(const Options& options) { return options.transientPort != options.port; }
 
 std::string authority(const Options& options, uint16_t port) {
   return options.host + ":" + std::to_string(port);
 }
 
-/** Keeps account of a sprite that has come. @return false where it is not to be counted again, or
- * at all */
+/** Enters a received sprite into the account. @return false for a double or an unknown sprite */
 bool isNew(Core* core, const Sprite& sprite) {
   const Receipt receipt = core->options.batched
                               ? core->batches.received(sprite.process, sprite.number)
@@ -40,8 +39,8 @@ bool isNew(Core* core, const Sprite& sprite) {
   return receipt == Receipt::kNew;
 }
 
-/** Takes a sprite that has come: whose it is, whether it came before, whole, by the right side, and
- * how long it flew. */
+/** Counts a received sprite: checks its swarm, whether it is a double, its length and its side, and
+ * records the time from throw to arrival. */
 void takeSprite(Core* core, const Arrival& arrival, uint64_t now) {
   const Options& options = core->options;
   const ReadSprite read = readSprite(arrival.sprite, options.swarm);
@@ -52,7 +51,7 @@ void takeSprite(Core* core, const Arrival& arrival, uint64_t now) {
   const Sprite& sprite = read.sprite;
   if (!isNew(core, sprite)) return;
   core->count.received++;
-  // Others' sprites may have another size, and another machine's clock.
+  // The sprites of other swarms may have another size, and another machine's clock.
   const bool own = !options.batched || sprite.process == options.process;
   const bool whole = !own || options.size < kSpriteRoom || arrival.sprite.size() == options.size;
   const bool aside = !arrival.from.empty() && arrival.from != oppositeName(read.to);
@@ -98,9 +97,9 @@ void Clients::pumpOpening() {
   tokens_ += static_cast<double>(core_->now - refilled_) / kSecond * ramp;
   refilled_ = core_->now;
   tokens_ = std::min(tokens_, std::max(1.0, ramp / 20));
-  // Unfinished ones are bounded: more than a listen backlog takes only wait for SYNs to be sent
-  // again.
-  // A client that is still leaving joins again when it has left.
+  // The number of unfinished clients is bounded: beyond the listen backlog they would only wait for
+  // repeated SYNs.
+  // A client that is still leaving joins again once it has left.
   while (tokens_ >= 1 && opened_ < aim_ && clients_[opened_].state == kUnopened &&
          states_[kConnecting] + states_[kJoining] + states_[kJoinQueued] <
              core_->options.inFlight) {
@@ -135,7 +134,7 @@ void Clients::opened(uint32_t index) {
 void Clients::ask(uint32_t index, State state, uint64_t patience, std::string_view request) {
   enter(index, state);
   core_->wheel.arm(index, core_->now + patience);
-  // A request is far smaller than any socket buffer: written in part means the connection is gone.
+  // A request is far smaller than any socket buffer: a partial write means a lost connection.
   const ssize_t sent = core_->send(clients_[index].fd, request);
   if (sent == static_cast<ssize_t>(request.size())) return;
   core_->count.closed++;
@@ -188,7 +187,7 @@ void Clients::answered(uint32_t index, const Response& response) {
       }
       return;
     default:
-      broken(index);  // nothing was asked
+      broken(index);  // an answer without a request
   }
 }
 
@@ -238,7 +237,7 @@ void Clients::pollAnswered(uint32_t index, const Response& response) {
   if (client.leave == Leave::kTold) {
     left(index);
   } else if (client.leave == Leave::kDue && answer_.arrivals.empty()) {
-    pause(index, kFarewellNs);  // its leave is on the way, and this answer its farewell
+    pause(index, kFarewellNs);  // the leave is under way, and this is the last answer
   } else if (answer_.superseded) {
     core_->count.superseded++;
     pause(index, kSecond);
@@ -253,9 +252,9 @@ void Clients::pollAnswered(uint32_t index, const Response& response) {
 }
 
 /**
- * nginx with nchan, which the benchmark measures beside this server
- * (test/bench/contenders/nchan.conf): an answer is one sprite, bare, and two of its headers say
- * behind what the next poll asks.
+ * Reads an answer of nginx with nchan, which the benchmark compares with this server
+ * (test/bench/contenders/nchan.conf): the body is one bare sprite, and two headers are the cursor
+ * of the next poll.
  */
 bool Clients::readNchan(uint32_t index, const Response& response) {
   if (response.lastModified.empty() || response.etag.empty()) return false;
@@ -281,10 +280,10 @@ void Clients::take(uint32_t index) {
       continue;
     }
     client.taken = arrival.seq;
-    if (!core_->options.nchan) client.unacked++;  // it knows no acks
+    if (!core_->options.nchan) client.unacked++;  // nchan has no acks
     takeSprite(core_, arrival, now);
   }
-  // What is acked is the answer's own number, as every client of the contract does.
+  // A client acks the seq of the answer, as in the contract.
   client.taken = std::max(client.taken, answer_.seq);
 }
 
@@ -307,7 +306,7 @@ void Clients::refusedPoll(uint32_t index, const Response& response) {
     }
     return;
   }
-  // An ack the server never gave: its numbers began anew.
+  // The server does not know this ack: its numbers have begun again.
   if (problem == "ack-ahead") client.taken = 0;
   pause(index, core_->retryPause(response.retryAfter));
 }
@@ -366,7 +365,7 @@ void Clients::back(uint64_t spread) {
 }
 
 void Clients::pumpReturning() {
-  // At once, but with a look at the answers in between: a turn of the loop stays short.
+  // A turn of the loop reconnects a bounded number, so that answers are read in between.
   for (uint32_t most = kReturnsATurn; most > 0 && returner_ < clients_.size(); returner_++) {
     const uint32_t i = returner_;
     if (clients_[i].state != kDropped) continue;
@@ -408,7 +407,7 @@ void Clients::holdBack(uint32_t index, uint64_t nanoseconds) {
   clients_[index].throwAfter = static_cast<uint32_t>((core_->now + nanoseconds) / kHoldBackNs + 1);
 }
 
-// How clients take their leave: as many as are too many.
+// The leave of clients above aim().
 
 void Clients::aim(uint32_t count) {
   opening_ = true;
@@ -416,8 +415,7 @@ void Clients::aim(uint32_t count) {
   while (opened_ > aim_) dismiss(--opened_);
 }
 
-/** One that has nothing at the server is closed at once; one that is joining has to be waited for.
- */
+/** Lets a client leave: without a place at the server at once, while it is joining later. */
 void Clients::dismiss(uint32_t index) {
   Client& client = clients_[index];
   if (client.idLength == 0 && client.state != kJoining && client.state != kJoinQueued) {
@@ -444,11 +442,10 @@ bool Clients::nextLeaver(uint32_t* index) {
   return false;
 }
 
-/** Only the answer to the poll that acks says whether the ack was there before the leave: 404 is
- * no. */
+/** Waits for the answer to the poll with the last ack; 404: the leave came before the ack. */
 void Clients::leaveTold(uint32_t index) {
   Client& client = clients_[index];
-  // Its poll may have told it before: then the place may be another client's by now.
+  // The poll may have ended the client already, and a new client may have this index.
   if (client.leave == Leave::kNo) return;
   if (client.unacked == 0 || client.state != kParked) return left(index);
   client.leave = Leave::kTold;

@@ -1,5 +1,5 @@
-// The clients: each joins, then keeps one long poll parked, takes what its answers bring and polls
-// again on the same connection, acking what it took.
+// The clients: each client joins, then keeps one long poll parked. It takes the sprites of an
+// answer, and acks them with the next poll on the same connection.
 //
 //   unopened ─▶ connecting ─▶ joining ─▶ parked ─┐        an answer: take, poll again
 //                  ▲                        ▲ └──┘
@@ -7,12 +7,12 @@
 //               waiting ◀── connection ── pausing
 //                              lost
 //
-// With a transient port the joins are errands of the lanes (joinQueued) and a client connects when
-// it has an id. A client that gets unknown-client joins again. Reconnecting goes on for as long as
-// the run does.
+// With a transient port the joins are errands of the lanes (joinQueued), and a client connects once
+// it has an id. A client joins again after the answer unknown-client. Clients reconnect until the
+// end of the run.
 //
-// A parked client costs 72 bytes here, 12 in the wheel, and its socket: no buffers. What is written
-// is built on the stack and fits into any socket's buffer; connections.h says what is read.
+// A parked client costs 72 bytes here, 12 in the wheel, and its socket; it has no buffers. Requests
+// are built on the stack and fit into any socket's buffer; connections.h describes the answers.
 #ifndef SPRITES_SWARM_CLIENTS_H_
 #define SPRITES_SWARM_CLIENTS_H_
 
@@ -46,54 +46,54 @@ class Clients : public Connections {
   /** @param core outlives the clients */
   explicit Clients(Core* core);
 
-  /** Begins to open the clients; pump() goes on with it. */
+  /** Starts to open the clients; pump() continues. */
   void open() { opening_ = true; }
 
   /**
-   * So many clients shall be parked: more are opened, or the last ones take their leave. One that
-   * is joining leaves when it has joined.
+   * Sets the number of parked clients: opens further clients, or lets the last ones leave. A client
+   * that is joining leaves once it has joined.
    */
   void aim(uint32_t count);
 
-  /** Opens as many as the ramp and the bound on unfinished ones allow. */
+  /** Opens as many clients as the ramp and the bound on unfinished ones allow. */
   void pump();
 
   void timeout(uint32_t index);
 
-  /** All connections of clients are closed, and none made until back(). */
+  /** Closes the connections of all clients. They do not reconnect until back(). */
   void drop();
 
   /**
-   * The dropped ones come back; pump() goes on with it.
+   * Starts to reconnect the dropped clients; pump() continues.
    *
-   * @param spread nanoseconds over which they come back at random; 0 is at once
+   * @param spread the clients reconnect at random within this time, in nanoseconds; 0: at once
    */
   void back(uint64_t spread);
 
-  /** @return whether pump() has more to bring back right away */
+  /** @return whether pump() has further clients to reconnect at once */
   bool returning() const { return returner_ < clients_.size(); }
 
-  /** @return false when no client is left to leave */
+  /** Finds a client that has to leave. @return false when there is none */
   bool nextLeaver(uint32_t* index);
 
-  /** @return false when no client waits for an errand to join it */
+  /** Finds a client that waits for a lane to join it. @return false when there is none */
   bool nextJoiner(uint32_t* index);
 
-  /** An errand joined the client. */
+  /** Takes the answer of a join by a lane. */
   void joined(uint32_t index, std::string_view body);
-  /** An errand could not: try again after `pause` nanoseconds. */
+  /** Retries a join that was refused to a lane after `pause` nanoseconds. */
   void joinRefused(uint32_t index, uint64_t pause);
-  /** An errand told the server that the client leaves. */
+  /** Ends a client whose leave the server has answered, once its last acks are settled. */
   void leaveTold(uint32_t index);
 
-  /** @return the client's id, empty when it has none (yet) */
+  /** @return the client's id; empty: it has none (yet) */
   std::string_view id(uint32_t index) const {
     return {clients_[index].id.data(), clients_[index].idLength};
   }
   /** @return the client's number for its next throw, from 1 */
   uint32_t nextNumber(uint32_t index) { return ++clients_[index].thrown; }
 
-  /** The client may not throw for `pause` nanoseconds. */
+  /** Keeps the client from throwing for `pause` nanoseconds. */
   void holdBack(uint32_t index, uint64_t pause);
   bool mayThrow(uint32_t index) const {
     const Client& client = clients_[index];
@@ -101,26 +101,26 @@ class Clients : public Connections {
            client.throwAfter <= core_->now / kHoldBackNs;
   }
 
-  /** @return how many have been opened: those from there on are not */
+  /** @return the number of opened clients, which have the lowest indices */
   uint32_t opened() const { return opened_; }
   uint32_t size() const { return static_cast<uint32_t>(clients_.size()); }
   uint32_t in(State state) const { return states_[state]; }
-  /** @return how many hold an id, connected or not: the places in the torus that are theirs */
+  /** @return the number of clients with an id, connected or not: their places in the torus */
   uint32_t members() const { return members_; }
 
  private:
   static constexpr size_t kLongestId = 43;
   static constexpr uint64_t kHoldBackNs = 100'000'000;
 
-  /** kDue, or on the way; kTold where only the answer to its last ack is not there yet. */
+  /** kDue: the leave is due or under way; kTold: only the answer to the last ack is missing. */
   enum class Leave : uint8_t { kNo, kDue, kTold };
 
   struct Client : Connection {
     State state = kUnopened;
-    uint64_t taken = 0;  // highest seq taken: the next ack
+    uint64_t taken = 0;  // highest seq received: the next ack
     uint32_t thrown = 0;
     uint32_t throwAfter = 0;  // in units of kHoldBackNs
-    uint16_t unacked = 0;  // sprites in the last answer, until the next one shows they were acked
+    uint16_t unacked = 0;     // sprites of the last answer, until the next answer confirms the ack
     uint8_t attempts = 0;
     uint8_t idLength = 0;
     Leave leave = Leave::kNo;
@@ -156,16 +156,16 @@ class Clients : public Connections {
   std::vector<Client> clients_;
   std::array<uint32_t, kStates> states_ = {};
   std::deque<uint32_t> joiners_;
-  std::deque<uint32_t> leavers_;  // of those that are fewer now
+  std::deque<uint32_t> leavers_;  // clients that have to leave after aim()
   PollAnswer answer_;
   std::string joinRequest_;
   std::string pollTail_;
-  std::vector<std::string> cursors_;  // of nchan: headers of the next poll
+  std::vector<std::string> cursors_;  // nchan: headers of each client's next poll
   uint32_t aim_;
   bool opening_ = false;
   uint32_t opened_ = 0;
   uint32_t members_ = 0;
-  uint32_t returner_ = UINT32_MAX;  // the next one that comes back from a drop
+  uint32_t returner_ = UINT32_MAX;  // next client to reconnect after a drop
   uint64_t spread_ = 0;
   double tokens_ = 0;
   uint64_t refilled_ = 0;

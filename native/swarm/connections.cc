@@ -57,7 +57,7 @@ void Connections::handle(uint32_t index, uint16_t generation, uint32_t events) {
   const auto isGone = [&] { return one.fd < 0 || one.generation != generation; };
   if (isGone()) return;
   if (!one.isOpen) {
-    // A socket that can be written to is connected; a handshake goes on when something comes in.
+    // A writable socket is connected; a handshake continues when bytes come in.
     const Opening opening = core_->open(one.fd);
     if (opening == Opening::kFailed) lost(index);
     if (opening != Opening::kDone) return;
@@ -71,7 +71,7 @@ void Connections::handle(uint32_t index, uint16_t generation, uint32_t events) {
 }
 
 void Connections::read(uint32_t index, uint32_t events) {
-  // A short read leaves nothing behind but, when its edge is in these events, the connection's end.
+  // After a short read only the connection's end may be left to read, if its edge is in `events`.
   const bool isEnding = (events & kEnds) != 0;
   Connection& one = at(index);
   const uint16_t generation = one.generation;
@@ -84,7 +84,7 @@ void Connections::read(uint32_t index, uint32_t events) {
   }
 }
 
-/** @return false for what is no answer, or too much of one */
+/** Parses received bytes. @return false for an invalid answer, or too many kept bytes */
 bool Connections::readPiece(uint32_t index, std::string_view bytes) {
   const auto kept = pieces_.empty() ? pieces_.end() : pieces_.find(index);
   const bool isFirst = kept == pieces_.end();
@@ -98,7 +98,8 @@ bool Connections::readPiece(uint32_t index, std::string_view bytes) {
     return !isFirst || core_->keep(&pieces_[index], bytes);
   }
   if (state != ReadState::kDone) return false;
-  // The answer's views point into what is kept; a reconnect on the way may drop the entry.
+  // The answer's views point into the kept pieces, which a disconnect() within answered() would
+  // free.
   auto held = isFirst ? decltype(pieces_)::node_type() : pieces_.extract(kept);
   answered(index, response);
   if (!held.empty()) core_->release(&held.mapped());

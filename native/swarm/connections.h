@@ -1,7 +1,6 @@
-// What clients and lanes have in common: connections to one port of the server, each with one
-// request out at a time, whose answers may come in pieces. A connection that waits costs no buffer:
-// what is read is parsed in the engine's one, and only an answer that comes in pieces is kept until
-// it is whole.
+// The common base of clients and lanes: connections to one port of the server, each with one
+// request at a time, whose answer may come in pieces. A waiting connection has no buffer: bytes are
+// read and parsed in the engine's buffer, and only the pieces of an incomplete answer are kept.
 #ifndef SPRITES_SWARM_CONNECTIONS_H_
 #define SPRITES_SWARM_CONNECTIONS_H_
 
@@ -22,37 +21,37 @@ class Connections {
   Connections(const Connections&) = delete;
   Connections& operator=(const Connections&) = delete;
 
-  /** Takes what epoll says of a connection. */
+  /** Handles the epoll events of a connection. */
   void handle(uint32_t index, uint16_t generation, uint32_t events);
 
  protected:
   struct Connection {
     int fd = -1;
     uint16_t generation = 0;
-    bool isOpen = false;  // it can be written to: its handshake is done
+    bool isOpen = false;  // the handshake is done, and requests can be written
   };
 
-  /** @param core outlives them; @throw std::invalid_argument where its address is none */
+  /** @param core outlives this; @throw std::invalid_argument when its address is not numeric */
   Connections(Core* core, Token::Kind kind, uint16_t port);
 
   virtual Connection& at(uint32_t index) = 0;
-  /** It can be written to for the first time. */
+  /** Called when the connection is open. */
   virtual void opened(uint32_t index) = 0;
-  /** It can be written to again, maybe. */
+  /** Called when the connection may be writable again. */
   virtual void writable(uint32_t) {}
-  /** An answer is whole. Its views last as long as the call. */
+  /** Called with a whole answer. Its views are valid during the call. */
   virtual void answered(uint32_t index, const Response& response) = 0;
-  /** The server has ended it. */
+  /** Called when the server has closed the connection. */
   virtual void ended(uint32_t index) = 0;
-  /** It is of no use any more, or never came to be. */
+  /** Called when the connection failed, or could not be opened. */
   virtual void lost(uint32_t index) = 0;
 
-  /** Begins a connection. @return false when it is lost already */
+  /** Begins to connect. @return false when the connection failed at once, after lost() */
   bool connect(uint32_t index);
   void disconnect(uint32_t index);
-  /** What was waited for did not happen: it is lost. */
+  /** Counts a timeout, and calls lost(). */
   void late(uint32_t index);
-  /** The server did not keep to the contract: it is lost. */
+  /** Counts a broken contract, and calls lost(). */
   void broken(uint32_t index);
 
   Core* core_;
@@ -63,7 +62,7 @@ class Connections {
 
   const Token::Kind kind_;
   Target target_;
-  std::unordered_map<uint32_t, std::string> pieces_;  // of answers that are not whole yet
+  std::unordered_map<uint32_t, std::string> pieces_;  // incomplete answers, by connection
 };
 
 }  // namespace swarm

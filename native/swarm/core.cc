@@ -27,7 +27,7 @@ void Tally::add(std::string_view name) {
       return;
     }
   }
-  // The names come from the server: a bound, and only what can stand in JSON as it is.
+  // The names come from the server: their number is bounded, and only plain JSON text is accepted.
   const bool plain = std::all_of(name.begin(), name.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
            c == ' ';

@@ -26,7 +26,7 @@ namespace {
 
 constexpr int kEvents = 256;
 
-/** The names of Counters, in their order: as many as there are. */
+/** The names of all Counters, in their order. */
 constexpr std::array kNames = {
     "connections", "closed",  "joined",        "rejoined", "left",      "answers",
     "empty",       "retries", "superseded",    "sent",     "resends",   "accepted",
@@ -40,7 +40,7 @@ void append(std::string* json, const char* name, uint64_t value) {
   json->append(std::to_string(value));
 }
 
-/** @return the number after the command's first word, 0 when there is none */
+/** @return the number after the command's first word; 0: none */
 template <typename Number = uint64_t>
 Number argument(const std::string& command) {
   const size_t space = command.find(' ');
@@ -51,11 +51,11 @@ Number argument(const std::string& command) {
   return number;
 }
 
-// One engine: the loop around the clients and the lanes, the parent's commands, and the news it
-// gets.
+// One engine: the loop around the clients and the lanes, the parent's commands, and the reports to
+// the parent.
 class Engine {
  public:
-  /** @param tls what connections go through, nullptr for plain TCP; outlives the engine */
+  /** @param tls sessions of the connections, nullptr for plain TCP; outlives the engine */
   Engine(const Options& options, Tls* tls)
       : core_(options, tls),
         clients_(&core_),
@@ -67,7 +67,7 @@ class Engine {
     epoll_ctl(core_.epoll, EPOLL_CTL_ADD, STDIN_FILENO, &event);
   }
 
-  /** Runs until the parent says quit, is gone, or the limit has passed. */
+  /** Runs until the parent sends quit or is gone, or until the time limit. */
   void run() {
     nextTick_ = core_.now;
     while (running_) {
@@ -87,8 +87,8 @@ class Engine {
   }
 
  private:
-  /** Waits for events, the next turn of the wheel, the next sprite or the next tick, and handles
-   * events. */
+  /** Waits for events, the next turn of the wheel, the next due sprite or the next tick, and
+   * handles the events. */
   void wait() {
     const uint64_t now = clockNow();
     const uint64_t worked = now - core_.now;
@@ -107,7 +107,7 @@ class Engine {
           epoll_wait(core_.epoll, events, kEvents, static_cast<int>((nanoseconds + kMs - 1) / kMs));
     }
     core_.now = clockNow();
-    // Ready events end the sleep early, so what goes beyond it is this process kept from running.
+    // Events end the sleep early. A sleep beyond its timeout means that this process could not run.
     const uint64_t slept = core_.now - now;
     lateness_ = std::max(lateness_, worked + (slept > nanoseconds ? slept - nanoseconds : 0));
     for (int i = 0; i < count; i++) dispatch(events[i]);
@@ -128,7 +128,7 @@ class Engine {
     }
   }
 
-  /** @return whether to go on: the parent is there, and has not said quit */
+  /** @return false when the parent has sent quit or is gone */
   bool readCommands() {
     char bytes[4096];
     const ssize_t got = read(STDIN_FILENO, bytes, sizeof(bytes));
@@ -205,10 +205,10 @@ class Engine {
   Core core_;
   Clients clients_;
   Lanes lanes_;
-  std::string commands_;  // what has come of them, up to a line that is not whole
+  std::string commands_;  // received bytes of commands, up to an incomplete line
   uint64_t endsAt_;
   uint64_t nextTick_ = 0;
-  uint64_t lateness_ = 0;  // the longest turn of the loop since throwing began, less what it slept
+  uint64_t lateness_ = 0;  // longest turn of the loop since throwing began, without its sleep
   bool running_ = true;
   bool hasFineWait_ = true;  // the kernel knows epoll_pwait2
 };
@@ -222,8 +222,8 @@ int run(int argc, char** argv, const OpenTls& openTls) {
     fprintf(stderr, "swarm: %s (this program is started by bin/sprites-swarm)\n", error.c_str());
     return 2;
   }
-  // A terminal's Ctrl-C, and its end, reach the whole group, and SIGTERM the whole unit of systemd:
-  // the parent asks for the account first.
+  // Ctrl-C and the hangup of a terminal reach the whole process group, and SIGTERM of systemd the
+  // whole unit. The engine ignores them, since the parent first asks for the account.
   signal(SIGINT, SIG_IGN);
   signal(SIGHUP, SIG_IGN);
   signal(SIGTERM, SIG_IGN);

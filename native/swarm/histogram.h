@@ -1,16 +1,15 @@
-// A log-linear histogram, as HdrHistogram's with three significant digits.
+// A log-linear histogram, like HdrHistogram with three significant digits.
 //
 //   value    0 .. 2047   one bucket each
 //         2048 .. 4095   1,024 buckets, 2 wide
 //         4096 .. 8191   1,024 buckets, 4 wide           ... and so on up to 2^43 ns, 146 minutes
 //
-// Every bucket is at most a thousandth of its value wide, so any percentile is right to three
-// digits. Recording is a count-leading-zeros and an increment. It keeps one interval: the parent
-// adds the intervals up, so the engine never sends the same count twice and a lost engine loses one
-// interval.
+// A bucket is at most a thousandth of its value wide, so any percentile is right to three digits.
+// Recording is a count-leading-zeros and an increment. The histogram holds one interval, and the
+// parent adds the intervals up: no count is sent twice, and a lost engine loses one interval.
 //
-// The indices it has seen lie between low_ and high_, so that printing an interval walks a few
-// hundred of its 34,816 counters (272 KB).
+// All recorded indices lie between low_ and high_, so that printing an interval visits a few
+// hundred of the 34,816 counters (272 KB).
 #ifndef SPRITES_SWARM_HISTOGRAM_H_
 #define SPRITES_SWARM_HISTOGRAM_H_
 
@@ -25,7 +24,7 @@ class Histogram {
  public:
   Histogram() : counts_(kBuckets) {}
 
-  /** @param nanoseconds above 2^43 it counts as 2^43 */
+  /** Records a value `times` times. @param nanoseconds a value above 2^43 counts as 2^43 */
   void record(uint64_t nanoseconds, uint64_t times = 1) {
     const uint32_t index = indexOf(nanoseconds);
     counts_[index] += times;
@@ -33,7 +32,7 @@ class Histogram {
     if (index >= high_) high_ = index + 1;
   }
 
-  /** Appends `[[bucket,count],…]` and forgets the interval. */
+  /** Appends `[[bucket,count],…]` and clears the interval. */
   void takeInterval(std::string* json) {
     json->push_back('[');
     bool first = true;
@@ -53,7 +52,7 @@ class Histogram {
     high_ = 0;
   }
 
-  /** The bucket of a value: lib/swarm/histogram.js has the inverse. */
+  /** @return the bucket of a value; lib/swarm/histogram.js has the inverse */
   static uint32_t indexOf(uint64_t value) {
     if (value >= kLargest) value = kLargest - 1;
     if (value < 2 * kHalf) return static_cast<uint32_t>(value);

@@ -23,7 +23,7 @@ bool header(std::string_view line, std::string_view name, std::string_view* valu
   return true;
 }
 
-/** Takes one line of a head. @return false where its value cannot be used */
+/** Reads one line of a head. @return false for an invalid value */
 bool readLine(std::string_view line, Head* head) {
   std::string_view value;
   switch (line.front() | 0x20) {
@@ -44,7 +44,7 @@ bool readLine(std::string_view line, Head* head) {
     case 'r':
       if (header(line, "retry-after:", &value)) {
         uint64_t seconds;
-        // A date is as good as "later".
+        // A date counts as one second.
         head->retryAfter = readNumber(value, &seconds) ? std::min<uint64_t>(seconds, 3600) : 1;
       }
       return true;

@@ -1,6 +1,6 @@
-// Reads an HTTP/1.1 answer where it lies: heads of any server that is measured, and whole answers
-// of the wire contract, which promises a status, Content-Length (204 may go without), Connection:
-// close and Retry-After.
+// Reads HTTP/1.1 answers without copies: heads of any measured server, and whole answers of the
+// wire contract, which promises a status, Content-Length (optional for 204), Connection: close and
+// Retry-After.
 #ifndef SPRITES_SWARM_HTTP_H_
 #define SPRITES_SWARM_HTTP_H_
 
@@ -10,40 +10,40 @@
 
 namespace swarm {
 
-/** A head's length of what follows it, where it names none. */
+/** Head::length of a head without Content-Length. */
 constexpr uint64_t kNoLength = UINT64_MAX;
 
-/** No head is longer. */
+/** Longest head, in bytes. */
 constexpr size_t kLongestHead = 8192;
 
 struct Head {
-  size_t size = 0;  ///< bytes, with the empty line
+  size_t size = 0;  ///< length of the head with the empty line, in bytes
   int status = 0;
   bool close = false;          ///< the server will close the connection
-  bool chunked = false;        ///< it names a transfer encoding
-  bool isEventStream = false;  ///< by its Content-Type
-  uint32_t retryAfter = 0;     ///< seconds, 0 when absent
+  bool chunked = false;        ///< the head has a Transfer-Encoding
+  bool isEventStream = false;  ///< the Content-Type is text/event-stream
+  uint32_t retryAfter = 0;     ///< seconds; 0: absent
   uint64_t length = kNoLength;
-  std::string_view lastModified, etag;  ///< point into the bytes given
+  std::string_view lastModified, etag;  ///< views of the read bytes
 };
 
 struct Response : Head {
-  std::string_view body;  ///< points into the bytes given
+  std::string_view body;  ///< a view of the read bytes
 };
 
 enum class ReadState { kMore, kDone, kBad };
 
-/** No answer of the contract is longer: a poll answer has a byte bound at the server. */
+/** Longest answer of the contract, in bytes: the server bounds its poll answers. */
 constexpr size_t kLongestResponse = 16u << 20;
 
-/** @return kMore until the head is whole; kBad when it is none */
+/** @return kMore: the head is incomplete; kBad: it is no head */
 ReadState readHead(std::string_view bytes, Head* head);
 
 /**
- * @param bytes all that came in since the request was written
- * @param response filled when kDone; its body points into `bytes`
- * @return kMore until the answer is whole; kBad when it is no answer of the contract, as one in
- *     chunks, or when more bytes follow than were asked for
+ * @param bytes all bytes received since the request
+ * @param response filled when kDone; its body is a view of `bytes`
+ * @return kMore: the answer is incomplete; kBad: it is no answer of the contract, such as a chunked
+ *     one, or further bytes follow it
  */
 ReadState readResponse(std::string_view bytes, Response* response);
 

@@ -15,9 +15,9 @@ namespace {
 
 constexpr uint64_t kAnswerNs = 30 * kSecond;
 constexpr uint64_t kMomentNs = 10 * kMs;
-constexpr size_t kHeadRoom = 512;     // before the sprite in a lane's buffer
-constexpr uint32_t kTries = 64;       // clients looked at for one that may throw
-constexpr uint64_t kTimed = 100'000;  // at most, of those that were due and not thrown
+constexpr size_t kHeadRoom = 512;     // bytes before the sprite in a lane's buffer
+constexpr uint32_t kTries = 64;       // most clients checked for a throw
+constexpr uint64_t kTimed = 100'000;  // most recorded times of due sprites that were not thrown
 
 }  // namespace
 
@@ -63,12 +63,12 @@ void Lanes::stop() {
 }
 
 void Lanes::countBehind() {
-  // What came due in the last moment is not behind, only next.
+  // A sprite that was due within the last kMomentNs is not behind.
   const uint64_t until = std::min(core_->now, endsAt_) - kMomentNs;
   const uint64_t due = schedule_.dueBy(until);
   if (due <= issued_) return;
   behind_ += due - issued_;
-  // Each has waited at least so long: a server that stalls at the end must not be spared.
+  // Records how long each of them has waited at least, so that a stall at the end counts too.
   const Options& options = core_->options;
   Histogram& times = options.process == options.probeProcess ? core_->probe : core_->arrival;
   const uint64_t step = 1 + (due - issued_) / kTimed;
@@ -83,14 +83,14 @@ uint64_t Lanes::untilDue() const {
   }
   const uint64_t due = schedule_.dueAt(issued_);
   const uint64_t now = clockNow();
-  // Due already and still here: no client may throw just now.
+  // A due sprite is still unthrown: no client may throw now.
   return due > now ? due - now : kMs;
 }
 
 void Lanes::pump() {
   if (throwing_ && core_->now >= endsAt_) stop();
-  // In a closed loop where each lane throws for its own client one may be held back and the next
-  // not.
+  // In a closed loop each lane may throw for its own client: a held back client must not block the
+  // other lanes.
   const bool own =
       throwing_ && core_->options.throwing == Throwing::kClosedLoop && !core_->options.everyClient;
   for (size_t looks = idle_.size(); looks > 0; looks--) {
@@ -187,7 +187,7 @@ void Lanes::prepareThrow(Lane* lane, uint32_t client, uint64_t due) {
   core_->count.sent++;
 }
 
-/** Puts the head right before the body, so that one write sends both. */
+/** Copies the head right before the body, so that one write sends both. */
 void Lanes::place(Lane* lane, std::string_view head) {
   lane->begin = static_cast<uint32_t>(kHeadRoom - head.size());
   memcpy(lane->request.data() + lane->begin, head.data(), head.size());
@@ -205,7 +205,7 @@ void Lanes::go(uint32_t index) {
   Lane& lane = lanes_[index];
   lane.written = lane.begin;
   core_->wheel.arm(core_->laneItem(index), core_->now + kAnswerNs);
-  // Before the try: one that fails at once is lost like any other, and waits its backoff.
+  // Set before connect(): a connection that fails at once is lost as any other, with a backoff.
   lane.state = State::kBusy;
   if (lane.fd >= 0) {
     writable(index);
@@ -232,7 +232,7 @@ void Lanes::ended(uint32_t index) {
 
 void Lanes::answered(uint32_t index, const Response& response) {
   Lane& lane = lanes_[index];
-  if (lane.state != State::kBusy) return broken(index);  // nothing was asked
+  if (lane.state != State::kBusy) return broken(index);  // an answer without a request
   lane.attempts = 0;
   if (response.close) disconnect(index);
   if (lane.errand == Errand::kThrow) {
@@ -288,7 +288,7 @@ void Lanes::throwAnswered(uint32_t index, const Response& response) {
   const uint64_t now = clockNow();
   core_->answer.record(now > lane.due ? now - lane.due : 0);
   finish(index);
-  // A closed loop goes on at once, without a turn of the queue; joins and leaves come first.
+  // A closed loop throws again at once if no other lane is idle; joins and leaves come first.
   if (throwing_ && core_->options.throwing == Throwing::kClosedLoop && core_->now < endsAt_ &&
       idle_.size() == 1 && assign(index)) {
     idle_.clear();
@@ -304,7 +304,7 @@ bool Lanes::refused(uint32_t index, const Response& response) {
   const bool later = response.status == 429 || response.status == 503;
   const uint64_t pause = core_->retryPause(response.retryAfter);
   if (later && lane.repeats > 0) {
-    // The first time may have been accepted: only "duplicate" or an acceptance says so.
+    // The first try may have been accepted: only a final answer to a repeat tells.
     wait(index, pause);
     return false;
   }
@@ -317,12 +317,12 @@ bool Lanes::refused(uint32_t index, const Response& response) {
   if (response.status == 429 || problem == "neighbor-busy") {
     clients_->holdBack(lane.client, pause);
   } else if (later) {
-    // The whole server is busy: this lane stays away for as long as it was told.
+    // The whole server is busy: this lane pauses for its Retry-After.
     forgetErrand(&lane);
     wait(index, pause);
     return false;
   } else if (response.status == 404) {
-    // Its poll will learn it too, and join again.
+    // The client's poll will get 404 too, and join again.
     clients_->holdBack(lane.client, kSecond);
   }
   return true;

@@ -1,16 +1,16 @@
 // The lanes: keep-alive connections for the short requests. A throw, a leave and, with a transient
-// port, a join is an errand; an idle lane takes the next one that is due. Closed loop: a lane is
-// one thrower's own connection and throws again as soon as it was answered. Open loop: sprite k is
-// due by the clock (schedule.h), whether or not those before it were answered, and its time counts
-// from then: a server that stalls is charged for every sprite that should have been thrown
-// meanwhile (no coordinated omission).
+// port, a join is an errand; an idle lane takes the next due errand. Closed loop: a lane is the
+// connection of one thrower, and throws again after each answer. Open loop: sprite k is due by the
+// clock (schedule.h), whether or not the earlier ones were answered. Its time counts from the due
+// time, so that a stall of the server counts for every sprite that was due meanwhile (no
+// coordinated omission).
 //
-//   idle ─▶ busy, connecting first where it must ─▶ idle      at most one errand on a lane
+//   idle ─▶ busy, connecting first if needed ─▶ idle      at most one errand on a lane
 //            ▲   │
 //       waiting ◀┘ connection lost: the same bytes again, with the same n
 //
-// A lane costs a buffer of one request (some 500 bytes and the sprite's size); there are as many as
-// throwers.
+// A lane costs a buffer of one request (some 500 bytes and the sprite's size). There are as many
+// lanes as throwers.
 #ifndef SPRITES_SWARM_LANES_H_
 #define SPRITES_SWARM_LANES_H_
 
@@ -28,18 +28,18 @@ namespace swarm {
 
 class Lanes : public Connections {
  public:
-  /** @param core, clients outlive the lanes */
+  /** @param core, clients must outlive the lanes */
   Lanes(Core* core, Clients* clients);
 
-  /** Begins to throw, for `duration` nanoseconds at most. */
+  /** Starts to throw, for at most `duration` nanoseconds. */
   void start(uint64_t duration);
   void stop();
 
-  /** Throws by the clock from now on, for as long as the engine runs. @param rate sprites a second,
-   * 0 for none */
+  /** Throws by the clock from now on, until the engine ends. @param rate sprites a second, 0 for
+   * none */
   void setRate(double rate);
 
-  /** Gives errands to idle lanes. */
+  /** Assigns due errands to idle lanes. */
   void pump();
 
   void timeout(uint32_t index);
@@ -47,13 +47,13 @@ class Lanes : public Connections {
   /** @return the nanoseconds until the next sprite is due, UINT64_MAX when none is */
   uint64_t untilDue() const;
 
-  /** @return throws begun and not answered yet */
+  /** @return the number of throws without an answer yet */
   uint32_t pending() const { return pending_; }
 
-  /** @return open loop: sprites that were due and not thrown, for want of an idle lane or client */
+  /** @return open loop: number of due sprites that no idle lane or client could throw */
   uint64_t behind() const { return behind_; }
 
-  /** @return how often throwing has ended, by its time or by stop() */
+  /** @return how often throwing has ended, by its duration or by stop() */
   uint32_t over() const { return over_; }
 
  private:
@@ -65,13 +65,13 @@ class Lanes : public Connections {
     Errand errand = Errand::kNone;
     uint8_t attempts = 0;
     bool listed = false;   // in idle_
-    uint32_t repeats = 0;  // of this errand
+    uint32_t repeats = 0;  // repeats of this errand
     uint32_t client = 0;
-    uint64_t number = 0;  // of the sprite
-    uint64_t due = 0;     // when the throw was meant to happen
-    uint32_t begin = 0;   // of the request in `request`
+    uint64_t number = 0;  // number of the sprite
+    uint64_t due = 0;     // due time of the throw
+    uint32_t begin = 0;   // start of the bytes in `request`
     uint32_t end = 0;
-    uint32_t written = 0;  // up to where it was written
+    uint32_t written = 0;  // end of the written bytes
     std::vector<char> request;
   };
 
@@ -99,15 +99,15 @@ class Lanes : public Connections {
   Clients* clients_;
   std::vector<Lane> lanes_;
   std::deque<uint32_t> idle_;
-  std::string headTail_;   // of a throw, from the version to the length
-  std::string emptyTail_;  // of a request without a body
-  Schedule schedule_;      // of an open loop
+  std::string headTail_;   // a throw's head, from the HTTP version to the length
+  std::string emptyTail_;  // the rest of the head of a request without a body
+  Schedule schedule_;      // open loop
   bool throwing_ = false;
   uint64_t endsAt_ = 0;
-  uint64_t issued_ = 0;  // open loop: sprites thrown or given up
+  uint64_t issued_ = 0;  // open loop: sprites thrown since the start
   uint64_t behind_ = 0;
   uint64_t nextSprite_ = 0;
-  uint32_t turn_ = 0;  // the client that throws next, where they take turns
+  uint32_t turn_ = 0;  // last thrower, where the clients throw in turn
   uint32_t pending_ = 0;
   uint32_t over_ = 0;
 };

@@ -1,4 +1,4 @@
-// What a load generator needs of its process, whatever it loads.
+// The clock, output, file limit and arguments of a load generator's process.
 #ifndef SPRITES_SWARM_PROCESS_H_
 #define SPRITES_SWARM_PROCESS_H_
 
@@ -14,22 +14,22 @@ namespace swarm {
 /** @return nanoseconds of CLOCK_MONOTONIC, the same clock in every process of a host */
 uint64_t clockNow();
 
-/** In that clock's nanoseconds. */
+/** Units of clockNow(). */
 constexpr uint64_t kSecond = 1'000'000'000;
 constexpr uint64_t kMs = 1'000'000;
 
-/** Writes all of `bytes`, waiting if it must. @return false when the reader is gone */
+/** Writes all bytes, and waits if needed. @return false when the reader is gone */
 bool writeAll(int fd, std::string_view bytes);
 
-/** Lifts the soft limit of open files to the hard one: the soft one is for the careless. */
+/** Raises the soft limit of open files to the hard limit. */
 void raiseFileLimit();
 
-/** Takes an option's value. @return false when it is not one */
+/** Sets an option's value. @return false for an invalid value */
 using Setter = std::function<bool(std::string_view)>;
-/** By the option's name, without its dashes. */
+/** Setters by the options' names, without dashes. */
 using Setters = std::unordered_map<std::string_view, Setter>;
 
-/** @return whether all of `text` is a number, which is in `value` then */
+/** Reads a number into `value`. @return false when `text` is anything else */
 template <typename Number>
 bool readNumber(std::string_view text, Number* value) {
   const char* end = text.data() + text.size();
@@ -47,7 +47,7 @@ Setter flag(bool* target);
 /**
  * Reads `--name=value` arguments.
  *
- * @param error filled with one line when an argument is unknown or has no such value
+ * @param error filled with one line for an unknown argument or an invalid value
  * @return false with `error` set, or true
  */
 bool readArguments(int argc, char** argv, const Setters& setters, std::string* error);

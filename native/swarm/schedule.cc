@@ -34,7 +34,7 @@ uint64_t Schedule::dueAt(uint64_t sprite) const {
                        [](double value, const Line& line) { return value < line.count; });
   const Line& line = after == lines_.begin() ? *after : *(after - 1);
   const double rest = number - line.count;
-  // Of a quadratic equation, in the form that loses no digits and may have no slope.
+  // The root of a quadratic equation, in the form without cancellation, which also allows slope 0.
   const double root = std::sqrt(std::max(0.0, line.rate * line.rate + 2 * line.slope * rest));
   if (line.rate + root <= 0) {
     if (line.slope == 0) return UINT64_MAX;

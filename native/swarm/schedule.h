@@ -1,5 +1,5 @@
-// When the sprites of an open loop are due: at one rate, or through stages in which the rate goes
-// in a straight line to a target. What is due depends on the clock alone, never on what was thrown.
+// The due times of an open loop's sprites: at one rate, or through stages in which the rate changes
+// linearly to a target. The due times depend on the clock alone, never on earlier throws.
 #ifndef SPRITES_SWARM_SCHEDULE_H_
 #define SPRITES_SWARM_SCHEDULE_H_
 
@@ -11,29 +11,29 @@ namespace swarm {
 /** A part of a run. */
 struct Stage {
   double seconds;
-  double rate;  ///< at its end, in sprites a second
+  double rate;  ///< at the end of the stage, in sprites a second
 };
 
 class Schedule {
  public:
-  /** Nothing is ever due. */
+  /** Makes a schedule in which no sprite is ever due. */
   Schedule() : Schedule(0, 0, 0, {}) {}
 
   /**
-   * @param start nanoseconds
-   * @param rate at the start, in sprites a second; that of the last stage goes on
-   * @param phase by so many sprites all are later
+   * @param start start of the schedule, in nanoseconds
+   * @param rate rate at the start, in sprites a second; the rate of the last stage continues
+   * @param phase delay of all sprites, in intervals between two sprites
    */
   Schedule(uint64_t start, double rate, double phase, const std::vector<Stage>& stages);
 
-  /** @return nanoseconds; UINT64_MAX for never. The first sprite is 0. */
+  /** @return due time of a sprite, counted from 0, in nanoseconds; UINT64_MAX: never */
   uint64_t dueAt(uint64_t sprite) const;
 
-  /** @return how many sprites are due by then */
+  /** @return number of sprites due by this time */
   uint64_t dueBy(uint64_t time) const;
 
  private:
-  /** From `from` on, in seconds after the start, with `count` due before. */
+  /** A stage of linear rate: `from` in seconds after the start; `count` sprites are due before. */
   struct Line {
     double from;
     double count;
@@ -45,7 +45,7 @@ class Schedule {
 
   uint64_t start_;
   double phase_;
-  std::vector<Line> lines_;  // the last one has no end and no slope
+  std::vector<Line> lines_;  // the last line has no end and no slope
 };
 
 }  // namespace swarm

@@ -14,16 +14,16 @@ namespace {
 
 void enable(int fd, int level, int option) {
   const int on = 1;
-  // A kernel that lacks one of these does without: each only makes things better.
+  // Errors are ignored: each option is an improvement that a kernel may lack.
   setsockopt(fd, level, option, &on, sizeof(on));
 }
 
-/** 127.0.0.2 and up, leaving out the target and addresses that end in 0 or 255. */
+/** Returns 127.0.0.2 and up, without the target and addresses that end in 0 or 255. */
 uint32_t sourceAddress(int64_t source, uint32_t target) {
   constexpr uint32_t kLoopback = 0x7f000000;
   auto number = static_cast<uint32_t>(source);
   uint32_t address = kLoopback + number / 252 % 65536 * 256 + number % 252 + 2;
-  // The address left out is replaced by one that no number gives.
+  // The target's address is replaced by .254, which no number maps to.
   if (address == target) address = (address & 0xffffff00) + 254;
   return address;
 }
@@ -60,7 +60,7 @@ int Target::connect(int64_t source) const {
   if (fd < 0) return -1;
   enable(fd, IPPROTO_TCP, TCP_NODELAY);
   if (source >= 0 && address_.ss_family == AF_INET) {
-    // A server that restarts on a port of the ephemeral range may bind it over these.
+    // With SO_REUSEADDR a restarting server can bind an ephemeral port that these sockets use.
     enable(fd, SOL_SOCKET, SO_REUSEADDR);
     enable(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT);
     const auto& target = reinterpret_cast<const sockaddr_in&>(address_);

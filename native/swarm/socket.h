@@ -1,5 +1,5 @@
-// What a connection's bytes go through where the server speaks TLS. The engine knows this interface
-// alone; only the engine that runs inside Node has what implements it (tls/swarm_tls.cc).
+// The TLS of connections, as an interface. Only the engine that runs inside Node has an
+// implementation (tls/swarm_tls.cc).
 #ifndef SPRITES_SWARM_SOCKET_H_
 #define SPRITES_SWARM_SOCKET_H_
 
@@ -14,50 +14,50 @@
 
 namespace swarm {
 
-/** How far a connection has come. */
+/** The state of opening a connection. */
 enum class Opening { kDone, kMore, kFailed };
 
-/** Sessions by the descriptor of their socket. */
+/** TLS sessions, by the descriptors of their sockets. */
 class Tls {
  public:
   virtual ~Tls() = default;
 
   /**
-   * Begins the handshake on a connected socket, or goes on with it.
+   * Begins the handshake on a connected socket, or continues it.
    *
-   * @param why filled when it failed: a few words, for a count by name
+   * @param why filled with a few words on failure, for a count by name
    */
   virtual Opening open(int fd, std::string* why) = 0;
 
-  /** @return as send(2); a request that was written in part is to be given again from there */
+  /** @return as send(2); after a partial write the next call continues from there */
   virtual ssize_t send(int fd, const char* bytes, size_t length) = 0;
 
-  /** @return as recv(2); less than `length` when nothing more is there for now */
+  /** @return as recv(2); less than `length` when no more bytes are available now */
   virtual ssize_t receive(int fd, char* bytes, size_t length) = 0;
 
-  /** Ends the session, if there is one. The socket is to be closed after it. */
+  /** Ends the session, if there is one. The caller closes the socket afterwards. */
   virtual void end(int fd) = 0;
 };
 
-/** Makes the sessions' owner for a server of this name; throws std::runtime_error. */
+/** Makes the TLS for a server of this name; throws std::runtime_error. */
 using OpenTls = std::function<std::unique_ptr<Tls>(const std::string& serverName)>;
 
-// TCP connections without waiting: numeric addresses, any number of loopback source addresses.
+// Non-blocking TCP connections to numeric addresses, from any number of loopback source addresses.
 //
 // A pair of addresses has some 28,000 ports, so a swarm against 127.0.0.0/8 binds its clients to
-// 127.0.0.2, 127.0.0.3, …: never to the server's own address, or a client that calls a stopped
-// server could be given the server's own port, connect to itself and keep the server from coming
-// back. IP_BIND_ADDRESS_NO_PORT lets the kernel choose the port when it knows the other end.
+// 127.0.0.2, 127.0.0.3, …, but never to the server's own address: there a client of a stopped
+// server could get the server's own port, connect to itself, and keep the server from restarting.
+// IP_BIND_ADDRESS_NO_PORT lets the kernel choose the port once it knows the other end.
 
 class Target {
  public:
-  /** @return false when `address` is no numeric IPv4 or IPv6 address */
+  /** Sets the address. @return false when `address` is no numeric IPv4 or IPv6 address */
   bool set(const std::string& address, uint16_t port);
 
   /**
-   * Begins a connection.
+   * Begins to connect.
    *
-   * @param source number of the loopback source address, from 0; below 0 binds to none
+   * @param source number of the loopback source address, from 0; below 0: not bound
    * @return the descriptor, or -1 with errno: EMFILE, ENFILE, EADDRNOTAVAIL, ECONNREFUSED, …
    */
   int connect(int64_t source) const;
@@ -67,7 +67,7 @@ class Target {
   socklen_t length_ = 0;
 };
 
-/** @return what became of a connection begun: 0, or its errno */
+/** @return the result of connecting: 0 or an errno */
 int connectError(int fd);
 
 }  // namespace swarm

@@ -21,7 +21,7 @@ char* put(char* at, std::string_view text) {
 
 char* put(char* at, uint64_t number) { return std::to_chars(at, at + 20, number).ptr; }
 
-/** Takes `-NUMBER` off the front of `text`. */
+/** Removes `-NUMBER` from the start of `text`. */
 bool takeNumber(std::string_view* text, uint64_t* number) {
   if (text->empty() || text->front() != '-') return false;
   const char* end = text->data() + text->size();
@@ -87,7 +87,7 @@ ReadSprite readSprite(std::string_view text, std::string_view swarm) {
     } else if (name == "to") {
       read.to = sprites::json::raw(value);
     } else if (name == "t") {
-      // Nanoseconds since a machine's start may be more than a JSON number is exact for.
+      // Nanoseconds since a machine's start may exceed the exact range of a double.
       hasTime = readNumber(value, &read.sprite.thrownAt);
     }
   }

@@ -1,12 +1,11 @@
-// The sprites this swarm throws. One function builds them and one reads them back.
+// The sprites that this swarm throws: one function writes them and one reads them.
 //
 //   {"id":"k3x9-0-41-1207","picture":"ball","at":0.5,"speed":[1,0.2],"name":"swarm",
 //    "to":"left","t":81672348129,"pad":"xxxx…"}
 //
-// id: swarm, engine, client, number (counted over all throwers of the engine). `t` is the moment
-// the throw was meant for, in nanoseconds of CLOCK_MONOTONIC, which all processes of a host share.
-// `to` lets the receiver check the side it comes in by, and the length that nothing was cut or
-// added.
+// id: swarm, engine, client, number (counted over all throwers of the engine). `t` is the due time
+// of the throw, in nanoseconds of CLOCK_MONOTONIC, which all processes of a host share. By `to` the
+// receiver checks the side of the arrival, and by the length that nothing was cut or added.
 #ifndef SPRITES_SWARM_SPRITE_H_
 #define SPRITES_SWARM_SPRITE_H_
 
@@ -21,7 +20,7 @@ enum class Edge : uint8_t { kLeft, kRight, kUp, kDown };
 /** @return left, right, up or down */
 std::string_view edgeName(Edge edge);
 
-/** @return the name of the side by which a sprite thrown over `edge` comes in */
+/** @return the side at which a sprite thrown over `edge` arrives */
 std::string_view oppositeName(std::string_view edge);
 
 struct Sprite {
@@ -32,24 +31,24 @@ struct Sprite {
   Edge edge = Edge::kLeft;
 };
 
-/** The smallest size a sprite can be padded to; a smaller --size is not padded. */
+/** Upper bound of an unpadded sprite's length, in bytes: from this size on all are padded. */
 constexpr size_t kSpriteRoom = 224;
 
 /**
- * Writes a sprite of exactly `size` bytes, or as many as it needs without padding.
+ * Writes a sprite, padded to `size` bytes if it is shorter.
  *
- * @param to room for max(size, kSpriteRoom) bytes
- * @return the bytes written
+ * @param to buffer of max(size, kSpriteRoom) bytes
+ * @return the number of bytes written
  */
 size_t writeSprite(const Sprite& sprite, std::string_view swarm, size_t size, char* to);
 
 struct ReadSprite {
-  bool ours = false;    ///< thrown by this swarm: the rest is filled
-  std::string_view to;  ///< the edge it was thrown over
+  bool ours = false;    ///< whether this swarm threw the sprite: the rest is valid
+  std::string_view to;  ///< the edge of the throw
   Sprite sprite;
 };
 
-/** @param text the object as it arrived */
+/** Reads a sprite. @param text the JSON object of the sprite */
 ReadSprite readSprite(std::string_view text, std::string_view swarm);
 
 }  // namespace swarm

@@ -1,6 +1,6 @@
 // The swarm's engine: thousands of clients of the wire contract in one process, on plain epoll. It
-// is started by bin/sprites-swarm, which tells it what to do on stdin and adds up what it says on
-// stdout. Against a server that speaks TLS the same engine runs inside Node, whose OpenSSL it uses:
+// is started by bin/sprites-swarm, which sends commands to its stdin and adds up the reports on its
+// stdout. For a server with TLS the same engine runs inside Node, and uses Node's OpenSSL:
 // native/swarm/tls/swarm_tls.cc.
 //
 // Costs: one epoll_pwait2 for up to 256 events; a sprite is a send and a recv at its thrower and a

@@ -1,6 +1,6 @@
-// The swarm's engine inside a Node process (lib/swarm/tls-engine.js), for the OpenSSL that Node has
-// and exports to addons, with the headers of the same version: an https load needs no library of
-// the system's. The engine takes the whole thread; no JavaScript runs while it does.
+// The swarm's engine inside a Node process (lib/swarm/tls-engine.js), which exports its OpenSSL to
+// addons, with the headers of the same version: an https load needs no library of the system. The
+// engine takes the whole thread: no JavaScript runs meanwhile.
 #include <nan.h>
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 #include "swarm/engine.h"
 
-// Some builds of Node come without OpenSSL's headers: without https, then.
+// Some builds of Node come without OpenSSL's headers: then there is no https.
 #if __has_include(<openssl/ssl.h>)
 #include <arpa/inet.h>
 #include <openssl/err.h>
@@ -32,7 +32,7 @@ bool isAddress(const std::string& name) {
          inet_pton(AF_INET6, name.c_str(), &address) == 1;
 }
 
-/** Adds each certificate of a PEM text. @return how many there were */
+/** Adds each certificate of a PEM text. @return the number of certificates */
 int addAuthorities(X509_STORE* store, const std::string& text) {
   BIO* bio = BIO_new_mem_buf(text.data(), static_cast<int>(text.size()));
   int count = 0;
@@ -42,7 +42,7 @@ int addAuthorities(X509_STORE* store, const std::string& text) {
     count++;
   }
   BIO_free(bio);
-  // The last one that isn't there is an error, too.
+  // The end of the text is reported as an error, too.
   ERR_clear_error();
   return count;
 }
@@ -54,7 +54,7 @@ std::string reasonOf(SSL* session) {
   std::string words = "TLS";
   for (const char* at = reason == nullptr ? " connection closed" : reason; *at != '\0'; at++) {
     if (at == reason) words.push_back(' ');
-    // What can stand in a name of core.h's Tally.
+    // The characters that Tally (core.h) accepts in a name.
     const bool plain = (*at >= 'a' && *at <= 'z') || (*at >= 'A' && *at <= 'Z') ||
                        (*at >= '0' && *at <= '9') || *at == '-';
     words.push_back(plain ? *at : ' ');
@@ -62,14 +62,14 @@ std::string reasonOf(SSL* session) {
   return words.substr(0, 64);
 }
 
-// TLS by OpenSSL, as a client: the server's certificate is checked against the authorities given,
-// and against its name. Every connection makes a whole handshake: none is resumed, as after a
-// restart of all desktops. A parked session keeps no buffers (SSL_MODE_RELEASE_BUFFERS).
+// TLS as a client, by OpenSSL. The server's certificate is checked against the given authorities
+// and against the server's name. Every connection makes a full handshake without resumption, as
+// after a restart of all desktops. A parked session keeps no buffers (SSL_MODE_RELEASE_BUFFERS).
 class OpensslTls : public swarm::Tls {
  public:
   /**
-   * @param serverName host name or address that the certificate must be for
-   * @param authorities PEM of those to believe; empty believes any certificate
+   * @param serverName host name or address in the certificate
+   * @param authorities PEM of the trusted authorities; empty: any certificate is accepted
    */
   OpensslTls(std::string serverName, const std::string& authorities)
       : serverName_(std::move(serverName)),
@@ -123,7 +123,8 @@ class OpensslTls : public swarm::Tls {
   }
 
   ssize_t receive(int fd, char* bytes, size_t length) override {
-    // A record at a time: until there is none, because the socket tells of the first alone.
+    // SSL_read_ex returns one record. Reads all of them: epoll is edge-triggered and knows no
+    // records.
     size_t all = 0;
     while (all < length) {
       size_t got = 0;
@@ -139,7 +140,7 @@ class OpensslTls : public swarm::Tls {
 
   void end(int fd) override {
     if (static_cast<size_t>(fd) >= sessions_.size() || sessions_[fd] == nullptr) return;
-    // Says that it closes, as every client does; whether that still goes out is all the same.
+    // Sends close_notify, as every client does; a failure does not matter.
     if (SSL_is_init_finished(sessions_[fd]) == 1) SSL_shutdown(sessions_[fd]);
     ERR_clear_error();
     SSL_free(sessions_[fd]);
@@ -162,7 +163,7 @@ class OpensslTls : public swarm::Tls {
     return SSL_set_fd(session, fd) == 1 ? session : nullptr;
   }
 
-  /** @return 0 for the end of the stream, or -1 with errno: EAGAIN when there is nothing for now */
+  /** @return 0 for the end of the stream, or -1 with errno; EAGAIN: nothing is available now */
   static ssize_t failed(SSL* session, int result) {
     switch (SSL_get_error(session, result)) {
       case SSL_ERROR_WANT_READ:
@@ -200,7 +201,7 @@ std::unique_ptr<swarm::Tls> openTls(const std::string&, const std::string&) {
 using v8::Local;
 using v8::Value;
 
-// run(args: string[], authorities: string) → the exit code; no authorities believe any certificate
+// run(args: string[], authorities: string) → the exit code; authorities '': accepts any certificate
 void runCall(const Nan::FunctionCallbackInfo<Value>& info) {
   const Local<v8::Array> args = info[0].As<v8::Array>();
   const std::string authorities = *Nan::Utf8String(info[1]);
@@ -218,8 +219,7 @@ void runCall(const Nan::FunctionCallbackInfo<Value>& info) {
 
 }  // namespace
 
-// The arguments are those that Node calls it with: NAN_MODULE_INIT's are fewer, of which clang
-// warns.
+// It has all the arguments that Node passes: NAN_MODULE_INIT declares fewer, and clang warns.
 void initialize(v8::Local<v8::Object> target, v8::Local<v8::Value>, void*) {
   Nan::SetMethod(target, "run", runCall);
 }
