@@ -1,5 +1,5 @@
 /**
- * A server with an arena, its panel and wrk (Debian's package), as the benches of the arena need them.
+ * A server with an arena, its panel, and wrk (Debian's package), for the benches of the arena.
  */
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
@@ -8,7 +8,7 @@ import { start } from './contenders.js';
 
 const TOKEN = 'bench';
 
-/** @returns {object} options of the server; the token of its panel is in `file` from now on */
+/** Writes the panel's token to `file`. @returns {object} options of the server */
 export function arenaOptions(games, file) {
   writeFileSync(file, `${TOKEN}\n`);
   return {
@@ -17,7 +17,7 @@ export function arenaOptions(games, file) {
   };
 }
 
-/** Says to the panel what is played. @param {string} url of the server, without a slash at its end */
+/** Publishes the panel's settings. @param {string} url URL of the server, without a slash at its end */
 export async function command(url, members) {
   const answer = await fetch(`${url}/feed/arena/hall/control`, {
     method: 'PUT',
@@ -27,13 +27,13 @@ export async function command(url, members) {
   if (answer.status !== 200) throw new Error(await answer.text());
 }
 
-/** @returns {Promise<string>} the path at which a new player's inputs go */
+/** Adds a player. @returns {Promise<string>} the path of the player's inputs */
 export async function enter(url) {
   const { player } = await (await fetch(`${url}/arena/hall`, { method: 'POST' })).json();
   return `/arena/hall/${player}`;
 }
 
-/** @returns {Promise<object>} /status, in which every input is accounted for */
+/** Reads /status, and checks the law of inputs. @returns {Promise<object>} the status */
 export async function statusOf(url) {
   const status = await (await fetch(`${url}/status`)).json();
   const { inputs, inputsReduced, inputsSuperseded, inputsWaiting } = status;
@@ -47,7 +47,8 @@ export async function statusOf(url) {
  * Runs wrk.
  *
  * @param {string} url
- * @param {{connections: number, seconds: number, script: string, core?: number}} how `script`: the file of its Lua
+ * @param {{connections: number, seconds: number, script: string, core?: number}} how `script`: file of wrk's Lua
+ *     script
  * @returns {Promise<{refused: number}>}
  */
 export async function wrk(url, { connections, seconds, script, core = null }) {

@@ -1,13 +1,13 @@
 /**
- * What an attack costs others: `npm run bench:attacks -- [seconds] [rounds] [attack …]` (5, 5, all).
+ * The cost of an attack for honest clients: `npm run bench:attacks -- [seconds] [rounds] [attack …]` (5, 5, all).
  *
- * Honest clients of one address throw 2,000 sprites a second by the clock; another address attacks in one way, as fast as
- * it can: resets, pipelining, slow readers, handshakes, bodies that never end. In each round there is one spell without an
- * attack, and one with each.
+ * Honest clients of one address throw 2,000 sprites a second by the clock. Another address attacks in one way, as fast
+ * as it can: resets, pipelining, slow readers, handshakes, bodies that never end. Each round has a measurement without
+ * an attack, and one with each attack.
  *
- * The server has a core of its own. The attacker shares the other with the honest clients, at nice 19: so it takes no time
- * from them that the server would seem to have taken, and what is left of a core is what it attacks with. Ratios are to
- * the spell without an attack of the same round; medians, smallest and largest in brackets.
+ * The server has a core of its own. The attacker shares the other core with the honest clients, at nice 19: it attacks
+ * with the rest of that core, and takes no time from the clients that would count as the server's. Ratios are to the
+ * measurement without an attack in the same round. Figures are medians, with least and most in brackets.
  */
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -34,25 +34,25 @@ const ALL = ['resets', 'pipelining', 'slow readers', 'handshakes', 'bodies'];
 const ATTACKS = process.argv.length > 4 ? process.argv.slice(4) : ALL;
 const ATTACKER = fileURLToPath(new URL('attacker.js', import.meta.url));
 
-/** The honest clients' account of one spell. */
+/** Throws the honest clients' sprites of one measurement. */
 function throwSprites(server) {
   const part = byClock({ port: server.port, clients: CLIENTS, lanes: 64, rate: RATE });
   return withLoad([part], true, async (load) => {
     const seen = await load.throwAll(server, { warmup: 0, seconds: SECONDS });
-    // The next spell's sprites must not land at those that were here.
+    // The sprites of the next measurement must not land at these clients.
     await load.leave();
     const { rate, late, refused, grown, seconds } = seen;
     return { rate, p50: late.p50, p99: late.p99, refused, cores: grown.cpu / seconds };
   });
 }
 
-/** What the front door has done so far. */
+/** Returns the server's counts of connections and requests so far. */
 async function doneBy({ adminPort }) {
   const all = await statusAt(adminPort);
   return { connections: all.accepted, requests: all.requests, at: performance.now() };
 }
 
-/** One spell: an attack, or none. */
+/** Measures the honest clients during one attack, or none. */
 async function measure(server, attack) {
   let before = await doneBy(server);
   const command = ['nice', '-n', 19, process.execPath, ATTACKER, attack, '--port', server.port];

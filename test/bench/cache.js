@@ -1,20 +1,21 @@
 /**
- * One feed behind the caches of deploy/: what few and many watchers cost the server, and what a million would.
+ * One feed behind the caches of deploy/: the costs of few and of many watchers, and an estimate for a million.
  *
  *     node test/bench/cache.js [--only nginx,varnishd] [--watchers 15,15000] [--publications 8]
  *                              [--every 3] [--strict]
  *
- * A server with --feed-cache 5, a cache before it as deploy/ has it, and watchers that ask as the clients do: first for a
- * value, then for what is newer. A document of 900 bytes is published through the cache every few seconds.
+ * It runs a server with --feed-cache 5, a cache of deploy/ in front of it, and watchers that poll as the clients do:
+ * first for a value, then for newer versions. A document of 900 bytes is published through the cache every few
+ * seconds.
  *
- * Polls are requests for the feed that reach the server: until the first publication that counts, and from then on. CPU is
- * what the kernel has counted for the server, and for the cache, from the first publication that counts until the last
- * watcher has the last one. Lateness is from the moment when a document is due to its last byte at a watcher. Where there
- * are two cores, server and cache have one and the watchers the other.
+ * Polls are requests for the feed that reach the server: before the first measured publication, and after it. CPU is
+ * the kernel's count for the server, and for the cache, from the first measured publication until the last watcher has
+ * the last one. Lateness is the time from a document's due time to its last byte at a watcher. With two cores, server
+ * and cache have one core and the watchers the other.
  *
- * A million watchers are worked out of these figures: what they ask of the caches, and what the caches ask of the server,
- * which is then asked so, without a cache. Exit status: 0; 1 where a cache failed, or, with --strict, where a figure does
- * not hold; 2 on a wrong option.
+ * The load of a million watchers is computed from these figures: their requests to the caches, and the caches'
+ * requests to the server. The latter are then measured, without a cache. Exit status: 0; 1 if a cache failed or, with
+ * --strict, a figure exceeds its bound; 2 for a wrong option.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -33,20 +34,20 @@ answerHelp(import.meta.url);
 
 const BYTES = 900;
 const WARMUP = 2;
-/** Seconds for which a cache may keep an answer, and that a client waits for news. */
+/** How long a cache may keep an answer, and the hold of a client's poll, in seconds. */
 const KEPT = 5;
 const HOLD = 55;
-/** Source addresses of the watchers. */
+/** Number of source addresses of the watchers. */
 const ADDRESSES = 4;
 
-/** Held to: polls a version, milliseconds, and milliseconds of the server's CPU a version more than with few watchers. */
+/** Bounds: polls a version, lateness in ms, and additional CPU of the server a version with many watchers, in ms. */
 const HELD = { polls: 2, p99: 100, cpu: 5 };
 
-/** What is worked out: watchers, those of one cache, seconds between two versions. */
+/** The computed load: watchers, watchers of one cache, seconds between two versions. */
 const MILLION = { watchers: 1e6, each: 15000, every: 10 };
 const CACHES_OF_MILLION = Math.ceil(MILLION.watchers / MILLION.each);
 
-/** No cache: the server itself is asked. */
+/** No cache: the watchers poll the server. */
 const NONE = 'none';
 
 function readOptions() {
@@ -64,16 +65,16 @@ function readOptions() {
   return { names, counts, ...options };
 }
 
-/** Milliseconds of CPU that a cache has used, where there is one. */
+/** CPU time of a cache, in milliseconds; 0 without one. */
 const cpuOf = (cache) => (cache ? useOf(cache.pid).cpu * 1000 : 0);
 
-/** The caches that run; whatever ends this program ends them. */
+/** The running caches, which end with this program. */
 const running = new Set();
 process.on('exit', () => {
   for (const pid of running) process.kill(-pid, 'SIGKILL');
 });
 
-/** One cache, or NONE, and so many watchers. @returns {Promise<object>} its figures */
+/** Measures one cache, or NONE, with this number of watchers. @returns {Promise<object>} the figures */
 async function measure(name, watchers, { publications, every }) {
   const pin = canPin();
   const server = await feedContenders['sprites-poll'].start(pin, { 'feed-cache': KEPT });
@@ -130,7 +131,7 @@ const COLUMNS = {
   'missing, repeated': ({ missing, repeated }) => `${missing}, ${repeated}`
 };
 
-/** What holds of a cache's rows. @returns {{figure: string, value: string, holds: boolean}[]} */
+/** Compares a cache's rows with the bounds. @returns {{figure: string, value: string, holds: boolean}[]} */
 function verdicts(rows, { publications }) {
   const [few] = rows;
   return rows.flatMap((row) => {
@@ -152,10 +153,10 @@ function verdicts(rows, { publications }) {
   });
 }
 
-/** What a million watchers of one feed ask of the caches, by the largest row of one. @returns {string} */
+/** Computes the load of a million watchers on the caches, from the row with the most watchers. @returns {string} */
 function atCaches(row) {
   const { watchers, every } = MILLION;
-  // For each version, and for each hold.
+  // Each watcher sends a request for each version, and for each hold.
   const requests = watchers * (1 / every + 1 / HOLD);
   const cpu = row.cacheCpu / row.documents;
   return [
@@ -165,7 +166,7 @@ function atCaches(row) {
   ].join(' ');
 }
 
-/** What the caches of a million ask of the server, by the row of so many polls. @returns {string} */
+/** Computes the load of these caches on the server, from the row with as many polls. @returns {string} */
 function atServer(row, { publications, every }) {
   const { each } = MILLION;
   const requests = row.watchers * (1 / MILLION.every + 1 / HOLD);

@@ -1,8 +1,8 @@
 /**
- * The servers that are measured, and how each is started and stopped. Those of feeds are in transports/contenders.js.
+ * The measured servers, and how each is started and stopped. The servers of feeds are in transports/contenders.js.
  *
- * A contender listens on loopback, on a port of its own. It prints that port, or is given it as an option. Node
- * servers are started with probe.js preloaded, which reports what only the process itself can know.
+ * A contender listens on loopback, on a port of its own, which it prints or gets as an option. Node servers run with
+ * probe.js preloaded, which reports figures that only the process itself knows.
  */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -33,19 +33,19 @@ import { ask, statusAt, Use } from './usage.js';
 const PROBE = new URL('probe.js', import.meta.url).href;
 
 /**
- * Options of bin/sprites as it is measured: on loopback, on a free port, without the bounds for each source address, since
- * here all clients have the same one. A connection costs the same with these bounds and without.
+ * Options of the measured bin/sprites: on loopback, on a free port, and without limits for a source address, since
+ * here all clients have the same address. The limits do not change the cost of a connection.
  */
 const MEASURED = { host: '127.0.0.1', port: 0, 'throw-rate': 0, ...UNBOUND };
 
 const HERE = fileURLToPath(new URL('.', import.meta.url));
 const BUILD = join(HERE, '.build');
 
-/** Milliseconds that a server may take to start, and to end before it is killed. */
+/** Timeouts of a server's start, and of its end before it is killed, in milliseconds. */
 const START_TIMEOUT = 15000;
 const STOP_TIMEOUT = 5000;
 
-/** The core that only the server uses, and the one that only the load generator uses. */
+/** The core of the server, and the core of the load generator. */
 export const SERVER_CORE = 0;
 export const LOAD_CORE = 1;
 
@@ -65,17 +65,17 @@ export function canPin() {
   }
 }
 
-/** @param {?number} core none: any @returns {string[]} what stands before a command that is to have it */
+/** @param {?number} core none: any core @returns {string[]} the words before a command that pin it to the core */
 export const onCore = (core) =>
   Number.isInteger(core) && canPin() ? ['taskset', '-c', String(core)] : [];
 
 /**
- * Compiles a C program beside this file, unless that was done since it last changed.
+ * Compiles a C program beside this file, unless the last build is newer than the source.
  *
- * @param {string} place its file, relative to this folder
- * @param {string} name of the program; of a shared object where it ends with .so
+ * @param {string} place its source, relative to this folder
+ * @param {string} name name of the program; of a shared object with the ending .so
  * @returns {string} path of the program
- * @throws {Error} when the compiler refuses, with what it says
+ * @throws {Error} when the compiler fails
  */
 export function compile(place, name) {
   const source = join(HERE, place);
@@ -90,14 +90,14 @@ export function compile(place, name) {
   return program;
 }
 
-/** Builds turns.c. @returns {string} what `env` sets to preload it */
+/** Builds turns.c. @returns {string} the variable that preloads it, for `env` */
 export const withTurns = () => `LD_PRELOAD=${compile('turns.c', 'turns.so')}`;
 
 /**
- * Builds what a Node server needs to answer probe.js's questions; it needs an IPC channel besides.
+ * Builds the parts that probe.js needs in a Node server. The server also needs an IPC channel.
  *
  * @param {?number} [core] see onCore
- * @returns {string[]} arguments of `env` that run Node so, but for the program
+ * @returns {string[]} arguments of `env` that run Node with probe.js, without the program
  */
 function probedNode(core = null) {
   loadTestAddon();
@@ -113,7 +113,7 @@ for (const signal of ['SIGINT', 'SIGTERM']) {
   process.once(signal, () => process.exit(1));
 }
 
-/** This program's end is its end. */
+/** Kills the child when this program ends. */
 function keep(child) {
   running.add(child);
   child.once('exit', () => running.delete(child));
@@ -125,7 +125,7 @@ function keep(child) {
  * @param {?number} core see onCore
  * @param {Array<string | number>} command
  * @param {import('node:child_process').SpawnOptions} options
- * @returns {import('node:child_process').ChildProcess} which ends with this program at the latest
+ * @returns {import('node:child_process').ChildProcess} the process, which ends with this program at the latest
  */
 export function start(core, command, options) {
   const [program, ...args] = [...onCore(core), ...command].map(String);
@@ -141,7 +141,7 @@ async function stop(child) {
   clearTimeout(timer);
 }
 
-/** Waits for the address a server prints, and reads on so that its pipe never fills. */
+/** Waits for the address that a server prints, and reads on so that the pipe never fills. */
 async function readPort(child, name) {
   const lines = createInterface({ input: child.stdout });
   const late = AbortSignal.timeout(START_TIMEOUT);
@@ -161,13 +161,13 @@ async function readPort(child, name) {
  *
  * @param {string} name for messages
  * @param {boolean} pin
- * @param {string} command it and `args` as `env` takes them
- * @param {string[]} args
- * @param {{probed?: boolean}} [how] whether probe.js is in it
+ * @param {string} command the command, for `env`
+ * @param {string[]} args its arguments
+ * @param {{probed?: boolean}} [how] whether the program has probe.js
  * @returns {Promise<Server>}
  */
 export async function startPrinting(name, pin, command, args, { probed = false } = {}) {
-  // The test runner's loader is in NODE_OPTIONS: the server and its threads would load it.
+  // NODE_OPTIONS has the test runner's loader, which the server and its threads would load.
   const plain = ['env', '-u', 'NODE_OPTIONS', command, ...args];
   const child = start(coreOf(pin), plain, {
     stdio: ['ignore', 'pipe', 'inherit', ...(probed ? ['ipc'] : [])]
@@ -192,13 +192,13 @@ export function startNode(name, pin, args) {
 /**
  * Starts bin/sprites.
  *
- * @param {Record<string, string | number>} options besides MEASURED, without their dashes
+ * @param {Record<string, string | number>} options options besides MEASURED, without their dashes
  * @param {object} [how]
  * @param {boolean} [how.pin]
- * @param {boolean} [how.probed] whether probe.js is in it
+ * @param {boolean} [how.probed] whether the server has probe.js
  * @param {string} [how.program]
  * @returns {Promise<Server & {tlsPort?: number, adminPort?: number, errors: Buffer[], status: () => Promise<object>}>}
- *     `errors`: what it says on stderr
+ *     `errors`: the output on stderr
  */
 export async function startSprites(options, { pin, probed = true, program = SPRITES[1] } = {}) {
   const core = coreOf(pin);
@@ -215,7 +215,7 @@ export async function startSprites(options, { pin, probed = true, program = SPRI
 }
 
 /**
- * Works with something that has a `stop()`, as a server has, and stops it whatever happens.
+ * Runs `work` with something that has a `stop()`, such as a server, and stops it in any case.
  *
  * @template T, R
  * @param {T & {stop: () => Promise<void>}} started
@@ -230,7 +230,7 @@ export async function during(started, work) {
   }
 }
 
-/** Where nginx keeps its modules, or null where there is no nginx with nchan. */
+/** Returns nginx's folder of modules; null: there is no nginx with nchan. */
 function nchanModules() {
   let about;
   try {
@@ -244,7 +244,7 @@ function nchanModules() {
   return existsSync(join(folder, 'ngx_nchan_module.so')) ? folder : null;
 }
 
-/** @returns {string | null} why there is no nchan here */
+/** @returns {string | null} why nchan can't run here; null: it can */
 export const nchanMissing = () =>
   nchanModules() ? null : 'there is no nginx with nchan (Debian: libnginx-mod-nchan)';
 
@@ -263,7 +263,7 @@ export async function startNchan(pin) {
     /@(\w+)@/g,
     (_, name) => names[name]
   );
-  // nginx's worker must run as this user: no other may read the folder.
+  // nginx's worker must run as this user: no other user may read the folder.
   if (process.getuid() === 0) text = `user root;\n${text}`;
   const file = join(folder, 'nginx.conf');
   writeFileSync(file, text);
@@ -315,8 +315,8 @@ export function startBare(name, pin) {
  */
 
 /**
- * All contenders, by name. `missing()` says why one can't run here, or null; `start(pin)` starts it, on a core of its own
- * where `pin`; `nchan`: it is that which the load speaks to.
+ * All contenders, by name. `missing()` says why one can't run here, or null; `start(pin)` starts it, on a core of its
+ * own where `pin`; `nchan`: it is that which the load speaks to.
  *
  * @type {Record<string, {title: string, nchan?: boolean,
  *   missing: () => string|null, start: (pin: boolean) => Promise<Server>}>}
@@ -346,9 +346,9 @@ export const contenders = {
 };
 
 /**
- * @param {string} only names with commas between them
- * @param {Record<string, object>} all by name
- * @param {string} url of the program, which ends as `refuseUsage` does where there is no such name
+ * @param {string} only names, separated by commas
+ * @param {Record<string, object>} all all contenders, by name
+ * @param {string} url URL of the program, which ends by `refuseUsage` for an unknown name
  * @returns {string[]}
  */
 export function namesIn(only, all, url) {
@@ -362,7 +362,7 @@ export function namesIn(only, all, url) {
 /**
  * @param {string[]} names
  * @param {Record<string, {title: string, missing: () => string | null}>} all
- * @returns {string[]} those that can run here; the others are told of
+ * @returns {string[]} names of those that can run here; for the others a message is printed
  */
 export const thoseHere = (names, all) =>
   names.filter((name) => {
@@ -372,16 +372,16 @@ export const thoseHere = (names, all) =>
   });
 
 /**
- * Starts the load of a feed's watchers against a server.
+ * Starts the load generator of a feed's watchers.
  *
  * @param {Server} server
- * @param {boolean} pin whether to give the load a core of its own
- * @param {Record<string, string|number>} options of the program, without their dashes
+ * @param {boolean} pin whether the load has a core of its own
+ * @param {Record<string, string|number>} options options of the load generator, without their dashes
  * @returns {{child: import('node:child_process').ChildProcess, next: (name: string) => Promise<object>,
  *   measure: (begin?: () => Promise<unknown>) => Promise<object>, ended: Promise<number>, stop: () => void}} `next`
- *   resolves with the load's next event of that name and rejects with its error, or when it ends without one; `measure`
- *   lets a load of feeds go, once all its connections are open, and resolves with its result and what the server took
- *   meanwhile (usage.js); `begin` is called when it is warm, before what is measured
+ *   resolves with the load's next event of that name, and rejects with the load's error, or when the load ends before;
+ *   `measure` starts a load of feeds once all its connections are open, and resolves with its result and the server's
+ *   use of CPU and memory meanwhile (usage.js); `begin` is called after the warm-up, before the measurement
  */
 export function startLoad(server, pin, options) {
   const args = Object.entries({ port: server.port, ...options }).map(
@@ -390,7 +390,7 @@ export function startLoad(server, pin, options) {
   const child = start(pin ? LOAD_CORE : null, [buildWatchers(), ...args], {
     stdio: ['pipe', 'pipe', 'inherit']
   });
-  child.stdin.on('error', () => {}); // Writing fails once it has ended; `ended` reports that.
+  child.stdin.on('error', () => {}); // Writing to an ended load fails; `ended` reports the end.
   const ended = once(child, 'close').then(([code, signal]) => code ?? signal);
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
   const next = async (name) => {
@@ -420,7 +420,7 @@ export function startLoad(server, pin, options) {
   return { child, next, measure, ended, stop: () => stop(child) };
 }
 
-/** The publisher's token of the server that is measured. */
+/** The publisher's token of the measured server. */
 export const TOKEN = 'bench-token-0123456789';
 
 const WATCHERS = {
@@ -431,9 +431,9 @@ const WATCHERS = {
 };
 
 /**
- * Builds the load generator, where it is older than its sources.
+ * Builds the load generator if it is older than its sources.
  *
- * @returns {string} its path
+ * @returns {string} path of the load generator
  */
 export function buildWatchers() {
   buildWhenWanted(WATCHERS);
@@ -441,16 +441,17 @@ export function buildWatchers() {
 }
 
 /**
- * Measures one contender with a load of feeds: a server of its own, from its start to its end.
+ * Measures one contender with a load of feeds, on a new server.
  *
  * @param {{start: (pin: boolean) => Promise<Server>}} contender
  * @param {boolean} pin
- * @param {Record<string, string | number>} options of the load, without their dashes
- * @returns {Promise<[object, object]>} what `measure` of startLoad gives, and what probe.js tells of its turns meanwhile
+ * @param {Record<string, string | number>} options options of the load, without their dashes
+ * @returns {Promise<[object, object]>} the result of startLoad's `measure`, and probe.js's answer on the turns
+ *     meanwhile
  */
 export async function measureFeed(contender, pin, options) {
-  // On a core of its own the load does not sleep while documents come: on one machine it is the server that would pay
-  // for waking it.
+  // On a core of its own the load does not sleep while documents come: on one machine the server would pay for waking
+  // the load.
   const all = { token: contender.token?.() ?? TOKEN, awake: pin ? 1 : 0, ...options };
   return during(await contender.start(pin), (server) =>
     during(startLoad(server, pin, all), async (load) => {

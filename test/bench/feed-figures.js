@@ -1,20 +1,20 @@
 /**
- * What npm run bench:feeds measures, when a contender counts as broken, what Sprites is held to, and the tables.
+ * The cells of npm run bench:feeds, the rules by which a contender is broken, the bounds for Sprites, and the tables.
  */
 import { Histogram } from '../../lib/swarm/histogram.js';
 import { fine, judged, named, number as cell, tableOf, tenth, whole } from './figures.js';
 
 const MEGABYTE = 2 ** 20;
 
-/** The work that the study steps up until a contender breaks. */
+/** The work whose number of clients the study raises until a contender breaks. */
 export const STEPPED = {
   ...{ name: '165 KB a second to 120', connections: 120, bytes: 165000, every: 1 }
 };
 
 /**
- * The work of the cells: so many watchers, a document of so many bytes every so many seconds; with `grow` there are so
- * many new ones a second while it is measured, so that in the end there are all. `ws` is what the server's CPU a document
- * may be of that of ws; `short` whether a short run has it; `only` where the usual run alone has it, or the study.
+ * The work of the cells: `connections` watchers, and a document of `bytes` bytes every `every` seconds. With `grow`
+ * that many of the watchers connect each second of the measurement. `ws` bounds the server's CPU a document, as a
+ * multiple of that of ws. Cells with `short` are in a short run. `only` names the only kind of run with the cell.
  */
 const WORKS = [
   { ...STEPPED, ws: 1, short: true },
@@ -60,14 +60,14 @@ export const cellsOf = ({ study, short, changes, seconds }) =>
     })
   );
 
-/** In bytes, milliseconds, and as a multiple of what it takes without a grant. */
+/** Bounds: growth in bytes, late and stall in milliseconds, grant as a multiple of the CPU without a grant. */
 const HELD = { growth: 60 * MEGABYTE, late: 2000, stall: 10, grant: 1.1 };
 
 const megabytes = (bytes) => tenth.format(bytes / MEGABYTE);
 const percent = (share) => `${tenth.format(share * 100)}%`;
 
 /**
- * The figures of one contender in one cell.
+ * Returns the figures of one contender in one cell.
  *
  * @param {object} result of the load generator
  * @param {{longestStall?: number, longestWork?: number}} [turns] milliseconds: the longest of the
@@ -101,12 +101,12 @@ export function figuresOf(result, { longestStall: stall, longestWork: work } = {
   };
 }
 
-/** From here on it may be the load generator that is late, not the contender. */
+/** Above this share of its core, the load generator may be late instead of the contender. */
 const LOAD_LIMIT = 0.9;
 
 /**
- * @param {object} row of `figuresOf`, or {failed}
- * @returns {string | null} why a contender is broken
+ * @param {object} row a result of `figuresOf`, or {failed}
+ * @returns {string | null} why the contender is broken; null: it is not
  */
 export function whyBroken(row) {
   if (row.failed !== undefined) return row.failed;
@@ -118,10 +118,10 @@ export function whyBroken(row) {
   return null;
 }
 
-/** By so many times a rung of the search has more clients than the one below it. */
+/** Ratio of a rung's number of clients to that of the rung below. */
 const RUNG = 4 / 3;
 
-/** The numbers of clients a search may try: each a third more than the one before, `most` the last. */
+/** Returns the numbers of clients of a search: each a third more than the one before; the last is `most`. */
 function rungsOf(first, most) {
   const rungs = [];
   for (let next = first; next < most; next = Math.round(next * RUNG)) rungs.push(next);
@@ -129,25 +129,25 @@ function rungsOf(first, most) {
 }
 
 /**
- * How many clients might be the most, for the search to begin there: with so many a core is full, going
- * by the CPU of a document to few.
+ * Estimates the most clients, where the search begins: the number that fills a core, by the CPU of a document with
+ * few clients.
  *
- * @param {object} [row] of `figuresOf`, or {failed}
+ * @param {object} [row] a result of `figuresOf`, or {failed}
  * @returns {number | undefined}
  */
 export const mostOf = (row) =>
   row?.cpu > 0 ? Math.round(1e6 / (row.cpu * STEPPED.every)) : undefined;
 
 /**
- * Searches the number of clients at which one breaks. The numbers it tries are the same for all contenders,
- * each a third more than the one below. It begins where `guess` says, and goes up while it holds or down
- * while it breaks: what is found does not depend on the guess, unless one breaks with fewer and holds
- * with more. What is found must hold for `held` seconds, else the next below is tried.
+ * Searches the number of clients at which a contender breaks. All contenders have the same rungs, each a third more
+ * clients than the one below. The search begins at `guess`, and goes up while the contender holds or down while it
+ * breaks. So the result does not depend on the guess, unless a contender breaks with fewer clients and holds with
+ * more. The result must hold for `held` seconds; else the next rung below is tried.
  *
- * @param {(connections: number, seconds: number) => Promise<object>} measure gives a row
+ * @param {(connections: number, seconds: number) => Promise<object>} measure returns a row
  * @param {{first: number, most: number, seconds: number, held: number, guess?: number}} options
- * @returns {Promise<{holds: number, breaks: number|null, why: string|null, steps: object[]}>} `holds`
- *     clients were served; at `breaks` it broke, where that is not beyond `most`
+ * @returns {Promise<{holds: number, breaks: number|null, why: string|null, steps: object[]}>} `holds`:
+ *     most clients served; `breaks`: fewest clients that broke it, null above `most`
  */
 export async function searchBreak(measure, { first, most, seconds, held, guess = first }) {
   const rungs = rungsOf(first, most);
@@ -158,7 +158,7 @@ export async function searchBreak(measure, { first, most, seconds, held, guess =
     steps.push({ connections, seconds: length, why, row });
     return why;
   };
-  // Rungs are named by their place: `low` holds, -1 where none does; `high` breaks.
+  // Indices of rungs: `low` holds (-1: none), `high` breaks.
   let low = -1;
   let high = rungs.length;
   let why = null;
@@ -184,16 +184,16 @@ export async function searchBreak(measure, { first, most, seconds, held, guess =
   return { holds: rungs[low] ?? 0, breaks: rungs[high] ?? null, why, steps };
 }
 
-/** Of these figures the worst round counts; of all others the median. */
+/** Figures of which the worst round counts; for all others the median counts. */
 const WORST = [
   ...['growth', 'max', 'skipped', 'missing', 'missed', 'repeated', 'unpublished', 'stall', 'work'],
   ...['times', 'load']
 ];
 
 /**
- * The figures of several rounds of one contender in one cell as one.
+ * Combines the figures of several rounds of one contender in one cell.
  *
- * @param {object[]} rounds figuresOf, or {failed}
+ * @param {object[]} rounds results of figuresOf, or {failed}
  * @returns {object}
  */
 export function together(rounds) {
@@ -247,14 +247,14 @@ const CUT_COLUMN = { 'reconnected clients got': cutText };
 export const table = ({ rows, cut }, titleOf) =>
   tableOf({ server: ({ name }) => titleOf(name), ...COLUMNS, ...(cut && CUT_COLUMN) }, named(rows));
 
-/** Where one broke, in words. */
+/** Returns words for the number of clients at which a contender broke. */
 const breaksAt = ({ breaks }, most) =>
   breaks === null ? `more than ${whole.format(most)}` : whole.format(breaks);
 
 /**
- * @param {{breaks: Record<string, object>, most: number, held: number}} study `breaks` by contender: of searchBreak()
+ * @param {{breaks: Record<string, object>, most: number, held: number}} study `breaks`: results of searchBreak()
  * @param {(name: string) => string} titleOf
- * @returns {string} where each one breaks
+ * @returns {string} the table of where each contender breaks
  */
 export const breakTable = ({ breaks, most, held }, titleOf) =>
   tableOf(
@@ -270,9 +270,9 @@ export const breakTable = ({ breaks, most, held }, titleOf) =>
 /**
  * One line a contender, over the cells without stalled or cut off clients: the table of test/README.md.
  *
- * @param {{cells: object[], breaks: Record<string, object>, most: number}} study what --json FILE has of one
+ * @param {{cells: object[], breaks: Record<string, object>, most: number}} study a study, as in the file of --json
  * @param {(name: string) => string} titleOf
- * @returns {string} empty where none of these cells was measured
+ * @returns {string} empty if none of these cells was measured
  */
 export function summaryTable({ cells, breaks, most }, titleOf) {
   const plain = cells.filter(({ stalled, cut }) => !stalled && !cut);
@@ -298,9 +298,9 @@ export function summaryTable({ cells, breaks, most }, titleOf) {
 }
 
 /**
- * Compares the figures of Sprites in one cell with what is promised.
+ * Compares the figures of Sprites in one cell with their bounds.
  *
- * @param {object} of one of cellsOf()
+ * @param {object} of a cell of cellsOf()
  * @param {Record<string, object>} rows
  * @returns {{figure: string, value: string, holds: boolean}[]}
  */
@@ -314,7 +314,7 @@ export const verdicts = (of, rows) =>
       }))
     );
 
-/** What one of them is held to: see judged(). */
+/** Returns the bounds of one contender: see judged(). */
 function heldOf(of, name, row, { ws, 'sprites-poll': poll }) {
   if (row.failed !== undefined) return [['is served', row.failed, String, false]];
   const { cpu, growth, max, missing, repeated, stall, work } = row;

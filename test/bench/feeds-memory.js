@@ -1,15 +1,14 @@
 /**
- * What watching a feed costs in user space, beside what a connection costs:
+ * Measures the user-space memory of watching a feed, beyond the memory of the connection:
  *
  *     node test/bench/feeds-memory.js [--watchers 18000] [--only poll,stream] [--settle 5]
  *                                       [--strict]
  *
- * It measures the resident size of bin/sprites twice: with connections that have asked for a feed once
- * and are still open, and when the same connections hold a long poll on it. A second process does the
- * same with event streams. Watching may cost at most 128 bytes a watcher.
+ * It measures the resident size of bin/sprites twice: with open connections that have requested a feed once, and when
+ * the same connections hold a long poll on the feed. A second process does the same with event streams. Watching may
+ * cost at most 128 bytes a watcher.
  *
- * Where the file limit is low, under a kernel of its own (test/bench/own-kernel), whose times mean
- * little:
+ * With a low file limit it runs in a kernel of its own (test/bench/own-kernel), whose times mean little:
  *
  *     test/bench/own-kernel --memory 14G node test/bench/feeds-memory.js --watchers 1000000 --only poll
  */
@@ -22,13 +21,13 @@ import { answerHelp, takeValues } from '../support/documents.js';
 
 answerHelp(import.meta.url);
 
-/** The most bytes that a watcher may cost. */
+/** Most memory of a watcher, in bytes. */
 const HELD = 128;
 
 /** Connections from one source address, which has some 28,000 ports. */
 const ADDRESS_CONNECTIONS = 20000;
 
-/** Bytes of the document. */
+/** Length of the document, in bytes. */
 const DOCUMENT = 500;
 
 /** Time limits of a connection, in seconds: none is closed while it is measured. */
@@ -42,10 +41,10 @@ const { watchers, settle, only, strict } = takeValues(import.meta.url, {
 const ways = namesIn(only, WAYS, import.meta.url);
 const pin = canPin();
 
-/** Bytes that a watcher by `protocol` costs beyond its connection, in a server of its own. */
+/** Measures, in a new server, the bytes of a watcher by `protocol` beyond its connection. */
 async function measure(protocol) {
-  // Under a kernel of its own everything is slow: no time limit may end a connection. By `hold` the kernel knows
-  // after how long it may probe one: half a million probes at once took that kernel longer than they may.
+  // In a kernel of its own everything is slow, and no timeout may end a connection. `hold` also sets when the kernel
+  // probes connections: half a million probes at once took that kernel longer than their timeout.
   const names = ['hold', 'idle-time', 'head-time', 'body-time', 'write-time'];
   const times = Object.fromEntries(names.map((name) => [name, TIME]));
   const work = {

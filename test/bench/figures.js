@@ -1,9 +1,9 @@
 /**
- * Makes the table of what was measured: medians, spreads, ratios, and what the server is held to.
+ * Makes the tables of the measurements: medians, spreads, ratios, and the bounds of the server.
  */
 import { availableParallelism, cpus, release } from 'node:os';
 
-/** What sprites is held to. */
+/** The bounds of sprites. */
 const HELD = {
   /** Server CPU per sprite, as a multiple of bare epoll's in the same run. */
   cpuOverEpoll: 1.3,
@@ -13,7 +13,7 @@ const HELD = {
   bytesPerClient: 512,
   /** Bytes of V8 heap per parked client: less than one pointer, so there is no object. */
   heapPerClient: 4,
-  /** Milliseconds for which 999 of 1,000 sprites may be on their way, thrown by the clock. */
+  /** p99.9 of the time from throw to arrival of sprites thrown by the clock, in milliseconds. */
   late: 5
 };
 
@@ -28,10 +28,10 @@ export function spread(values) {
   return { median, min: sorted[0], max: sorted.at(-1) };
 }
 
-/** How late sprites are: milliseconds. */
+/** Lateness of sprites, in milliseconds. */
 const LATE = ['p50', 'p99', 'p99.9', 'max'];
 
-/** What is measured in a round, and summed up as it is. */
+/** Figures of a round that are summed up without changes. */
 const FIGURES = [
   ...['rate', 'cpuPerSprite', 'loadCpuPerSprite', 'stall', 'bytesPerClient', 'resident'],
   ...['heapBefore', 'heapAfter', ...LATE]
@@ -39,10 +39,10 @@ const FIGURES = [
 
 /**
  * @param {object[]} rounds
- * @param {string[]} names of figures that they have
- * @param {Record<string, (round: object, i: number) => number>} [more] figures that are worked out, as a ratio to
- *   another's round of the same time
- * @returns {Record<string, {median: number, min: number, max: number}>} the spread of each that a round has
+ * @param {string[]} names names of the rounds' figures
+ * @param {Record<string, (round: object, i: number) => number>} [more] computed figures, such as the ratio to the
+ *   same round of another contender
+ * @returns {Record<string, {median: number, min: number, max: number}>} the spread of each figure that any round has
  */
 function spreads(rounds, names, more = {}) {
   const plain = Object.fromEntries(names.map((name) => [name, (round) => round[name]]));
@@ -55,10 +55,10 @@ function spreads(rounds, names, more = {}) {
 /**
  * Sums up the rounds of each contender.
  *
- * @param {Record<string, object[]>} rounds by contender: {rate, cpuPerSprite, stall?,
+ * @param {Record<string, object[]>} rounds rounds by contender: {rate, cpuPerSprite, stall?,
  *   bytesPerClient?, heapBefore?, heapAfter?, …} each
  * @returns {Record<string, object>} by contender: the spread of each figure, and the ratios
- *   `cpuOverEpoll` and `rateOverNode` of rounds taken side by side, where those ran
+ *   `cpuOverEpoll` and `rateOverNode` to the same rounds of epoll and node-http, if those ran
  */
 export function summarize(rounds) {
   const { epoll, 'node-http': node } = rounds;
@@ -73,15 +73,14 @@ export function summarize(rounds) {
 }
 
 /**
- * Measures some side by side, in turn and in several rounds: each time in another order, so that none always runs after
- * the same other.
+ * Measures several subjects in turn, in several rounds. The first subject changes with each round.
  *
  * @template T
  * @param {string[]} names
- * @param {number} count of rounds
+ * @param {number} count number of rounds
  * @param {(name: string, round: number) => Promise<T>} measure
- * @param {string} [what] is measured, to say how far it is
- * @returns {Promise<Record<string, T[]>>} the rounds of each
+ * @param {string} [what] prefix of the progress messages
+ * @returns {Promise<Record<string, T[]>>} the rounds of each subject
  */
 export async function inRounds(names, count, measure, what = '') {
   const rounds = Object.fromEntries(names.map((name) => [name, []]));
@@ -97,16 +96,17 @@ export async function inRounds(names, count, measure, what = '') {
 }
 
 /**
- * Measures kinds of servers side by side under one load after the other.
+ * Measures several kinds of servers in turn, under one load after the other.
  *
  * @param {object} what
  * @param {string[]} what.kinds
- * @param {Record<string, object>} what.loads by name
+ * @param {Record<string, object>} what.loads loads by name
  * @param {number} what.rounds
  * @param {(kind: string, load: object) => Promise<object>} what.measure
- * @param {string[]} what.figures that a round has
- * @param {(all: Record<string, object[]>) => Parameters<typeof spreads>[2]} what.ratios to other kinds, of all their rounds
- * @returns {Promise<object[]>} for each kind under each load `kind`, `load`, and the spreads of figures and ratios
+ * @param {string[]} what.figures names of a round's figures
+ * @param {(all: Record<string, object[]>) => Parameters<typeof spreads>[2]} what.ratios returns the ratios to other
+ *     kinds, from all rounds
+ * @returns {Promise<object[]>} for each kind under each load: `kind`, `load`, and the spreads of figures and ratios
  */
 export async function compareKinds({ kinds, loads, rounds, measure, figures, ratios }) {
   const rows = [];
@@ -119,28 +119,28 @@ export async function compareKinds({ kinds, loads, rounds, measure, figures, rat
   return rows;
 }
 
-/** Says how far a bench is. @param {string} text empty at its end */
+/** Shows the progress of a bench. @param {string} text empty at its end */
 export function progress(text) {
   process.stderr.write(process.stderr.isTTY ? `\r\x1b[K${text}` : text && `${text}\n`);
 }
 
-/** Ends a bench that has failed. @param {Error} error */
+/** Ends a failed bench. @param {Error} error */
 export function fail(error) {
   progress('');
   console.error(`bench: ${error.message}`);
   process.exit(1);
 }
 
-/** @param {boolean} pin whether server and load have a core each @returns {string} where it was measured */
+/** @param {boolean} pin whether server and load have a core each @returns {string} description of the machine */
 export const whereOf = (pin) =>
   `${cpus()[0].model.trim()}, ${availableParallelism()} cores; Linux ${release()}, Node ${process.version}; ` +
   `${pin ? 'server on core 0, load on core 1' : 'server and load not pinned'}.`;
 
 /**
- * Says which figures are as they are held to be.
+ * Prints which bounds hold.
  *
- * @param {{json?: boolean, strict?: boolean}} options `json`: it is said otherwise; `strict`: the exit code is 1 where
- *     one is not
+ * @param {{json?: boolean, strict?: boolean}} options `json`: prints nothing, as the JSON has them; `strict`: the exit
+ *     code is 1 if a bound does not hold
  * @param {{figure: string, value: string, holds: boolean}[]} held
  */
 export function tellHeld({ json = false, strict = false }, held) {
@@ -151,14 +151,14 @@ export function tellHeld({ json = false, strict = false }, held) {
 }
 
 /**
- * Says what a bench has found: a table and which figures hold, or all of it as JSON.
+ * Prints the findings of a bench: a table and which bounds hold, or all findings as JSON.
  *
  * @param {{json?: boolean, strict?: boolean}} options see tellHeld
  * @param {object} found
- * @param {string} found.table in Markdown
- * @param {string} found.about where and how it was measured
+ * @param {string} found.table a table in Markdown
+ * @param {string} found.about where and how the bench measured
  * @param {{figure: string, value: string, holds: boolean}[]} [found.held]
- * @param {object} found.rest what only the JSON has besides
+ * @param {object} found.rest further members of the JSON
  */
 export function report(options, { table, about, held = [], ...rest }) {
   const json = () => JSON.stringify({ about, held, ...rest }, null, 2);
@@ -168,7 +168,7 @@ export function report(options, { table, about, held = [], ...rest }) {
 
 /**
  * @param {Array<[figure: string, value: number, say: (value: number) => string, holds: boolean]>} rows
- * @returns {{figure: string, value: string, holds: boolean}[]} of those whose value is known
+ * @returns {{figure: string, value: string, holds: boolean}[]} the rows with a known value
  */
 export const judged = (rows) =>
   rows
@@ -178,16 +178,16 @@ export const judged = (rows) =>
 const decimals = (digits) =>
   new Intl.NumberFormat('en-US', { minimumFractionDigits: digits, maximumFractionDigits: digits });
 
-/** Numbers as the tables have them. */
+/** Formats of numbers in the tables. */
 export const whole = decimals(0);
 export const tenth = decimals(1);
 export const fine = decimals(2);
 
-/** @param {?number} value @returns {string} - where there is none */
+/** @param {?number} value @returns {string} the number; `-` for none */
 export const number = (value, format = tenth) =>
   Number.isFinite(value) ? format.format(value) : '-';
 
-/** @returns {string} a median and, in brackets, the least and the most where they differ; - where there is none */
+/** @returns {string} the median and, in brackets, least and most if they differ; `-` for no figure */
 export function show(figure, format = tenth, unit = '') {
   if (!figure) return '-';
   const [median, min, max] = [figure.median, figure.min, figure.max].map(format.format);
@@ -196,8 +196,8 @@ export function show(figure, format = tenth, unit = '') {
 
 /**
  * @template T
- * @param {Record<string, (row: T) => string | number>} columns by their headings
- * @param {T[]} rows of one that has `failed` that is said, behind its first cell
+ * @param {Record<string, (row: T) => string | number>} columns columns by their headings
+ * @param {T[]} rows in a row with `failed`, this text follows the first cell
  * @returns {string} a table in Markdown
  */
 export function tableOf(columns, rows) {
@@ -213,7 +213,7 @@ export function tableOf(columns, rows) {
     .join('\n');
 }
 
-/** @returns {object[]} rows of a table, of figures by name */
+/** @returns {object[]} rows of a table, from figures by name */
 export const named = (all) => Object.entries(all).map(([name, figures]) => ({ name, ...figures }));
 
 function heapCell({ heapBefore, heapAfter }) {
@@ -222,9 +222,9 @@ function heapCell({ heapBefore, heapAfter }) {
 }
 
 /**
- * @param {Record<string, object>} summary of `summarize`
- * @param {Record<string, string>} titles by contender
- * @param {number} memoryClients how many were parked for the memory figures
+ * @param {Record<string, object>} summary the result of `summarize`
+ * @param {Record<string, string>} titles titles by contender
+ * @param {number} memoryClients number of clients parked for the memory figures
  * @returns {string} the table, in Markdown
  */
 export function table(summary, titles, memoryClients) {
@@ -241,7 +241,7 @@ export function table(summary, titles, memoryClients) {
   return tableOf(columns, named(summary));
 }
 
-/** The table of sprites that were thrown by the clock: see table(). */
+/** Returns the table of sprites thrown by the clock: see table(). */
 export function lateTable(summary, titles) {
   const percentiles = LATE.map((one) => [`${one}, ms`, (row) => show(row[one], fine)]);
   const columns = { server: ({ name }) => titles[name], ...Object.fromEntries(percentiles) };
@@ -249,11 +249,11 @@ export function lateTable(summary, titles) {
 }
 
 /**
- * Compares the medians of sprites with what is promised.
+ * Compares the medians of sprites with their bounds.
  *
- * @param {Record<string, object>} summary of `summarize`
- * @param {number} memoryClients how many were parked for the memory figures
- * @returns {{figure: string, value: string, holds: boolean}[]} one for each figure that was measured
+ * @param {Record<string, object>} summary the result of `summarize`
+ * @param {number} memoryClients number of clients parked for the memory figures
+ * @returns {{figure: string, value: string, holds: boolean}[]} a row for each measured figure
  */
 export function verdicts({ sprites = {}, nchan }, memoryClients) {
   const medianOf = (name) => sprites[name]?.median;
@@ -291,18 +291,17 @@ export function verdicts({ sprites = {}, nchan }, memoryClients) {
   ]);
 }
 
-/** What the server's resident size is held to, where there are a million clients or more. */
+/** The bound of the server's resident size in bytes, and the number of clients from which it counts. */
 const MILLION = 1e6;
 const MOST_RESIDENT = 600e6;
 
 /**
- * Whether the server kept to its memory.
+ * Compares the server's resident size with its bound.
  *
- * @param {object} options of the run
+ * @param {object} options options of the run
  * @param {number} options.clients
- * @param {number} [options.mostResident] bytes; a bound that is given counts for any number of
- *     clients
- * @param {number} resident bytes, with all clients there
+ * @param {number} [options.mostResident] bound in bytes, which counts for any number of clients
+ * @param {number} resident resident size with all clients, in bytes
  * @returns {{resident: number, most: number, holds: boolean, counts: boolean}} a verdict that
  *     counts and does not hold fails the run
  */

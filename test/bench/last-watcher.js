@@ -1,13 +1,15 @@
 /**
- * How long after a publication the last of many watchers has its document, without workers and with them:
+ * Measures the time from a publication until the last of many watchers has its document, without and with workers:
  *
- *     node test/bench/last-watcher.js [--workers 0,2] [--rounds 8] [--watchers 4000] [--bytes 5000] [--json] [--strict]
+ *     node test/bench/last-watcher.js [--workers 0,2] [--rounds 8] [--watchers 4000] [--bytes 5000] [--json]
+ *     [--strict]
  *
- * The watchers, event streams of a process of their own, are stopped (SIGSTOP) before anything is published: what is sent
- * waits in their sockets, and every core is the server's. The last has its document when no thread that sends has more to
- * do: when it has had 97% of the CPU that it has in QUIET milliseconds.
+ * The watchers, event streams of a separate process, are stopped (SIGSTOP) before the publications: the documents wait
+ * in their sockets, and the server has all cores. The last watcher has its document when all sending threads are done:
+ * when each has used 97% of the CPU time that it uses within QUIET milliseconds.
  *
- * Exit status: 0, or 1 with --strict where two workers take more than HELD of the time without; 2 on a wrong option.
+ * Exit status: 0; 1 with --strict if two workers take more than HELD of the time without workers; 2 for a wrong
+ * option.
  */
 import { readFileSync } from 'node:fs';
 import net from 'node:net';
@@ -21,24 +23,24 @@ import { answerHelp, refuseUsage, takeValues } from '../support/documents.js';
 
 answerHelp(import.meta.url);
 
-/** Two workers, of the time without. */
+/** Bound: the time with two workers, as a share of the time without workers. */
 const HELD = 0.6;
 
-/** Publications a round, and milliseconds in which each is long over. */
+/** Publications a round, and a time in which each is surely over, in milliseconds. */
 const PUBLICATIONS = 4;
 const QUIET = 250;
 
-/** Milliseconds between two looks: they take a core's time as well. */
+/** Interval between two samples, in milliseconds: samples use CPU time, too. */
 const LOOK = 2;
 
-/** @returns {number[]} the threads of a server that send: the main one and the workers */
+/** @returns {number[]} the sending threads of a server: the main thread and the workers */
 const sendersOf = (pid) =>
   threadsOf(pid).filter((thread) => {
     const name = readFileSync(`/proc/${pid}/task/${thread}/comm`, 'latin1');
     return thread === pid || name.startsWith('worker');
   });
 
-/** Publishes another value. @returns {Promise<number>} milliseconds until the last watcher had it */
+/** Publishes a new value. @returns {Promise<number>} time until the last watcher has the value, in milliseconds */
 async function publish(publisher, pid, bytes) {
   const threads = sendersOf(pid);
   const cpu = () => threads.map((thread) => cpuOf(pid, thread) * 1000);
@@ -56,7 +58,7 @@ async function publish(publisher, pid, bytes) {
     looks.push({ at, cpu: cpu().map((now, i) => now - before[i]) });
   }
   const all = looks.at(-1).cpu;
-  // A thread with less than half of the busiest one's CPU has sent nothing: the main one beside workers.
+  // A thread with less than half of the busiest thread's CPU has sent nothing, such as the main thread beside workers.
   const ends = all.map((own, i) => {
     if (own < Math.max(...all) / 2) return 0;
     return looks.find(({ cpu }) => cpu[i] >= 0.97 * own).at;
@@ -64,7 +66,7 @@ async function publish(publisher, pid, bytes) {
   return Math.max(...ends);
 }
 
-/** @returns {Promise<number[]>} what each publication of a round took */
+/** @returns {Promise<number[]>} the time of each publication of a round, in milliseconds */
 async function measure(workers, { watchers: connections, bytes }) {
   const { protocol, start } = feedContenders['sprites-stream'];
   return during(await start(false, { workers }), async (server) => {
@@ -88,7 +90,7 @@ async function measure(workers, { watchers: connections, bytes }) {
 }
 
 const { workers, json, strict, ...numbers } = takeValues(import.meta.url, {
-  // With fewer watchers a thread's ticks are more than a hundredth of what it does.
+  // With fewer watchers the ticks of a thread are more than 1% of its work.
   ...{ rounds: [8, 1, 100], watchers: [4000, 2000, 9000], bytes: [5000, 100, 50000] },
   ...{ workers: '0,2', json: false, strict: false }
 });

@@ -1,6 +1,6 @@
 /**
- * The load of sprites on a server that is measured: the engines of bin/sprites-swarm, step by step. Thousands of clients
- * are parked, and a few connections throw in the names of all of them, in closed loops or by the clock.
+ * The load of sprites on a measured server: the engines of bin/sprites-swarm, step by step. Thousands of clients are
+ * parked, and a few connections throw for all clients in turn, in closed loops or by the clock.
  */
 import { execFileSync } from 'node:child_process';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -11,29 +11,29 @@ import { until } from '../support/until.js';
 import { canPin, during, LOAD_CORE } from './contenders.js';
 import { ask, cpuOf, cpuSeconds } from './usage.js';
 
-/** Milliseconds between two looks at what an engine has counted. */
+/** Interval between two ticks of an engine, in milliseconds. */
 const TICK = 50;
 
-/** Seconds in which nothing arrives, after which what is still under way is missing. */
+/** After this time without arrivals, sprites under way count as missing, in seconds. */
 const PATIENCE = 5;
 
-/** Seconds after which an engine ends by itself. */
+/** Time limit of an engine, in seconds. */
 const LIMIT = 7200;
 
-/** Clients of one source address: the kernel lends an address some 28,000 ports. */
+/** Clients of one source address, which has some 28,000 ports. */
 const CLIENTS_OF_AN_ADDRESS = 20000;
 
-/** Connections on their way at the same time: less than any listen backlog. */
+/** Most connections that open at a time: less than any listen backlog. */
 const OPENING = 64;
 
-/** @param {number} pid has the core of the load from now on, with all its threads, where there are two cores */
+/** Pins a process with all its threads to the core of the load, if there are two cores. @param {number} pid */
 export function pinToLoad(pid) {
   if (canPin()) execFileSync('taskset', ['-acp', String(LOAD_CORE), String(pid)]);
 }
 
 /**
  * @param {{port: number, clients: number, throwers: number, nchan?: boolean}} how
- * @returns {Record<string, string | number>} an engine's options: so many closed loops for all clients in turn
+ * @returns {Record<string, string | number>} an engine's options: closed loops that throw for all clients in turn
  */
 export const closedLoops = ({ port, clients, throwers, nchan = false }) => ({
   ...{ port, clients, lanes: throwers, throwing: 'closed', 'every-client': 1 },
@@ -41,7 +41,7 @@ export const closedLoops = ({ port, clients, throwers, nchan = false }) => ({
   sources: clients > CLIENTS_OF_AN_ADDRESS ? Math.ceil(clients / CLIENTS_OF_AN_ADDRESS) : 0
 });
 
-/** @returns {Record<string, string | number>} the same by the clock: `rate` sprites a second over so many `lanes` */
+/** @returns {Record<string, string | number>} an engine's options: `rate` sprites a second, by the clock */
 export const byClock = (how) => ({ lanes: 32, throwing: 'rate', ...how });
 
 export class Load {
@@ -57,7 +57,7 @@ export class Load {
    *
    * @param {Array<Record<string, string | number>>} parts options as native/swarm/options.h names them
    * @param {boolean} [pinned] whether the load has a core
-   * @param {?string} [believed] certificates, for a server with TLS: see lib/swarm/engine.js
+   * @param {?string} [believed] accepted certificates, for a server with TLS: see lib/swarm/engine.js
    */
   constructor(parts, pinned = false, believed = null) {
     this.tally = new Tally(60);
@@ -91,12 +91,12 @@ export class Load {
     return engine;
   }
 
-  /** @param {string} command of native/swarm/engine.h, to all engines */
+  /** Sends a command to all engines. @param {string} command a command of native/swarm/engine.h */
   tell(command) {
     for (const engine of this.#engines) engine.tell(command);
   }
 
-  /** Waits for something of the counts, or that an engine dies. */
+  /** Waits until the counts fulfil a condition. Throws if an engine dies. */
   async until(holds, what, seconds = LIMIT) {
     const seen = () => {
       if (this.#died.length > 0) throw new Error(this.#died.join());
@@ -111,7 +111,7 @@ export class Load {
     await this.until(({ parked }) => parked >= this.clients, 'all are parked');
   }
 
-  /** @returns {Promise<Record<string, number>>} the counts of one moment, in seconds, and what `more` looks at */
+  /** @returns {Promise<Record<string, number>>} at one moment: seconds, received sprites and the figures of `more` */
   async #look(pids, more) {
     const tick =
       this.#died.length === 0 && (await new Promise((resolve) => this.#ticks.push(resolve)));
@@ -126,12 +126,12 @@ export class Load {
    *
    * @param {import('./contenders.js').Server} server
    * @param {object} how
-   * @param {number} how.warmup seconds before what is measured
+   * @param {number} how.warmup seconds before the measurement
    * @param {number} how.seconds
-   * @param {() => Promise<Record<string, number>>} [how.look] at what else grows meanwhile
-   * @returns {Promise<object>} microseconds of CPU a sprite, the server's, its main thread's and the load's; sprites that
-   *     arrived in that time, and a second; how `late` they were; its longest `stall`, where it tells; by how much has
-   *     `grown` what was looked at; and the account of finish()
+   * @param {() => Promise<Record<string, number>>} [how.look] further figures to compare
+   * @returns {Promise<object>} microseconds of CPU a sprite of the server, its main thread and the load; sprites that
+   *     arrived in the measured time, and a second; `late`: their lateness; `stall`: the server's longest turn, if
+   *     probed; `grown`: the increase of all figures; and the account of finish()
    */
   async throwAll(server, { warmup, seconds, look = async () => ({}) }) {
     this.tell(`throw ${(warmup + seconds + PATIENCE) * 1000}`);
@@ -160,16 +160,16 @@ export class Load {
   }
 
   /**
-   * Throws no more, and waits for what is under way as long as some of it still comes.
+   * Stops throwing, and waits for the sprites under way as long as some still arrive.
    *
    * @returns {Promise<{sent: number, received: number, refused: number, missing: number, repeated: number}>} sprites
-   * @throws {Error} where one was missing, came twice, had no answer or was `uncalled`: arrived though it was refused; and
-   *     where something was `wrong`: a sprite that was changed or never thrown, an answer out of the contract, a connection
-   *     that the server ended
+   * @throws {Error} when a sprite is missing, came twice, has no answer or is `uncalled`, that is, arrived without an
+   *     accepting answer; or when something is `wrong`: a changed sprite, a sprite that was never thrown, an answer
+   *     that breaks the contract, a connection closed by the server
    */
   async finish() {
     this.tell('stop');
-    // The ticks come a little later than what they count: at once, those of before would do.
+    // Ticks come a little later than the events they count: an older tick must not end the wait.
     await pause(2 * TICK);
     let last = { received: -1, at: 0 };
     await this.until(({ pending, received, accepted }) => {
@@ -191,7 +191,7 @@ export class Load {
     return { sent, received, refused, missing, repeated };
   }
 
-  /** Has every client leave. */
+  /** Lets all clients leave. */
   async leave() {
     this.tell('clients 0');
     await this.until(({ members }) => members === 0, 'all have left');
@@ -205,7 +205,7 @@ export class Load {
 }
 
 /**
- * Works with a load whose clients are parked, and ends it whatever happens.
+ * Runs `work` with a load of parked clients, and ends the load in any case.
  *
  * @template T
  * @param {Array<Record<string, string | number>>} parts see Load

@@ -1,11 +1,11 @@
 /**
- * The measurement that test/bench/million starts, once that has checked the machine's limits: it starts the server
- * and the swarm, watches both from outside, and reports.
+ * The measurement of test/bench/million, which starts it after a check of the machine's limits. It starts the server
+ * and the swarm, samples both from outside, and reports.
  *
- *     server up ─▶ look ─▶ swarm opens all ─▶ look, again and again ─▶ throws end ─▶ report
+ *     server up ─▶ sample ─▶ swarm opens all ─▶ sample, repeatedly ─▶ throws end ─▶ report
  *
- * A look is the server's resident size and the kernel's memory, from /proc; V8's heap can be measured only after a
- * garbage collection; so that is done twice: before the clients come, and when all are there.
+ * A sample is the server's resident size and the kernel's memory, from /proc. V8's heap can be measured only after a
+ * garbage collection, so it is measured twice: before the clients come, and when all have come.
  */
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -21,17 +21,17 @@ import { start, startSprites } from './contenders.js';
 import { tellHeld, tenth, verdictOf, whole } from './figures.js';
 import { ask, residentBytes, table } from './usage.js';
 
-/** Milliseconds between two looks, and between two lines that say how far it is. */
+/** Interval between two samples, and between two lines of progress, in milliseconds. */
 const LOOK = 1000;
 const SAY = 10000;
 
-/** Bytes of memory that a client takes with both its ends on this machine, at the least. */
+/** Least memory of a client with both ends of its connection on this machine, in bytes. */
 const MEMORY_PER_CLIENT = 7000;
 
-/** Share of the clients that has to be parked to count as all: some are always just being answered. */
+/** Share of parked clients that counts as all: some clients are always just being answered. */
 const MOST_OF_ALL = 0.99;
 
-/** Ends the program: it was called wrongly, or the machine is too small. */
+/** Ends the program, for wrong options or a machine that is too small. */
 function refuse(line) {
   say(line);
   process.exit(2);
@@ -40,13 +40,13 @@ function refuse(line) {
 function readOptions() {
   const { mostResident, ...options } = takeValues(import.meta.url, {
     ...{ clients: [1e6, 1], rate: [10000, 1], time: [60, 1], hold: [120, 5], ramp: [20000, 1] },
-    // 0: none is given.
+    // 0: not given.
     ...{ processes: [0], 'most-resident': [0], workers: [0], tls: false, json: false }
   });
   return { ...options, mostResident: mostResident > 0 ? mostResident * 1e6 : undefined };
 }
 
-/** The kernel's memory: all that is neither free nor a process's or a file's page. */
+/** Returns the kernel's memory: all memory that is neither free nor a page of a process or a file. */
 function kernelMemory() {
   const { MemTotal, MemFree, Active, Inactive, Unevictable } = table('/proc/meminfo');
   return MemTotal - MemFree - Active - Inactive - Unevictable;
@@ -69,7 +69,7 @@ async function startServer({ clients, hold, workers, tls }) {
   return { ...server, url };
 }
 
-/** @returns {Promise<object>} what the swarm prints with --json, and its exit code */
+/** @returns {Promise<object>} the swarm's output with --json, and its exit code */
 async function runSwarm(url, { clients, rate, time, ramp, processes }) {
   const words = ['throw', clients, '--stay', '--json', '--url', url, '--drain', 60, '--wait', 60];
   if (url.startsWith('https:')) words.push('--insecure');
@@ -77,14 +77,14 @@ async function runSwarm(url, { clients, rate, time, ramp, processes }) {
   words.push('--rate', rate, '--time', time, '--ramp', ramp);
   const command = [process.execPath, `${ROOT}bin/sprites-swarm`, ...words];
   const child = start(null, command, { stdio: ['ignore', 'pipe', 'pipe'] });
-  // By a pipe: it prints lines and no progress bar.
+  // Through a pipe the swarm prints lines and no progress bar.
   child.stderr.pipe(process.stderr, { end: false });
   const [out, [code]] = await Promise.all([text(child.stdout), once(child, 'close')]);
   if (out.trim() === '') throw new Error(`the swarm ended with ${code} and no result`);
   return { code, ...JSON.parse(out) };
 }
 
-/** Looks at the server until the swarm has ended; resolves with the last look at all clients. */
+/** Samples the server until the swarm has ended; resolves with the last sample of all clients. */
 async function watch(server, { clients }, ended) {
   const seen = { full: null, fullFor: 0, heap: null, peak: 0 };
   let done = false;
@@ -94,7 +94,7 @@ async function watch(server, { clients }, ended) {
   ended.then(over, over);
   let said = 0;
   for (let since = 0; !done; await Promise.race([sleep(LOOK), ended])) {
-    // It may be too busy to tell.
+    // The server may be too busy to answer.
     const counts = await server.status().catch(() => null);
     if (!counts) continue;
     if (!since && Date.now() - said > SAY) {
@@ -114,12 +114,12 @@ async function watch(server, { clients }, ended) {
   return seen;
 }
 
-/** What was seen, as figures. */
+/** Computes the figures of the samples. */
 function figures(options, before, seen, swarm) {
   const { clients } = options;
   const { full } = seen;
   const bytes = full.kernel - before.kernel;
-  const sockets = 2 * clients; // Both ends of a connection are here.
+  const sockets = 2 * clients; // Both ends of each connection are on this machine.
   return {
     clients,
     heldSeconds: seen.fullFor,
@@ -140,7 +140,7 @@ function figures(options, before, seen, swarm) {
 
 const megabytes = (bytes) => `${tenth.format(bytes / 1e6)} MB`;
 
-/** What there is to say, by what it is of. */
+/** Returns the lines of the report, by their titles. */
 const linesOf = ({ clients, heldSeconds, server, kernel, swarm }) => ({
   clients:
     `${whole.format(clients)} on one server process, opened in ${whole.format(swarm.opened.seconds)} s, ` +
@@ -163,7 +163,7 @@ const linesOf = ({ clients, heldSeconds, server, kernel, swarm }) => ({
   kernel: `Linux ${kernel.release}, ${kernel.version}; ${availableParallelism()} CPU; Node ${process.version}`
 });
 
-/** Prints it, and whether the server kept to its memory, where that counts. */
+/** Prints the report, and whether the server's memory is within its bound, if it has one. */
 function tell(all, { json }) {
   if (json) return console.log(JSON.stringify(all, null, 2));
   for (const [of, words] of Object.entries(linesOf(all))) console.log(`${of.padEnd(22)}${words}`);

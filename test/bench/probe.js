@@ -1,11 +1,11 @@
 /**
- * Preloaded into a Node server under measurement (`LD_PRELOAD=turns.so node --expose-gc --import
- * probe.js …`, with an IPC channel): answers its parent's questions about the inside of the process,
- * so that no server needs a route for it and all are asked the same way. turns.c says what it costs.
+ * Preloaded into a measured Node server (`LD_PRELOAD=turns.so node --expose-gc --import probe.js …`, with an IPC
+ * channel). It answers the parent's questions about the process, so that no server needs a route for them. turns.c has
+ * its costs.
  *
- * Asked {collect}, it collects garbage first where that is true, and answers
- * {heapUsed, longestStall, longestWork}: bytes of V8 heap in use, and milliseconds of the event
- * loop's longest turn since it was last asked, by the wall's clock and by its thread's own CPU clock.
+ * A question is {collect}; if true, the probe first collects garbage. The answer is
+ * {heapUsed, longestStall, longestWork}: bytes of V8 heap in use, and the longest turn of the event loop since the
+ * last question, in milliseconds of the wall clock and of the thread's CPU clock.
  */
 import { isMainThread } from 'node:worker_threads';
 
@@ -18,7 +18,7 @@ if (isMainThread && process.channel) {
     if (collect) {
       globalThis.gc();
       globalThis.gc();
-      // The collection has made this turn long: it is not counted.
+      // Discards this turn, which the collection has made long.
       setImmediate(takeTurns);
     }
     process.send({

@@ -5,8 +5,8 @@
  *                            [--throwers 64] [--memory-clients 18000] [--settle 10]
  *                            [--rate 8000 [--warmup 18]] [--json] [--strict]
  *
- * It measures side by side, in turn and in several rounds (a machine's speed changes, so each ratio compares runs
- * that followed one another), on the same load:
+ * It measures these servers in turn, in several rounds and under the same load. A machine's speed changes, so each
+ * ratio compares consecutive runs:
  *
  * - sprites: bin/sprites
  * - node-http: the same contract over node:http, written the obvious way (contenders/node-http.js)
@@ -15,30 +15,31 @@
  *
  * and for each:
  *
- * - sprites/s: sprites that arrived, with --clients parked and --throwers closed loops throwing in
- *   the names of all of them. Every sprite is accounted for; one missing or repeated is an error.
+ * - sprites/s: sprites that arrived, with --clients parked and --throwers closed loops that throw for all
+ *   clients in turn. Every sprite is accounted for; a missing or repeated sprite is an error.
  * - server CPU per sprite: user and system time of all its processes over the same window, from the
- *   kernel. Where there are two cores the server is pinned to one and the load to the other. The
- *   load needs about as much CPU for a sprite as the fastest servers, so their sprites/s is its own
- *   limit, and CPU per sprite tells them apart.
- * - bytes per parked client: growth of resident size (Rss of smaps_rollup) from 0 to
- *   --memory-clients parked ones, in a process of its own that was warmed by 64 clients which came,
- *   threw and left. V8 gives memory back in its own time, some megabytes seconds after the start,
- *   which would count as shrinking clients: so at both ends a server with a heap is left alone until
- *   its size has made no new low for --settle seconds, then its garbage is collected, and the least
- *   counts. The kernel's own memory is not in it. In the first three rounds only: it takes long.
+ *   kernel. With two cores the server is pinned to one and the load to the other. The load needs about as
+ *   much CPU for a sprite as the fastest servers. So their sprites/s is the limit of the load, and CPU per
+ *   sprite tells them apart.
+ * - bytes per parked client: growth of resident size (Rss of smaps_rollup) from 0 to --memory-clients
+ *   parked clients, in a new process that was warmed by 64 clients which came, threw and left. V8 returns
+ *   some megabytes of memory seconds after the start, which would make clients look smaller. So at both
+ *   points a server with a heap rests until its size has made no new low for --settle seconds; then its
+ *   garbage is collected, and the least size counts. The kernel's own memory does not count. Memory is
+ *   measured in the first three rounds only, since it takes long.
  * - V8 heap in use at the same two points, and the event loop's longest stall under the throws, for
  *   servers that have them.
  *
- * With --rate so many sprites a second are thrown by the clock, and how late they are takes the place of memory: percentiles
- * of the time from throw to arrival. Bare epoll shows what of the last tenth of a percent is the machine's. In the first 15
- * seconds of a Node server's life V8 collects its garbage three times, for 4 to 12 ms on one core: --warmup 0 shows them.
+ * With --rate that many sprites a second are thrown by the clock, and lateness is measured instead of memory:
+ * percentiles of the time from throw to arrival. The last tenth of a percent of bare epoll shows the machine's own
+ * share. In the first 15 seconds of a Node server's life V8 collects garbage three times, for 4 to 12 ms on one core:
+ * --warmup 0 shows them.
  *
- * The table is Markdown: medians, with least and most in brackets. The lines under it say which of
- * the figures that sprites is held to hold. Exit status: 0, or 1 where a sprite was lost or a server
- * failed, or, with --strict, where a figure does not hold; 2 on a wrong option.
+ * The table is Markdown: medians, with least and most in brackets. The lines below it show which bounds of sprites
+ * hold. Exit status: 0; 1 if a sprite was lost or a server failed or, with --strict, a bound does not hold; 2 for a
+ * wrong option.
  *
- * The load is the engine of bin/sprites-swarm (load.js). It and epoll are compiled on first use.
+ * The load is the engine of bin/sprites-swarm (load.js). The engine and epoll are compiled on first use.
  */
 
 import { fileLimit } from '../../lib/base/file-limit.js';
@@ -59,13 +60,13 @@ import { answerHelp, refuseUsage, takeValues } from '../support/documents.js';
 
 answerHelp(import.meta.url);
 
-/** The clients that warm a server before its memory is measured. */
+/** The load that warms a server before its memory is measured. */
 const WARM = { clients: 64, throwers: 8, warmup: 0, seconds: 0.3 };
 
-/** Files a server or the load needs besides its clients' sockets. */
+/** Open files of a server or the load beside its clients' sockets. */
 const SPARE_FILES = 1000;
 
-/** Rounds in which memory is measured, from the first. */
+/** Number of rounds, from the first, in which memory is measured. */
 const MEMORY_ROUNDS = 3;
 
 const usage = (message) => refuseUsage(import.meta.url, message);
@@ -89,7 +90,7 @@ function readOptions() {
   return options;
 }
 
-/** Works with a load of the contender. */
+/** Runs `work` with a load on the contender. */
 const loadOf = ({ nchan }, { port }, pin, how, work) =>
   withLoad([closedLoops({ port, nchan, ...how })], pin, work);
 
@@ -101,7 +102,7 @@ const measureThrows = async (contender, pin, { clients, throwers, seconds }) =>
     })
   );
 
-/** @returns {Promise<Record<string, number>>} how late sprites are that are thrown by the clock: milliseconds, by percentile */
+/** @returns {Promise<Record<string, number>>} lateness of sprites thrown by the clock: milliseconds by percentile */
 const measureLateness = async ({ nchan = false, start }, pin, { clients, rate, ...how }) =>
   during(await start(pin), (server) => {
     const part = byClock({ port: server.port, nchan: Number(nchan), clients, rate });

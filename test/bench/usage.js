@@ -1,16 +1,16 @@
 /**
- * What servers take: by what the kernel says of their processes, and of all sockets, and by what they tell of themselves.
+ * The CPU time and memory of servers: from the kernel, for their processes and all sockets, and from the servers.
  */
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Milliseconds between two looks at memory. */
+/** Interval between two samples of memory, in milliseconds. */
 const LOOK = 100;
 
 const PAGE = 4096;
 
-/** @returns {string} a file of a process; empty where that has ended */
+/** @returns {string} a file of /proc; empty when the process has ended */
 function read(file) {
   try {
     return readFileSync(file, 'latin1');
@@ -27,17 +27,17 @@ export const threadsOf = (pid) => readdirSync(`/proc/${pid}/task`).map(Number);
 
 /**
  * @param {number} pid
- * @param {number} [thread] the main one
- * @returns {number} seconds of CPU that it has had: the scheduler's own count, where stat has ticks of 10 ms
+ * @param {number} [thread] by default the main thread
+ * @returns {number} the thread's seconds of CPU, by the scheduler's own count: /proc/…/stat has only ticks of 10 ms
  */
 export const cpuOf = (pid, thread = pid) =>
   Number(read(`/proc/${pid}/task/${thread}/schedstat`).split(' ')[0]) / 1e9;
 
-/** @param {number[]} pids @returns {number} seconds of CPU that all their threads have had */
+/** @param {number[]} pids @returns {number} seconds of CPU of all their threads */
 export const cpuSeconds = (pids) =>
   sum(pids, (pid) => sum(threadsOf(pid), (thread) => cpuOf(pid, thread)));
 
-/** @returns {Record<string, number>} a file whose lines are `name: number unit`, as bytes or plain numbers */
+/** @returns {Record<string, number>} the values of a file with lines `name: number unit`, as bytes or plain numbers */
 export const table = (file) =>
   Object.fromEntries(
     [...read(file).matchAll(/^([\w()]+):\s+(\d+)( kB)?$/gm)].map(([, name, value, unit]) => [
@@ -46,17 +46,17 @@ export const table = (file) =>
     ])
   );
 
-/** @param {number[]} pids @returns {number} bytes that they have resident: exact, and dear */
+/** @param {number[]} pids @returns {number} their resident bytes: exact, and expensive */
 export const residentBytes = (pids) => sum(pids, (pid) => table(`/proc/${pid}/smaps_rollup`).Rss);
 
-/** The same by a counter that may be some pages behind. */
+/** Returns their resident bytes by a cheap counter, which may be some pages behind. */
 const residentAbout = (pids) =>
   sum(pids, (pid) => Number(read(`/proc/${pid}/statm`).split(' ')[1] ?? 0) * PAGE);
 
-/** @returns {number} bytes of kernel memory for all TCP sockets of this machine, both ends of each connection */
+/** @returns {number} kernel memory of all TCP sockets of this machine, both ends of each connection, in bytes */
 const socketBytes = () => Number(/^TCP: .* mem (\d+)$/m.exec(read('/proc/net/sockstat'))[1]) * PAGE;
 
-/** What processes take while they are measured: their memory from when it is made, their CPU from begin(). */
+/** Measures the memory of processes from the construction on, and their CPU from begin() on. */
 export class Use {
   #pids;
   #timer;
@@ -82,8 +82,8 @@ export class Use {
   }
 
   /**
-   * @returns {object} seconds of `cpu` since begin(); bytes: `residentWarm` at begin(), and of `resident` and `sockets`
-   *     …Before at first, and …Peak
+   * @returns {object} `cpu`: seconds since begin(); in bytes: `residentWarm` at begin(), and for `resident` and
+   *     `sockets` `…Before` at the construction and `…Peak`
    */
   end() {
     this.#look();
@@ -94,32 +94,32 @@ export class Use {
     };
   }
 
-  /** Looks no more. */
+  /** Stops the sampling. */
   close() {
     clearInterval(this.#timer);
   }
 }
 
-/** @returns {Promise<object>} what a server tells of itself at a port of 127.0.0.1 */
+/** @returns {Promise<object>} /status of the server at a port of 127.0.0.1 */
 export const statusAt = async (port) =>
   (await fetch(`http://127.0.0.1:${port}/status`, { signal: AbortSignal.timeout(5000) })).json();
 
-/** Garbage collections before a resident size counts, and the milliseconds V8 has after each. */
+/** Garbage collections before a resident size counts, and the pause after each, in milliseconds. */
 const COLLECTIONS = 3;
 const COLLECTION_TIME = 1000;
 
-/** Bytes by which resident size must fall to count as a new low. */
+/** Decrease of the resident size that counts as a new low, in bytes. */
 const NEW_LOW = 64 * 1024;
 
-/** Milliseconds between two looks at a server that is to come to rest, and how many it is given. */
+/** Interval between two samples until a server is at rest, in milliseconds, and the most samples. */
 const REST_LOOK = 200;
 const REST_LOOKS = 300;
 
-/** Seconds of CPU between two looks that are hardly any. */
+/** CPU time between two samples that counts as rest, in seconds. */
 const AT_REST = 0.01;
 
 /**
- * Resolves when processes use hardly any CPU: they have handled all that was sent to them.
+ * Resolves when the processes use hardly any CPU: they have handled all requests.
  *
  * @param {number[]} pids
  */
@@ -148,8 +148,9 @@ async function settled(pids, seconds) {
 
 /**
  * @param {import('./contenders.js').Server} server
- * @param {{settle: number}} options seconds without a new low
- * @returns {Promise<{resident: number, heap: number|undefined}>} bytes, when the server has settled
+ * @param {{settle: number}} options `settle`: seconds without a new low
+ * @returns {Promise<{resident: number, heap: number|undefined}>} resident size and heap of the settled server, in
+ *     bytes
  */
 export async function memoryOf(server, { settle }) {
   await atRest(server.pids);
@@ -168,8 +169,8 @@ export async function memoryOf(server, { settle }) {
 /**
  * @param {import('./contenders.js').Server} server
  * @param {{collect?: boolean}} [what]
- * @returns {Promise<{heapUsed?: number, longestStall?: number}>} what probe.js tells of it; nothing of
- *     one without it
+ * @returns {Promise<{heapUsed?: number, longestStall?: number}>} probe.js's answer; an empty object for a
+ *     server without a probe
  */
 export async function ask({ probe }, { collect = false } = {}) {
   if (!probe) return {};

@@ -1,14 +1,14 @@
 /**
- * What a world of many servers comes to, from 3 to 1,000 of them with a million clients each: no sockets, and the time is
- * played. Ring and membership are the server's own (lib/world).
+ * Simulates a world of 3 to 1,000 servers with a million clients each, without sockets and in virtual time. Ring and
+ * membership are the server's own (lib/world).
  *
  *     npm run simulate:world -- [options]
  *
- *     --most N      the largest ring (1000); that one takes some three minutes, and 300 half a minute
+ *     --most N      the largest ring (1000); a ring of 1000 takes some three minutes, one of 300 half a minute
  *     --throws N    sprites thrown a second at each server (10000)
  *     --lease S     seconds that a server's lease holds (10)
- *     --rounds N    histories of each kind of loss, of which the longest is printed (3); of a ring of 1000 it is one
- *     --seed N      another world (1)
+ *     --rounds N    histories of each kind of loss, of which the longest is printed (3); one for a ring of 1000
+ *     --seed N      seed of the random numbers (1)
  */
 import { Random } from '../fuzz/random.js';
 import { answerHelp, takeValues } from '../support/documents.js';
@@ -19,7 +19,7 @@ answerHelp(import.meta.url);
 const CLIENTS = 1_000_000;
 const RINGS = [3, 10, 30, 100, 300, 1000];
 
-/** Of larger rings one history of each kind is played. */
+/** Larger rings have one history of each kind. */
 const OFTEN = 300;
 
 const { most, throws, lease, rounds, seed } = takeValues(import.meta.url, {
@@ -34,7 +34,7 @@ function heading(title, ...cells) {
   print(...cells.map(() => '---'));
 }
 
-/** The longest of some histories, and the writes in them that came too late. */
+/** Returns the longest of several histories, and the number of late writes in all of them. */
 async function longest(how) {
   let healed = 0;
   let conflicts = 0;

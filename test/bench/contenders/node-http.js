@@ -1,8 +1,8 @@
 /**
- * The wire contract over node:http, the obvious way: a Map of clients, a response object parked in
- * each, a timer for its hold. What a good Node developer writes on a Monday, and what the native
- * server is measured against. Bodies are parsed, checked for shape and size; the rest of the
- * contract that costs nothing on the way of a sprite (statuses, CORS, duplicates) is left out.
+ * The wire contract over node:http, the obvious way: a Map of clients, each with its parked response object and a
+ * timer for its hold. It is what a good Node developer writes in a day, and the native server is compared with it.
+ * Bodies are parsed and checked for shape and size. The rest of the contract (statuses, CORS, duplicates) is left out:
+ * it costs nothing on the way of a sprite.
  *
  *     node test/bench/contenders/node-http.js [port]
  */
@@ -15,10 +15,10 @@ const MAX_SPRITE = 16384;
 const MAX_WAITING = 256;
 const FROM = { left: 'right', right: 'left', up: 'down', down: 'up' };
 
-/** By id. A client is {id, place, seq, mailbox, res, timer, seen}. */
+/** Clients by id. A client is {id, place, seq, mailbox, res, timer, seen}. */
 const clients = new Map();
 
-/** The torus: row after row of clients, as square as it gets. The last one fills a hole. */
+/** The torus: rows of clients, nearly square. The last client fills the hole of a leaver. */
 const places = [];
 
 function neighbor(client, edge) {

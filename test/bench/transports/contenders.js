@@ -1,7 +1,7 @@
 /**
- * The contenders that push one document to many, by name: `protocol`, which the load generator speaks; `missing()` and
- * `start(pin)` as in ../contenders.js; `token`, where it is another one than TOKEN, publishes. The servers of libraries are
- * in servers.js.
+ * The contenders that push one document to many, by name. `protocol` is the protocol of the load generator;
+ * `missing()` and `start(pin)` are as in ../contenders.js; `token` returns the publisher's token if it is not TOKEN.
+ * The servers of libraries are in servers.js.
  */
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -23,13 +23,13 @@ const HERE = fileURLToPath(new URL('.', import.meta.url));
 const SERVERS = join(HERE, 'servers.js');
 const BUN = join(HERE, 'node_modules', '.bin', 'bun');
 
-/** @returns {string | null} why a package that only a contender needs can't be used here */
+/** @returns {string | null} why a contender's package can't be used here; null: it can */
 const packageMissing = (name) =>
   existsSync(join(HERE, 'node_modules', name))
     ? null
     : 'its package is not installed (npm install --prefix test/bench/transports)';
 
-/** Share of a document that changes from one to the next in the study; only deltas make use of it. */
+/** Share of a document that changes with each version in the study; only deltas benefit from it. */
 export const CHANGING = 0.05;
 
 async function startFeeds(pin, more = {}) {
@@ -40,7 +40,7 @@ async function startFeeds(pin, more = {}) {
   const options = { 'publish-token-file': tokens, 'address-held': 0, 'log-level': 'error' };
   const grants = more.private ? { grants: keys } : {};
   const server = await startSprites({ ...options, ...grants, ...more }, { pin });
-  // It has read them.
+  // The server has read the files.
   rmSync(folder, { recursive: true });
   return server;
 }
@@ -67,7 +67,7 @@ const library = (name, title, packages = [name]) => ({
   start: (pin) => startNode(name, pin, [SERVERS, name])
 });
 
-/** The study's. */
+/** The contenders of the study. */
 export const contenders = {
   'sprites-poll': ofSprites('long poll', 'sprites-poll'),
   'sprites-poll-delta': ofSprites('long poll, deltas', 'sprites-poll-delta'),
@@ -89,7 +89,7 @@ export const contenders = {
   }
 };
 
-/** All of them: the study's, the limit, and one whose like the study has. */
+/** All contenders: those of the study, the limit in C, and a private feed. */
 export const feedContenders = {
   ...contenders,
   'epoll-poll': inC('long poll', 'sprites-poll'),

@@ -1,9 +1,9 @@
 /**
- * Records what the contenders send to one client, for the tests of the load generator's readers:
+ * Records the bytes that the contenders send to one client, for the tests of the load generator's readers:
  *
  *     node test/bench/transports/record.js [NAME…]
  *
- * It takes three quarters of a minute, so that there are pings and heartbeats in it.
+ * It takes 45 seconds, so that the recordings have pings and heartbeats.
  */
 import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -13,15 +13,15 @@ import { gunzipSync, gzipSync } from 'node:zlib';
 import { buildWatchers, startLoad, TOKEN } from '../contenders.js';
 import { CHANGING, contenders } from './contenders.js';
 
-/** All of them, as JSON: the bytes by the contender's name, a character each. */
+/** All recordings, as JSON: the bytes by the contender's name, a character for each byte. */
 const FILE = new URL('recordings.json.gz', import.meta.url);
 
 const recordings = existsSync(FILE) ? JSON.parse(gunzipSync(readFileSync(FILE))) : {};
 
-/** Frames and chunks with each kind of length, and pings in between. */
+/** A load with all kinds of frame and chunk lengths, and pings in between. */
 const WORK = { connections: 1, bytes: 70000, every: 5, seconds: 35, warmup: 1, changing: CHANGING };
 
-/** Stands between the load and a server. @returns {Promise<{port: number, bytes: Buffer[]}>} */
+/** Starts a proxy between the load and a server, which records. @returns {Promise<{port: number, bytes: Buffer[]}>} */
 async function startTap(port) {
   const bytes = [];
   const tap = net.createServer((client) => {
@@ -29,7 +29,7 @@ async function startTap(port) {
     client.once('data', (first) => {
       server.write(first);
       client.pipe(server);
-      // Others publish.
+      // The other connections publish.
       if (first.toString('latin1').startsWith('GET '))
         server.on('data', (data) => bytes.push(data));
       server.pipe(client);
@@ -63,7 +63,7 @@ async function record(name) {
   }
 }
 
-// At once, before all want it.
+// Built once, before all recordings start.
 buildWatchers();
 const names = process.argv.length > 2 ? process.argv.slice(2) : Object.keys(contenders);
 await Promise.all(names.map((name) => record(name)));

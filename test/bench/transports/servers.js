@@ -1,22 +1,22 @@
 /**
- * The contenders that are libraries, each as its documentation has it: what is published is sent to all.
+ * The contenders that are libraries, each as in its documentation. A published document is sent to all clients.
  *
  *     node test/bench/transports/servers.js ws|engine.io|primus|socket.io|sockjs|sse
  *     test/bench/transports/node_modules/.bin/bun test/bench/transports/servers.js bun
  *
- * It listens on loopback, on a free port, and prints the address. Publishing is POST /publish, the document as the body,
- * answered 204.
+ * The server listens on loopback, on a free port, and prints its address. Documents are published by POST /publish,
+ * with the document as the body; the answer is 204.
  */
 /* global Bun */
 import { createServer } from 'node:http';
 
 /**
- * Serves by node:http.
+ * Serves with node:http.
  *
- * @param {(server: import('node:http').Server) => ((document: Buffer) => void) | Promise<(document: Buffer) => void>} attach
- *     a library's sockets to it; gives what sends a document to all of them
- * @param {(request: import('node:http').IncomingMessage, response: import('node:http').ServerResponse) => void} [others]
- *     what serves any other request
+ * @param {(server: import('node:http').Server) => ((document: Buffer) => void) | Promise<(document: Buffer) => void>}
+ *     attach attaches a library to the server; returns the function that sends a document to all clients
+ * @param {(request: import('node:http').IncomingMessage, response: import('node:http').ServerResponse) => void}
+ *     [others] serves all other requests
  */
 async function serve(attach, others = (request, response) => response.writeHead(404).end()) {
   const server = createServer((request, response) => {
