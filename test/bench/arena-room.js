@@ -1,25 +1,26 @@
 /**
  * A room full of people: `npm run bench:arena:room -- [options]`.
  *
- * Starts bin/sprites, has phones and a field in Chromium play pong, and wrk (Debian's package) as many simulated
- * players as are asked for, each with a connection of its own and as many inputs a second as a phone sends. Prints
- * how long an input takes until the feed of the field has it, at a watcher of that feed and in the field's page,
- * and how many frames a second the field draws.
+ * Starts bin/sprites. Phones and a field in Chromium play pong, and wrk (Debian's package) plays for the simulated
+ * players, each with a connection of its own and the inputs a second of a phone. Prints the time from an input until
+ * the feed of the field has it, at a watcher of that feed and in the field's page, and the frames a second of the
+ * field.
  *
- * The input that is timed is that of one more player, whose number crosses with pong's value. From the moment
- * before it is sent: the way to the server is in it, and so is the wait for the next reduction, 25 ms at 20 a second.
+ * The timed inputs are those of a further player, whose last input is a further member of pong's value. The time
+ * begins before the request is sent: it includes the way to the server, and the wait for the next reduction, 25 ms on
+ * average at 20 a second.
  *
- * The exit status is 1 where what is promised does not hold: 100 ms at the 99th of a hundred, a law of inputs that
- * holds at every look. Frames are said, and not promised: without a GPU it is the processor that draws them.
+ * The exit status is 1 if a bound does not hold: p99 of 100 ms, and the law of inputs at every check. Frames are
+ * printed and have no bound: without a GPU the CPU draws them.
  *
- * In a room each phone is a machine of its own, and so is the field. Here they share the processors with the
- * server: so the phones' Chromium goes behind (nice), and gets what the others leave. `--together` does without.
+ * In a room each phone, and the field, is a machine of its own. Here they share the CPU with the server, so the
+ * phones' Chromium has a low priority (nice). `--together` gives all the same priority.
  *
  *   --phones N     10      in Chromium
  *   --players N    2000    simulated
- *   --rate R       4       inputs a second of each
+ *   --rate R       4       inputs a second of each player
  *   --seconds S    20
- *   --width W      1920    of the field, in pixels; it is 16 by 9
+ *   --width W      1920    width of the field in pixels; its ratio is 16:9
  *   --together             all with the same priority
  */
 /* global document, KeyboardEvent, requestAnimationFrame */
@@ -45,10 +46,10 @@ const values = takeValues(import.meta.url, {
 });
 const { phones: PHONES, players: PLAYERS, rate: RATE, seconds: SECONDS, width: WIDTH } = values;
 const PROMISED = { p99: 100 };
-const PROBES = 12; // a second
+const PROBES = 12; // timed inputs a second
 const OWN = new URL('../../lib/arena/games/pong/', import.meta.url);
 
-/** Pong, and what player 1 has sent last; the field's page tells when it has that. */
+/** Pong with player 1's last input in its value; the field's page records when it gets each value. */
 const PROBED = {
   'reduce.js': `import { reduce as pong } from ${JSON.stringify(new URL('reduce.js', OWN).href)};
 export function reduce(now, memory) {
@@ -90,7 +91,7 @@ async function open() {
 
 // ---- the simulated players
 
-/** What wrk sends: an input of each player in turn, every connection as often as a player shall. */
+/** Returns wrk's script: an input of each player in turn, on each connection at the rate of a player. */
 const script = (paths) => `
 local paths = {${paths.map((path) => `"${path}"`).join(',')}}
 local at = 0
@@ -110,11 +111,11 @@ async function crowd(base) {
     PLAYERS === 0 ? pause(seconds * 1000, { refused: 0 }) : wrk(`${base}/`, { ...how, seconds });
 }
 
-// ---- what is timed
+// ---- the timed inputs
 
 const wallClock = () => performance.timeOrigin + performance.now();
 
-/** One more player, whose inputs are numbered, and a watcher of the feed. */
+/** A further player with numbered inputs, and a watcher of the feed. */
 function timer(base, path) {
   const sent = new Map();
   const arrived = [];
@@ -130,13 +131,13 @@ function timer(base, path) {
       await (
         await fetch(new URL(path, base), { method: 'POST', body: JSON.stringify({ y }) })
       ).arrayBuffer();
-      // At moments of its own, not in step with the reductions.
+      // A random pause, so that inputs are not in step with the reductions.
       await pause((500 + Math.random() * 1000) / PROBES);
     }
   }
   const over = send();
   return {
-    /** @returns {number[]} milliseconds from an input to the first of `versions` that has it, or a later one */
+    /** @returns {number[]} milliseconds from an input to the first of `versions` with this input or a later one */
     waits(versions) {
       const list = [];
       let at = 0;
@@ -164,7 +165,7 @@ const quantile = (sorted, share) =>
 
 // ---- the pages
 
-/** Chromium, behind the server and the field. */
+/** Returns the phones' Chromium, with a lower priority than the server and the field. */
 function politely() {
   if (values.together) return CHROMIUM;
   const path = inFolder('politely');
@@ -172,7 +173,7 @@ function politely() {
   return path;
 }
 
-/** A thumb that goes up and down, by keys. */
+/** Moves a phone's slider up and down, by keys. */
 const play = (page) =>
   page.evaluate(() => {
     let up = true;
@@ -184,7 +185,7 @@ const play = (page) =>
     }, 250);
   });
 
-/** @returns {Promise<number>} frames a second that the field draws, over so many seconds */
+/** @returns {Promise<number>} frames a second that the field draws, measured over `seconds` */
 const framesIn = (page, seconds) =>
   page.evaluate(
     (most) =>
@@ -201,7 +202,7 @@ const framesIn = (page, seconds) =>
     seconds * 1000
   );
 
-// ---- the whole
+// ---- the measurement
 
 async function main({ pids, base }) {
   const probe = await enter(base);

@@ -1,16 +1,16 @@
 /**
- * What an input of the arena costs: `npm run bench:arena -- [options]`.
+ * The cost of an input of the arena: `npm run bench:arena -- [options]`.
  *
  * Starts bin/sprites on core 0 with a game that is reduced 20 times a second, has players join, and has wrk
  * (Debian's package) send their inputs over 64 connections from core 1. Prints inputs a second, the server's
- * CPU an input by the kernel's account, and the V8 heap before and after; and looks ten times a second
- * whether inputs = reduced + superseded + waiting. The exit status is 1 where what is promised does not hold:
- * 30,000 inputs a second, 12 µs each, a heap that does not move with them.
+ * CPU an input by the kernel's account, and the growth of the V8 heap; and checks ten times a second
+ * whether inputs = reduced + superseded + waiting. The exit status is 1 if a bound does not hold: 30,000 inputs
+ * a second, 12 µs each, a heap that does not grow with the inputs.
  *
  *   --players N    200
  *   --seconds S    8
  *   --rounds R     3
- *   --workers N    0: they hold the connections; CPU and heap are the main process's alone
+ *   --workers N    0       threads that hold the connections; the heap is of the main thread alone
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -32,7 +32,7 @@ const { players: PLAYERS, seconds: SECONDS } = values;
 const CONNECTIONS = 64;
 const PROMISED = { rate: 30000, micros: 12, heap: 500_000 };
 
-/** The mean of all, as pong has it. */
+/** A game that reduces the inputs to their mean, like pong. */
 const GAME = {
   'inputs.json': JSON.stringify({ title: 'Mean', inputs: { y: { min: 0, max: 1, start: 0.5 } } }),
   'reduce.js':
@@ -41,7 +41,7 @@ const GAME = {
   'field.js': ''
 };
 
-/** What wrk asks, in turn: an input of each player. */
+/** Returns wrk's script, which sends an input of each player in turn. */
 const script = (paths) => `
 local paths = {${paths.map((path) => `"${path}"`).join(',')}}
 local requests = {}
@@ -91,7 +91,7 @@ async function load(url, seconds) {
   return { looks, ...(await end) };
 }
 
-/** A round: what is measured lies between two looks of the same kind. */
+/** Measures a round: the figures are differences of the same samples before and after. */
 async function round(server) {
   const { pids, url } = server;
   const { heapUsed: heapBefore } = await ask(server, { collect: true });

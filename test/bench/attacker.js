@@ -1,5 +1,5 @@
 /**
- * One address that attacks a server in one way, as fast as it can, until it is killed: see attacks.js.
+ * Attacks a server in one way from one address, as fast as it can, until it is killed: see attacks.js.
  */
 import { connect } from 'node:net';
 import { parseArgs } from 'node:util';
@@ -11,15 +11,15 @@ const { values, positionals } = parseArgs({
   options: { port: { type: 'string' }, tls: { type: 'string' } }
 });
 
-/** An address of its own. */
+/** The attacker's source address. */
 const FROM = '127.0.6.6';
 
 /**
- * Keeps so many connections open: where one is closed there is another.
+ * Keeps `count` connections open: opens a new one for each closed one.
  *
  * @param {number} count
  * @param {string} port
- * @param {(socket: import('node:net').Socket) => void} use called with each that is connected
+ * @param {(socket: import('node:net').Socket) => void} use called with each open connection
  */
 function keep(count, port, use) {
   const open = () => {
@@ -31,7 +31,7 @@ function keep(count, port, use) {
   for (let i = 0; i < count; i += 1) open();
 }
 
-/** Sends the same again and again, as long as it is taken. */
+/** Sends the same bytes repeatedly, as long as the socket accepts them. */
 function pour(socket, bytes) {
   const more = () => {
     while (!socket.destroyed && socket.write(bytes));
@@ -44,11 +44,11 @@ const HEAD = 'Host: x\r\n\r\n';
 const AHEAD = 500;
 const hello = await clientHello();
 
-// What is paused keeps no process alive.
+// Paused sockets do not keep the process alive.
 setInterval(() => {}, 1000);
 
 const attacks = {
-  /** A request, half of one or none, and a reset. */
+  /** Sends a whole request, a half one or none, and resets the connection. */
   resets() {
     const kinds = ['', 'POST /join HTTP/1.1\r\nContent-Le', `GET /nothing HTTP/1.1\r\n${HEAD}`];
     let times = 0;
@@ -58,7 +58,7 @@ const attacks = {
     });
   },
 
-  /** Requests that JavaScript handles, without an end, whose answers are read. */
+  /** Sends endless requests that JavaScript handles, and reads the answers. */
   pipelining() {
     const bytes = Buffer.from(`GET /nothing HTTP/1.1\r\n${HEAD}`.repeat(AHEAD));
     keep(64, values.port, (socket) => {
@@ -67,7 +67,7 @@ const attacks = {
     });
   },
 
-  /** The page, asked for many times, and no answer read: the memory for what is sent is the server's alone. */
+  /** Requests the page many times, and reads no answer: the server has to buffer all of them. */
   'slow readers'() {
     const bytes = Buffer.from(`GET / HTTP/1.1\r\n${HEAD}`.repeat(AHEAD));
     keep(1000, values.port, (socket) => {
@@ -76,7 +76,7 @@ const attacks = {
     });
   },
 
-  /** Handshakes up to the server's certificate, which is its work, and no further. */
+  /** Begins TLS handshakes, and resets after the server's certificate, which costs the server CPU. */
   handshakes() {
     keep(64, values.tls, (socket) => {
       socket.write(hello);
@@ -84,7 +84,7 @@ const attacks = {
     });
   },
 
-  /** Bodies that come byte by byte, in chunks. */
+  /** Sends bodies byte by byte, in chunks. */
   bodies() {
     keep(1000, values.port, (socket) => {
       socket.write(`POST /throw/nobody/up HTTP/1.1\r\nTransfer-Encoding: chunked\r\n${HEAD}`);

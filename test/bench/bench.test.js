@@ -17,7 +17,7 @@ const pathOf = (name) => fileURLToPath(new URL(name, import.meta.url));
 const MILLION = pathOf('./million');
 const OWN_KERNEL = pathOf('./own-kernel');
 
-/** Runs a command, and the Nodes it starts, without the loader of the test runner. */
+/** Runs a command without the test runner's loader, also in the Node processes that it starts. */
 async function run(command, env = {}) {
   const how = { env: { ...process.env, ...env } };
   try {
@@ -33,11 +33,11 @@ async function run(command, env = {}) {
 const SHORT =
   '--rounds 1 --seconds 0.3 --clients 200 --throwers 8 --memory-clients 1000 --settle 1';
 
-/** Runs the benchmark for a moment. */
+/** Runs the benchmark briefly. */
 const bench = (args, env) =>
   run([process.execPath, pathOf('./run.js'), ...SHORT.split(' '), ...args], env);
 
-/** The cells of the table's row that starts with `title`. */
+/** Returns the cells of the table's row that starts with `title`. */
 function row(stdout, title) {
   const line = stdout.split('\n').find((each) => each.startsWith(`| ${title}`));
   return line
@@ -182,7 +182,7 @@ t.test('sprites is held to its figures, one by one', async (t) => {
   ]);
 });
 
-/** What a benchmark prints with --json. */
+/** Returns a benchmark's output with --json. */
 async function jsonOf(file, ...args) {
   const { stdout } = await run([
     process.execPath,
@@ -207,7 +207,7 @@ t.test('how late sprites and documents are', async (t) => {
   for (const all of Object.values(took)) t.ok(all.length === 4 && Math.min(...all) > 0, `${all}`);
 });
 
-/** The million, with few. */
+/** test/bench/million, with few clients. */
 
 t.test('where the file limit is too low it says so at once, with the ways out', async (t) => {
   const limited = ['bash', '-c', 'ulimit -n 5000 && exec "$0" --clients 10000', MILLION];
@@ -251,7 +251,7 @@ t.test('the same run with few clients holds them, throws, and reports', async (t
   t.ok(server.heap > 1e6 && server.heap < 1e8);
   t.equal(kernel.sockets, 400, 'both ends of each connection are here');
   t.same(verdict, { resident: server.resident, most: 600e6, holds: true, counts: false });
-  // A server that takes more memory than it may is an error, and that alone.
+  // Too much memory of the server is an error, and the only one.
   t.match(said, {
     code: 1,
     stdout: /^missing +0$[^]*^DOES NOT HOLD: server resident size at most 10.0 MB: /m

@@ -9,10 +9,10 @@ import { tableOf, tenth, whole } from './figures.js';
 answerHelp(import.meta.url);
 
 /**
- * Counts the bytes that a watcher of a football match is sent for each version: whole values and patches, both
- * plain and compressed by gzip, and what compressing a version takes, which is done once for all watchers. The server
- * compresses values in a worker thread, patches where it answers: in polls those of 1 KiB or more, up to 16 KiB. In an event
- * stream it compresses each event by itself, which takes 13 bytes less than here.
+ * Counts the bytes sent to a watcher of a football match for each version: whole values and patches, both plain and
+ * compressed by gzip. It also measures the CPU time to compress a version, which is done once for all watchers. The
+ * server compresses values in a worker thread, and patches as it answers: in polls patches of 1 KiB to 16 KiB. In an
+ * event stream it compresses each event by itself, which takes 13 bytes less than here.
  *
  *     npm run bench:deltas
  */
@@ -21,10 +21,10 @@ const KEY = 'matchesfeed/8/matchcentre';
 
 const STEPS = 301;
 
-/** As native/http/event_gzip.h compresses. */
+/** The settings of native/http/event_gzip.h. */
 const NATIVE = { windowBits: 13, memLevel: 6 };
 
-/** The versions of a match: 36 players with 43 numbers each, and the last hundred events, some 35 kB of JSON. */
+/** Yields the versions of a match: 36 players with 43 numbers each, and all events; some 35 kB of JSON. */
 function* playMatch(seed) {
   const random = new Random(seed);
   const numbers = () =>
@@ -51,12 +51,13 @@ function* playMatch(seed) {
 }
 
 /**
- * Plays a match and counts what the answers would be.
+ * Plays a match, and counts the bytes of the answers.
  *
- * @param {number} seed of the match
+ * @param {number} seed seed of the match
  * @returns {{versions: number, values: number, whole: number, wholeGzip: number, patches: number,
  *     patchesGzip: number, cpu: {wholeGzip: number, patchesGzip: number}}} sums of bytes of the answers' bodies;
- *     `values` of the values alone; milliseconds of CPU in `cpu`. The first answer, which is whole for all, is in none of them
+ *     `values`: of the values alone; `cpu`: milliseconds of CPU. The first answer, which is always whole, does not
+ *     count
  */
 export function measure(seed) {
   const job = { key: KEY, cursor: '', kind: 'value', most: 2 ** 20, gzip: false };

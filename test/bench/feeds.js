@@ -5,12 +5,12 @@
  *                              [--seconds 5] [--rounds 3] [--most CLIENTS] [--held SECONDS] [--no-break]
  *                              [--json FILE] [--strict]
  *
- * The contenders run one after the other, each in a process of its own. As many clients as the cell
- * says watch it, and a document is published to it every second or two. All of them run once, or as often as --rounds
- * says. Of several rounds the median counts; of lateness, growth, skipped documents and stalls the worst:
+ * The contenders run one after the other, each in a process of its own. The clients of the cell watch it, and a
+ * document is published every second or two. --rounds repeats all of them. Of several rounds the median counts, but
+ * for lateness, growth, skipped documents and stalls the worst round counts:
  *
  * - sprites-poll, sprites-stream: feeds of bin/sprites, by long poll and by event stream
- * - ws: today's ws; it is installed in a folder of its own (npm install --prefix
+ * - ws: the current ws, which is installed in a folder of its own (npm install --prefix
  *   test/bench/transports)
  * - sse: event streams over node:http, written the obvious way
  * - nchan-stream: nginx with nchan (and, where --only names them, nchan-ws and nchan-poll)
@@ -18,27 +18,27 @@
  * - epoll-poll and epoll-stream, first in the study, else where --only names them: bare epoll in C, which is the limit
  * - where --only names them, all others of transports/contenders.js, which the study has
  *
- * One program (test/bench/watchers) publishes and watches. Each document carries its version and the time it was due,
- * so the program knows how late the last byte came and which versions were skipped. Where server and load have a core
- * each, the load does not sleep while documents are under way: waking a reader on the same machine costs the sender
+ * One program (test/bench/watchers) publishes and watches. Each document carries its version and its due time, from
+ * which the program knows the lateness of the last byte and the skipped versions. When server and load have a core
+ * each, the load does not sleep while documents are under way: to wake a reader on the same machine costs the sender
  * CPU time, which a reader on another machine would not.
  *
  * Every cell is measured twice (--changes): with all watchers reading, and with a tenth of them reading nothing after their
  * first document. Lateness and missing documents are those of the watchers that read.
  *
- * CPU is what the kernel has counted for all processes of the server over the measured time. Resident size is that of
- * the same processes; its growth is from when all are connected to the highest. Sockets is the kernel's memory for
+ * CPU is the kernel's count for all processes of the server over the measured time. Resident size is of the same
+ * processes; its growth is from the time when all are connected to the peak. Sockets is the kernel's memory for
  * all sockets of this machine, both ends of each connection. A stall is the event loop's longest turn, by the wall
- * clock and by the thread's own CPU clock: where the first is longer, other processes had the core meanwhile. Load is the
- * load generator's share of its core. Where there are two cores the server has one and the load the other.
+ * clock and by the thread's CPU clock: if the first is longer, other processes had the core meanwhile. Load is the
+ * load generator's share of its core. With two cores the server has one and the load the other.
  *
  * The study has all contenders, a twentieth of each document changes, and each cell is measured once more with all
  * watchers cut off for two seconds. Then 165 KB a second go to more and more clients (up to --most) until a contender
  * breaks: 1% is missing, p99 is over a second, or resident size has doubled. The number that is found must hold for --held
  * seconds, a minute. It takes two hours, with --changes none one; --no-break leaves the search out.
  *
- * The lines under each table say which promises hold. Exit status: 0; 1 where a contender failed, or,
- * with --strict, where a figure does not hold; 2 on a wrong option.
+ * The lines below each table show which bounds hold. Exit status: 0; 1 if a contender failed or, with --strict, a
+ * bound does not hold; 2 for a wrong option.
  */
 import { writeFileSync } from 'node:fs';
 import { loadavg } from 'node:os';
@@ -64,32 +64,33 @@ import { answerHelp, refuseUsage, takeValues } from '../support/documents.js';
 
 answerHelp(import.meta.url);
 
-/** The servers that are measured without --only. */
+/** The servers measured without --only. */
 const USUAL = ['sprites-poll', 'sprites-stream', 'ws', 'sse', 'nchan-stream'];
 
-/** Files a server or the load needs besides its watchers' sockets. */
+/** Open files of a server or the load beside its watchers' sockets. */
 const SPARE_FILES = 2000;
 
-/** More clients than this the load generator has no addresses for. */
+/** Most clients for which the load generator has addresses. */
 const MOST = 60000;
 
 /**
- * Seconds of load before the measured ones: V8 compiles the code, the server stops making patches that no client takes,
- * and V8 gives back unused heap, which it does 8 s after the start.
+ * Warm-up, in seconds: V8 compiles the code, the server stops to make patches that no client takes, and V8 returns
+ * unused heap, which it does 8 s after the start.
  */
 const WARMUP = 10;
 
 /**
- * The study's warm-up: V8 compiles what has run often, and heaps grow until they are collected first. So it is
- * hasty: publications make so many documents a second, but are at least `pace` seconds apart. At
- * 165 KB to 120 ws took 230 µs a document after 12 publications in 6 s, 95 and 100 after 60. And V8 shrinks its
- * heap when a process is some ten seconds old: a document of 10 KB took Sprites 23 to 33 µs after 6 s, 12 to 16 after 16.
+ * The study's warm-up: V8 compiles code that has run often, and heaps grow until their first collection. So the
+ * warm-up is fast: `documents` documents a second, with publications at least `pace` seconds apart. With 165 KB to 120
+ * clients, ws took 230 µs a document after 12 publications in 6 s, and 95 to 100 µs after 60 publications. And V8
+ * shrinks its heap when a process is some ten seconds old: a document of 10 KB took Sprites 23 to 33 µs after 6 s, and
+ * 12 to 16 µs after 16 s.
  */
 const HASTY = { seconds: 16, documents: 8000, pace: 0.15 };
 
 /**
- * In a search it is as what is measured: more would break a contender that nearly breaks. A fresh connection's windows
- * grow with what comes: after 3 publications bare epoll breaks with fewer clients than after 5.
+ * A search warms up at the measured rate: a higher rate would break a contender that nearly breaks. A new connection's
+ * windows grow with its traffic: after 3 publications bare epoll breaks with fewer clients than after 5.
  */
 const WARMUP_SEARCH = { warmup: 6 };
 
@@ -123,14 +124,14 @@ function readOptions() {
   return { ...options, names, most, cells };
 }
 
-/** @returns {object} of the load: how many publications come before what is measured, and how far apart */
+/** @returns {object} options of the load: the publications of the warm-up, and the seconds between them */
 function warmupOf({ connections, every }, { study }) {
   if (!study) return { warmup: Math.ceil(WARMUP / every) };
   const apart = Math.max(HASTY.pace, connections / HASTY.documents);
   return { warmup: Math.ceil(HASTY.seconds / apart), 'warmup-every': apart };
 }
 
-/** Runs one contender in one cell. @returns {Promise<object>} its figures, {failed} where there are none */
+/** Measures one contender in one cell. @returns {Promise<object>} its figures, or {failed} */
 async function measure(contender, of, pin, how) {
   const { connections, bytes, every, seconds, grow = 0, stalled = 0, cut = 0 } = of;
   try {
@@ -143,7 +144,7 @@ async function measure(contender, of, pin, how) {
   }
 }
 
-/** The search for the number at which one breaks; `row` is of the same work with the first number. */
+/** Searches the number of clients at which a contender breaks; `row` has the figures with the first number. */
 const search = (name, { most, seconds, held }, pin, row) =>
   searchBreak(
     (connections, length) => {
@@ -159,7 +160,7 @@ function describe(pin, { seconds, rounds }) {
   return `${rounds} × ${seconds} s a cell; ${whereOf(pin)} Load average ${loads.join(' ')}.`;
 }
 
-/** Measures a cell, and says what it has found. */
+/** Measures a cell, and prints its findings. */
 async function measureCell(of, names, pin, options) {
   const how = { ...(options.study && STUDY), ...warmupOf(of, options) };
   const rounds = await inRounds(
@@ -183,7 +184,7 @@ async function main() {
   const pin = canPin();
   const names = thoseHere(options.names, feedContenders);
   const study = { cells: [], breaks: {}, most: options.most, held: options.held };
-  // At once: what takes two hours may be ended before its end.
+  // Saves after each step: a study of two hours may be interrupted.
   const save = () => {
     study.about = describe(pin, options);
     if (file) writeFileSync(file, `${JSON.stringify(study, null, 2)}\n`);

@@ -27,9 +27,9 @@ import {
 import { CHANGING, contenders, feedContenders } from './transports/contenders.js';
 
 /**
- * The benchmark of feeds and the transport study: their load generator's reader of each wire format against a
- * recording of the real server (transports/record.js) and, where its package is installed, against the server
- * itself; and what is made of the figures.
+ * The benchmark of feeds and the transport study: the load generator's reader of each wire format against a recording
+ * of the real server (transports/record.js) and, if its package is installed, against the server itself; and the
+ * computed figures.
  */
 
 t.jobs = 3;
@@ -39,11 +39,11 @@ const recordings = JSON.parse(
 );
 const program = buildWatchers();
 
-/** Versions in a recording: those of `record.js`. */
+/** First and last version in a recording of `record.js`. */
 const FIRST = 1;
 const LAST = 9;
 
-/** What answers while it is read: pings that want a pong, polls that want the next. */
+/** Number of sends while a recording is read: pongs and next polls. */
 const SENDS = {
   'engine.io': 1,
   'socket.io': 2, // the namespace, too
@@ -84,7 +84,7 @@ const READERS = CONNECTIONS - STALLED;
 const PUBLICATIONS = 12;
 const EVERY = 0.1;
 
-/** A load of a moment on a contender, where that is here. @returns {Promise<?object>} its result: all is counted once */
+/** Runs a short load on a contender, and checks the counts. @returns {Promise<?object>} null: not installed */
 async function loaded(t, contender, more) {
   const why = contender.missing();
   if (why !== null) return t.skip(why) && null;
@@ -92,7 +92,7 @@ async function loaded(t, contender, more) {
   t.teardown(() => server.stop());
   const work = {
     ...{ protocol: contender.protocol, token: contender.token?.() ?? TOKEN },
-    // Frames and chunks with each kind of length.
+    // This length gives frames and chunks of all kinds of lengths.
     ...{ connections: CONNECTIONS, bytes: 70000, stalled: STALLED / CONNECTIONS },
     ...{ every: EVERY, seconds: PUBLICATIONS * EVERY, warmup: 2, ...more }
   };
@@ -141,7 +141,7 @@ const LIVE = {
 for (const [name, again] of Object.entries(LIVE)) {
   const why = contenders[name].missing();
   if (why !== null && name === 'bun') {
-    // 100 MB are not fetched for the suite: its wire is that of ws, and it has a recording.
+    // The suite does not download bun (100 MB): its wire format is that of ws, and it has a recording.
     t.comment(`bun: ${why}`);
     continue;
   }
@@ -177,7 +177,7 @@ t.test('what was due before the measuring is not counted, late or not', async (t
     if (published === 1 || isMeasured) end(response);
     else held.push(response);
   };
-  // Of its documents no watcher hears.
+  // This server sends its documents to no watcher.
   const server = createServer((request, response) => {
     if (request.method === 'POST') request.resume().on('end', () => publish(response));
     else response.writeHead(200, { 'Content-Type': 'text/event-stream' }).write(':\n\n');

@@ -1,10 +1,10 @@
 /*
- * Preloaded into User-Mode Linux by own-kernel: lets kernels of before 6.13 run on processors with
- * more register state than they know of (AMX: 11,008 bytes, where they keep room for some 2,700).
+ * Preloaded into User-Mode Linux by own-kernel: lets kernels before 6.13 run on processors with
+ * more register state than these kernels know (AMX: 11,008 bytes; they have room for some 2,700).
  *
- * The host takes a process's registers back only whole; a shorter set is refused, and the new
- * kernel dies with its first process. So a shorter set is made whole here with zeros, which is what
- * the unknown registers hold: the set's own header says that they are not in use.
+ * The host accepts only a whole set of a process's registers. It refuses a shorter set, and the new
+ * kernel dies with its first process. So a shorter set is padded here with zeros, which the unknown
+ * registers hold: the header of the set marks them as unused.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -21,8 +21,8 @@ typedef long (*ptrace_call)(int request, pid_t pid, void *address, void *data);
 
 long ptrace(enum __ptrace_request request, ...) {
   static ptrace_call next;
-  static char whole[kMost]; /* One CPU: no other thread is in here. */
-  static size_t size;       /* of the host's set */
+  static char whole[kMost]; /* There is one CPU, so no other thread is here. */
+  static size_t size;       /* length of the host's set */
   va_list rest;
   va_start(rest, request);
   pid_t pid = va_arg(rest, pid_t);

@@ -1,17 +1,17 @@
 /**
- * What a state of a million clients costs: how large a snapshot is, how long the loop stands still while snapshots are made,
- * and how long a start takes after a crash. `npm run bench:state`.
+ * The costs of a state of a million clients: the size of a snapshot, the longest stall of the event loop while
+ * snapshots are made, and the time of a start after a crash. `npm run bench:state`.
  *
  *     node test/bench/state.js [--clients 1000000] [--snapshots 6] [--json] [--strict]
  *
- *     join all ─▶ throw, a snapshot every few seconds: probe.js tells of the longest turn
- *              ─▶ again: a minute's throws, as fast as they go ─▶ SIGKILL ─▶ start
+ *     join all ─▶ throw, a snapshot every few seconds: probe.js measures the longest turn
+ *              ─▶ restart: a minute's throws, as fast as possible ─▶ SIGKILL ─▶ start
  *
- * Clients here have no connection of their own: none polls, and sprites wait in mailboxes. So no million of
- * open files is needed; and snapshots are larger than those of a server whose clients ack. The state lies in the folder for
- * temporary files: TMPDIR says on which disk.
+ * The clients have no connections of their own: they do not poll, and sprites wait in mailboxes. So a million open
+ * files are not needed, but snapshots are larger than with clients that ack. The state is in the folder for temporary
+ * files: TMPDIR sets its disk.
  *
- * Exit status: 0, or with --strict 1 where a turn is longer than it is held to; 2 on a wrong option.
+ * Exit status: 0; 1 with --strict if a turn exceeds its bound; 2 for a wrong option.
  */
 import { once } from 'node:events';
 import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
@@ -28,32 +28,32 @@ import { until } from '../support/until.js';
 
 answerHelp(import.meta.url);
 
-/** Milliseconds that the longest turn is held to. */
+/** Bound of the longest turn, in milliseconds. */
 const HELD_TURN = 10;
 
-/** Throws a second, and seconds from one snapshot to the next. */
+/** Throws a second, and seconds between two snapshots. */
 const RATE = 2000;
 const EVERY = 5;
 
-/** Connections that all requests go by, and requests under way on each. */
+/** Connections of all requests, and requests under way on each. */
 const CONNECTIONS = 16;
 const DEPTH = 32;
 
-/** Bytes of a sprite, without what tells it from others. */
+/** Padding of a sprite, beside its number. */
 const PADDING = 'x'.repeat(200);
 
 const EDGES = ['left', 'right', 'up', 'down'];
 
-/** Milliseconds between two looks at what is due. */
+/** Interval between two batches of due throws, in milliseconds. */
 const STEP = 2;
 
-/** Seconds everything may take before it counts as failed. */
+/** Timeout of a wait, in seconds. */
 const PATIENCE = 120;
 
-/** No lease ends while it runs. */
+/** Options of the server: no lease ends during the run. */
 const OPTIONS = { lease: 3600, drain: 0, 'admin-port': 0, 'mailbox-memory': '1G' };
 
-/** Starts a server, which is killed in the end; gives it when it listens, with how many milliseconds that took. */
+/** Starts a server whose stop() kills it. `milliseconds` is the time until it listens. */
 async function startServer(options) {
   const begun = performance.now();
   const server = await startSprites({ ...OPTIONS, ...options });
@@ -72,7 +72,7 @@ async function connect(port) {
   return socket;
 }
 
-/** Sends `count` requests over some connections, a few ahead on each; `see(answers)` has their text. */
+/** Sends `count` requests over CONNECTIONS connections, pipelined; `see(answers)` gets the answers' text. */
 async function askAll(port, count, requestOf, see = () => {}) {
   let asked = 0;
   const one = async () => {
@@ -88,7 +88,7 @@ async function askAll(port, count, requestOf, see = () => {}) {
     ask();
     for await (const chunk of socket) {
       rest += chunk.toString('latin1');
-      // An answer ends with its JSON object; here none has another object inside it.
+      // An answer ends with its JSON object, which has no nested objects here.
       const end = rest.lastIndexOf('}') + 1;
       const whole = rest.slice(0, end);
       rest = rest.slice(end);
@@ -142,16 +142,16 @@ async function throwFor(port, ids, seconds) {
   for (const socket of sockets) socket.destroy();
 }
 
-/** Bytes of the journals beside a state. */
+/** Returns the length of the journals beside a state, in bytes. */
 function journalBytes(folder) {
   const names = readdirSync(folder).filter((name) => name.includes('.journal-'));
   return names.reduce((sum, name) => sum + statSync(join(folder, name)).size, 0);
 }
 
 /**
- * @returns {Promise<object>} `stall` and `work`, the longest turn in milliseconds, on the clock and of CPU; `snapshots` made
- *     meanwhile; `snapshotBytes`; `journalBytes` of a minute's work, and of a start behind it: `listening` and, of
- *     that, `reading` the state, in milliseconds
+ * @returns {Promise<object>} `stall` and `work`: the longest turn in milliseconds, by the wall clock and of CPU;
+ *     `snapshots` made meanwhile; `snapshotBytes`; `journalBytes` of a minute's work; the start after it, in
+ *     milliseconds: `listening` for the whole, `reading` for its part that reads the state
  */
 async function measure({ clients, snapshots: wanted }) {
   const folder = mkdtempSync(join(tmpdir(), 'bench-state-'));
@@ -162,7 +162,7 @@ async function measure({ clients, snapshots: wanted }) {
   try {
     const { ids, ...turns } = await withServer(EVERY, async (server) => {
       const ids = await joinAll(server.port, clients);
-      // By then the work that joining leaves behind is done, and the first snapshot is made.
+      // Waits for the first snapshot: the work that the joins left behind is then done, too.
       await until(async () => (await server.status()).snapshots > 0, 'a snapshot', PATIENCE);
       const before = await server.status();
       await ask(server);

@@ -1,12 +1,11 @@
 /**
- * What a join and a leave cost, at ten thousand nodes and at a million: law 3 by the clock.
+ * The time of a join and of a leave, with ten thousand nodes and with a million: law 3 by the clock.
  *
  *     node test/bench/torus.js [rounds]
  *
- * Both tori are churned at random around their size, in batches of joins or of leaves; the batches
- * of the two are interleaved, so that whatever else the machine does meets both. Printed are
- * medians over the batches, less what the call from JavaScript costs. What remains of a difference
- * is the memory's: a million nodes fit no cache.
+ * Both tori have random churn around their size, in batches of joins or of leaves. The batches of the two alternate,
+ * so that other work of the machine affects both. The table has the medians of the batches, without the cost of the
+ * call from JavaScript. A remaining difference is due to memory: a million nodes exceed the CPU's caches.
  */
 import { loadTestAddon } from '../support/addon.js';
 import { seeded } from '../support/torus-rig.js';
@@ -32,11 +31,11 @@ class Subject {
     this.nodes = [];
     this.times = { join: [], leave: [], call: [] };
     while (this.nodes.length < size) this.#join(this.#picksToJoin());
-    // From here on it is churn: let the torus get to look like it.
+    // Churns until the torus has the shape that churn gives it.
     for (let i = 0; i < size / BATCH; i++) this.#step();
   }
 
-  /** One batch of each kind of call is timed; joins or leaves by the pull of the population. */
+  /** Times one batch of joins or leaves, chosen by the population, and one batch of contains(). */
   round() {
     const [kind, picks, elapsed] = this.#step();
     this.times[kind].push(elapsed / BATCH);
@@ -53,7 +52,7 @@ class Subject {
 
   #step() {
     const joins = this.random() < this.size / (this.size + this.nodes.length);
-    // The node is drawn before the clock starts.
+    // The nodes are picked before the clock starts.
     const picks = joins ? this.#picksToJoin() : this.#picksToLeave();
     const elapsed = joins ? this.#join(picks) : this.#leave(picks);
     return [joins ? 'join' : 'leave', picks, elapsed];

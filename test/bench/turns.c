@@ -1,11 +1,11 @@
-// Preloaded into a server under measurement (LD_PRELOAD=turns.so): how long the turns of its main
-// thread's loop take, on the clock and of the processor. Whichever set it sleeps in: a turn is what
-// comes between two waits. The longest ones are kept for take_turns (probe.js).
+// Preloaded into a measured server (LD_PRELOAD=turns.so): measures the turns of its main thread's
+// loop, by the wall clock and in CPU time. A turn is the time between two epoll waits, on any epoll
+// set. The longest turns are kept for take_turns (probe.js).
 //
-// Cost: 0.05 µs a turn. CPU time is a system call: it is asked for once in LEAST milliseconds of
-// turns, so a turn's may be that much too high. Rejected: perf_hooks' monitorEventLoopDelay, whose
-// timer wakes the process a hundred times a second; libuv's own turns, of which a door that sleeps
-// in its own set makes few.
+// Cost: 0.05 µs a turn. Reading CPU time is a system call, so it is read once in LEAST milliseconds
+// of turns: a turn's CPU time may be that much too high. Rejected: perf_hooks'
+// monitorEventLoopDelay, whose timer wakes the process a hundred times a second; libuv's own turns,
+// which are few in a server that sleeps in an epoll set of its own.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -22,7 +22,7 @@ typedef int Wait(int, struct epoll_event*, int, int, const sigset_t*);
 
 static double began, cpu;
 static double longest, longest_cpu;
-static double unasked; /* of turns since the CPU was asked for */
+static double unasked; /* length of the turns since CPU time was last read */
 
 static double read_clock(clockid_t clock) {
   struct timespec now;
@@ -36,7 +36,7 @@ static int is_measured(void) {
   return known;
 }
 
-/** The thread uses no CPU in its sleep: that of the last turn's end is that of this one's begin. */
+/** Ends a turn. A sleeping thread uses no CPU: the count at the last end is that at this begin. */
 static void end_turn(void) {
   if (began == 0) return;
   const double took = read_clock(CLOCK_MONOTONIC) - began;
@@ -49,7 +49,7 @@ static void end_turn(void) {
   cpu = used;
 }
 
-/** The longest since the last call, in milliseconds. */
+/** Returns the longest turns since the last call, in milliseconds. */
 void take_turns(double* wall, double* own) {
   *wall = longest;
   *own = longest_cpu;

@@ -1,18 +1,17 @@
 /**
- * What workers take off the main thread, and what they cost.
+ * How much CPU time workers take off the main thread, and their own costs.
  *
  *     node test/bench/workers.js [--workers 1,2] [--rounds 5] [--seconds 4] [--clients 3000]
  *                                [--throwers 128] [--rate 8000] [--only full,rate,lone] [--json] [--strict]
  *
- * It measures without workers and with them, in turn and in several rounds; differences and
- * ratios are of neighbors in time. The load is the swarm's engine on the main port, three times: at full
- * speed (`full`: --throwers closed loops that throw in the names of all --clients; where there are two
- * cores the main thread has one, and workers and load the other), with --rate sprites a second, and
- * with a lone sprite now and then (`lone`: 20 a second among 100 clients). CPU is the kernel's account, user and
- * system; late is how long a sprite was on its way from throw to arrival.
+ * It measures without workers and with them, in turn and in several rounds; differences and ratios are of consecutive
+ * runs. The swarm's engine loads the main port in three ways: at full speed (`full`: --throwers closed loops that
+ * throw for all --clients in turn; with two cores the main thread has one, and workers and load the other), with
+ * --rate sprites a second (`rate`), and with single sprites (`lone`: 20 a second among 100 clients). CPU is the
+ * kernel's account, user and system. Late is the time of a sprite from throw to arrival.
  *
- * Exit status: 0, or 1 where a sprite was missing or came twice or, with --strict, a figure is above what it is
- * held to; 2 on a wrong option.
+ * Exit status: 0; 1 if a sprite was missing or came twice or, with --strict, a figure exceeds its bound; 2 for a wrong
+ * option.
  */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -35,22 +34,22 @@ import { threadsOf } from './usage.js';
 
 answerHelp(import.meta.url);
 
-/** What workers are held to, in medians. */
+/** Bounds of workers, for medians. */
 const HELD = {
-  /** The main thread's CPU a sprite with workers, as a multiple of that without. */
+  /** The main thread's CPU a sprite with workers, as a multiple of its CPU without. */
   main: 0.15,
-  /** That of all threads together. */
+  /** The CPU a sprite of all threads together, as a multiple of that without workers. */
   all: 1.15,
-  /** By how many milliseconds a sprite may be later than without: 99 in 100 of --rate a second. */
+  /** Increase of p99 of the time from throw to arrival, with --rate sprites a second, in milliseconds. */
   p99: 0.5,
-  /** A lone one, at the median. */
+  /** Increase of the median time of a lone sprite, in milliseconds. */
   lone: 0.1
 };
 
-/** Seconds of load before the window opens: the rate has settled. */
+/** Warm-up until the rate is steady, in seconds. */
 const WARMUP = 1.5;
 
-/** A lone sprite: so many a second, among so many clients. */
+/** The load of lone sprites: sprites a second, and clients. */
 const LONE = { rate: 20, clients: 100 };
 
 function readOptions() {
@@ -79,7 +78,7 @@ const loadsOf = ({ clients, throwers, rate }) => ({
 
 const pins = canPin();
 
-/** Keeps the workers on the load's core: the main thread has its own. */
+/** Pins the workers to the load's core: the main thread has the other core. */
 function pinWorkers(pid) {
   for (const thread of threadsOf(pid)) {
     const name = readFileSync(`/proc/${pid}/task/${thread}/comm`, 'utf8');
@@ -89,8 +88,8 @@ function pinWorkers(pid) {
 }
 
 /**
- * @returns {Promise<{cpu: number, all: number, rate: number, p50: number, p99: number}>} CPU in µs a sprite, of the main
- *     thread and of all; sprites a second; milliseconds on their way
+ * @returns {Promise<{cpu: number, all: number, rate: number, p50: number, p99: number}>} CPU in µs a sprite, of the
+ *     main thread and of all threads; sprites a second; times from throw to arrival, in milliseconds
  */
 async function measure(workers, { pinned, ...how }, seconds) {
   const pin = pinned && pins;
@@ -107,7 +106,7 @@ async function measure(workers, { pinned, ...how }, seconds) {
   });
 }
 
-/** To the rounds without workers. */
+/** Returns the ratios and differences to the rounds without workers. */
 const ratiosOf = ({ 0: without }) => ({
   main: (one, i) => one.cpu / without[i].cpu,
   all: (one, i) => one.all / without[i].all,
@@ -115,7 +114,7 @@ const ratiosOf = ({ 0: without }) => ({
   later99: (one, i) => one.p99 - without[i].p99
 });
 
-/** What holds. A lone sprite's CPU is spent on waking up: it has no bound. */
+/** Compares a row with its bounds. The CPU of a lone sprite is spent on wake-ups, and has no bound. */
 function verdictsOf({ load, kind, main, all, later50, later99 }) {
   const bounds = {
     full: { main, all },
@@ -130,7 +129,7 @@ function verdictsOf({ load, kind, main, all, later50, later99 }) {
   );
 }
 
-/** Of a row of compareKinds(). */
+/** Columns of the table, from a row of compareKinds(). */
 const COLUMNS = {
   load: ({ load }) => load,
   workers: ({ kind }) => kind,

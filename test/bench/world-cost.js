@@ -1,19 +1,21 @@
 /**
- * What a world of several servers costs beside one server with the same clients and the same load: `npm run bench:world`.
+ * The cost of a world of several servers, beside one server with the same clients and load: `npm run bench:world`.
  *
  *     node test/bench/world-cost.js [--servers 3] [--rounds 5] [--seconds 4] [--warmup 10] [--clients 3000]
  *                                   [--throwers 96] [--rate 6000] [--only full|rate] [--json] [--strict]
  *
- * One server (`one`), --servers of one world with a real nats-server (`world`), and as many that know nothing of each other
- * (`apart`: what it costs to be several, without a world), in turn and in several rounds; ratios are of neighbors in time. The
- * load is that of bin/sprites-swarm, in --servers processes: each has a server of its own, or all have the same one. At full speed (`full`: --throwers closed loops that throw in the names of all clients), and with --rate
- * sprites a second in all. Where there are two cores the servers share one, and load and nats-server have the other. CPU is
- * the kernel's account, user and system, of all servers together; nats-server's is told apart. Late is how long a sprite was on
- * its way from throw to arrival: of those that crossed, and of those that did not. For --warmup seconds the load goes before
- * the window opens: what only a world has, the NATS client, is compiled late, as it runs a few hundred times a second.
+ * It measures in turn, in several rounds: one server (`one`), --servers servers of one world with a real nats-server
+ * (`world`), and as many independent servers (`apart`: the cost of several servers without a world). Ratios are of
+ * consecutive runs. The load is the engine of bin/sprites-swarm, in --servers processes: each loads its own server, or
+ * all load the same one. It runs at full speed (`full`: --throwers closed loops that throw for all clients in turn),
+ * and with --rate sprites a second in all (`rate`). With two cores the servers share one, and load and nats-server the
+ * other. CPU is the kernel's account, user and system, of all servers together; nats-server's CPU is listed
+ * separately. Late is the time from throw to arrival, of sprites that crossed to another server and of those that did
+ * not. The load runs for --warmup seconds before the measurement: the NATS client, which only a world has, is compiled
+ * late, since it runs only a few hundred times a second.
  *
- * Exit status: 0, or 1 where a sprite was missing or came twice or, with --strict, a figure is above what it is held to; 2
- * on a wrong option.
+ * Exit status: 0; 1 if a sprite was missing or came twice or, with --strict, a figure exceeds its bound; 2 for a wrong
+ * option.
  */
 import { startNats } from '../support/nats.js';
 import { answerHelp, refuseUsage, takeValues } from '../support/documents.js';
@@ -27,10 +29,10 @@ answerHelp(import.meta.url);
 
 const pins = canPin();
 
-/** CPU a sprite of all servers of a world together, as a multiple of one server's: medians. */
+/** Bound of the CPU a sprite of all servers of a world together, as a multiple of one server's: medians. */
 const HELD = 1.1;
 
-/** Clients that the load opens in a second, in all. */
+/** Clients that the load opens a second, in all. */
 const RAMP = 3000;
 
 const values = takeValues(import.meta.url, {
@@ -43,7 +45,7 @@ const LOADS = ['full', 'rate'].filter((name) => name.includes(values.only));
 if (LOADS.length === 0) refuseUsage(import.meta.url, '--only takes full or rate');
 const KINDS = { one: '1', apart: `${servers}, apart`, world: `${servers}, one world` };
 
-/** @returns {Promise<{all: object[], nats?: object}>} the servers of a kind, joined where they make a world */
+/** @returns {Promise<{all: object[], nats?: object}>} the servers of a kind; those of a world have joined it */
 async function startServers(kind, endings) {
   const start = async (options) => {
     const usual = { drain: 0, 'log-level': 'warn', 'admin-port': 0 };
@@ -56,7 +58,7 @@ async function startServers(kind, endings) {
     return { all: await Promise.all(Array.from({ length: servers }, () => start({}))) };
   }
   const nats = await startNats(endings);
-  // The broker runs on the core of the load: it may be on another machine, too.
+  // The broker runs on the load's core, since it could run on another machine.
   pinToLoad(nats.pid);
   const all = [];
   for (let i = 0; i < servers; i++) all.push(await start({ world: nats.url, name: `s${i}` }));
@@ -72,7 +74,7 @@ const untilSewn = (all) =>
     );
   }, 'the servers are one ring');
 
-/** The load: an engine for each part of the clients. */
+/** Returns the engines' options: an engine for each part of the clients. */
 function partsOf(all, load) {
   const each = Math.floor(clients / servers);
   const how =
@@ -88,10 +90,10 @@ function partsOf(all, load) {
 
 const sum = (numbers) => numbers.reduce((total, one) => total + one, 0);
 
-/** One kind under one load. */
+/** Measures one kind under one load. */
 async function measure(kind, load) {
   const ends = [];
-  // As tap's: what takes a test to end with takes this. The last begun is ended first.
+  // Like a test of tap, for helpers that register a teardown. The last one runs first.
   const endings = { teardown: (end) => ends.unshift(end) };
   try {
     const { all, nats } = await startServers(kind, endings);
@@ -101,7 +103,7 @@ async function measure(kind, load) {
     });
     const pids = all.flatMap((server) => server.pids);
     return await withLoad(partsOf(all, load), pins, async (swarm) => {
-      // The others know of all rows, and nothing is compiled any more that is needed for it.
+      // Checks again after the joins that the servers are one ring.
       if (kind === 'world') await untilSewn(all);
       const seen = await swarm.throwAll({ pids }, { warmup, seconds, look });
       const { sprites, grown, late } = seen;
@@ -127,7 +129,7 @@ const summary = await compareKinds({
   })
 });
 
-/** Of a row of compareKinds(). */
+/** Columns of the table, from a row of compareKinds(). */
 const COLUMNS = {
   load: ({ load }) => load,
   servers: ({ kind }) => KINDS[kind],

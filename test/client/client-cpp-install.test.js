@@ -19,7 +19,7 @@ import { shown } from '../support/documents.js';
 import { startServer } from '../support/server.js';
 
 /**
- * The C++ client in programs of others: it compiles beside their macros, and is found once it is installed.
+ * The C++ client in other programs: it compiles beside their macros, and CMake finds the installed client.
  */
 
 const SOURCE = 'native/client';
@@ -47,7 +47,7 @@ t.test(
     const files = ['src', 'include/sprites'].flatMap((folder) =>
       readdirSync(join(ROOT, SOURCE, folder)).map((name) => join(ROOT, SOURCE, folder, name))
     );
-    // Any other file never sees the macros.
+    // Other files never see the macros.
     const sources = files.filter((file) => /<curl\/curl.h>/.test(readFileSync(file, 'utf8')));
     t.ok(
       sources.every((file) => file.endsWith('.cc')),
@@ -95,7 +95,7 @@ t.test(
       t.match(hello, options);
       writeFileSync(
         join(fresh, 'hello.cc'),
-        // With a log: when it falls silent, its last lines say where.
+        // With a log, whose last lines show where a hanging client is.
         hello.replace(
           options,
           `${options} options.server = "${server.url}";
@@ -136,7 +136,7 @@ t.test(
   }
 );
 
-/** As a part of another project it leaves that as it is. */
+/** Checks that the client, as part of another project, does not change the project's build type. */
 async function keepsBuildType(t, folder) {
   mkdirSync(folder);
   const lines = ['project(sub LANGUAGES CXX)', `add_subdirectory(${join(ROOT, SOURCE)} sprites)`];
@@ -149,7 +149,7 @@ async function keepsBuildType(t, folder) {
   t.match(readFileSync(join(build, 'CMakeCache.txt'), 'utf8'), /^CMAKE_BUILD_TYPE:STRING=$/m);
 }
 
-/** What the README's program says, in alphabetical order; then Enter ends it. */
+/** Runs the README's program until Enter ends it. Returns its output lines, sorted. */
 async function helloSays(t, program, server, env = plainEnvironment()) {
   const child = spawn(program, [], { env, timeout: 60_000 });
   t.teardown(() => child.kill('SIGKILL'));

@@ -22,13 +22,13 @@ import { startServer } from '../support/server.js';
 import { until } from '../support/until.js';
 
 /**
- * The C++ clients: against the vectors that every client is held to, in real time, in each of their loops; and in what the
- * vectors can't say, against the running server, with faults in between, and against servers that say what a test tells
- * them to. As g++ builds them; with SPRITES_TEST_SANITIZE set (npm run test:sanitize) by clang++ instead: with
- * AddressSanitizer in the caller's loop, and with ThreadSanitizer with a thread of the client's own.
+ * The C++ clients: with the vectors of all clients, in real time, in each of their loops; and beyond the vectors,
+ * against the running server, with faults in between, and against scripted servers. They are built by g++. With
+ * SPRITES_TEST_SANITIZE set (npm run test:sanitize) they are built by clang++: with AddressSanitizer for the caller's
+ * loop, and with ThreadSanitizer for the client's own thread.
  */
 
-/** What needs no server. */
+/** Tests that need no server. */
 async function checkUnit(t, build) {
   const vectors = ['sprites', 'client', 'feeds'].map((name) => `test/vectors/${name}.json`);
   const said = await tool(join(build, 'sprites_unit'), vectors, { cwd: ROOT });
@@ -43,7 +43,7 @@ const DESCRIPTOR = {
 t.setTimeout(900_000);
 t.jobs = 2;
 
-/** A sprite that can be told from all others. */
+/** Returns a sprite with an id of its own. */
 let made = 0;
 const sprite = (more = {}) => ({
   id: `s${++made}`,
@@ -53,11 +53,11 @@ const sprite = (more = {}) => ({
   ...more
 });
 
-/** What a server answers that is asked for a place. */
+/** A server's answer to a request for a place. */
 const PLACE = { row: 0, column: 0, rows: 1, columns: 1 };
 const joins = (stub, id) =>
   stub.always(/^\/join$/, 201, { id, hold: 120, lease: 30, maxSprite: 16384 });
-/** Proves to clients that they have their place. */
+/** Answers requests for a place, so that clients know that they have theirs. */
 const prove = (stub) => stub.always(/^\/place\//, 200, PLACE);
 
 const ids = (sprites) => sprites.map(({ id }) => id);
@@ -80,7 +80,7 @@ t.test('built for Windows, by Wine', { skip: noWindows }, async (t) => {
   playAll(t, CLIENT, playClient, (...on) => ClientStage.start(build, [], ...on));
 });
 
-/** Plays all scenarios; those again that chance can spoil (`plays`). */
+/** Plays all scenarios; those that chance can spoil have several tries (`plays`). */
 function playAll(t, { scenarios }, play, stageFor) {
   t.jobs = 16; // most of the time they wait
   for (const scenario of scenarios.filter(({ slow }) => !slow)) {
@@ -120,7 +120,7 @@ class ProbeStage {
   }
 
   async end() {
-    await sleep(50); // what comes too much has time to come
+    await sleep(50); // time for unexpected requests to arrive
     await this.probe.quit();
   }
 }
@@ -218,7 +218,7 @@ class FeedsStage extends ProbeStage {
   }
 }
 
-/** What the vectors can't say. */
+/** Tests that the vectors can't express. */
 function beside(t, build, mode) {
   const probe = (t, server, ...args) =>
     new Probe(t, join(build, 'sprites_probe'), server, [...mode, ...args]);
@@ -258,7 +258,7 @@ function beside(t, build, mode) {
       await one.state('online');
       const two = probe(t, proxy.url, '--backoff', 300);
       await two.state('online');
-      two.say('slow', 30); // so that some wait in its mailbox all the time
+      two.say('slow', 30); // so that sprites always wait in its mailbox
       const names = Array.from({ length: 120 }, (_, i) => `c${i}`);
       let back;
       for (const [i, name] of names.entries()) {
@@ -270,7 +270,7 @@ function beside(t, build, mode) {
         }
         if (i % 20 === 10) proxy.swallow(/^POST \/throw/);
         if (i % 20 === 15) proxy.cut();
-        // What does not leave is thrown again, as a desktop would.
+        // A sprite that did not leave is thrown again, as a desktop does.
         for (let result; !result || result.yours;) {
           one.say('throw', name, 'left', JSON.stringify({ id: name }));
           result = await one.until(({ event, tag }) => event === 'result' && tag === name);
@@ -294,7 +294,7 @@ function beside(t, build, mode) {
     (await stub.next(/^\/throw/)).answer(202, { state: 'queued' });
     await one.until(({ tag }) => tag === 'a');
     one.say('throw', 'b', 'left', '{"id":"y"}');
-    (await stub.next(/^\/throw/)).cut(); // of a kept connection
+    (await stub.next(/^\/throw/)).cut(); // on a kept-alive connection
     (await stub.next(/^\/throw/)).answer(429, problem('too-many-throws'), { 'retry-after': 1 });
     stub.always(/^\/throw/, 202, { state: 'duplicate' });
     t.match(await one.until(({ tag }) => tag === 'b'), { outcome: 'duplicate' });
@@ -303,7 +303,7 @@ function beside(t, build, mode) {
 
   t.test('a throw without an answer ends after its patience', async (t) => {
     const [stub, other] = [await Stub.start(t), await Stub.start(t)];
-    // A join whose answer is too late, on a busy machine, is asked again; so is what was not sent in time.
+    // On a busy machine a join with a late answer is repeated; so is a request that could not be sent in time.
     joins(stub, 'first');
     joins(other, 'second');
     prove(stub);
@@ -433,12 +433,12 @@ function beside(t, build, mode) {
       t.ok(joins >= 1);
     }
     clients[0].say('throw', 'last', 'left', '{}');
-    await clients[1].quit(); // in the middle of it
+    await clients[1].quit(); // during the throw
     await clients[0].leave();
     await clients[2].leave();
   });
 
-  /** A client on a stub that it has joined. */
+  /** Starts a client on a stub, and waits for its join. */
   async function onStub(t, ...args) {
     const stub = await Stub.start(t);
     const one = probe(t, stub.url, ...args);

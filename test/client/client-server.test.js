@@ -15,11 +15,11 @@ import { startServer } from '../support/server.js';
 import { start } from '../support/swarm.js';
 import { lengthOf, until } from '../support/until.js';
 
-/** The JavaScript clients against the server, and against what no server of ours says. */
+/** The JavaScript clients against the server, and against answers that the server never sends. */
 
 t.setTimeout(300_000);
 
-/** Failures are waited out quickly here: the waits themselves are tested by a clock by hand. */
+/** Short backoffs: the real ones are tested with a clock that is moved by hand. */
 const LIMITS = { backoffFirst: 20, backoffMost: 100, busyLeast: 20 };
 
 t.test('against the server', async (t) => {
@@ -49,7 +49,7 @@ t.test('against the server', async (t) => {
     network.faults = false;
     const base = `${network.url}/`;
     const all = await Promise.all(Array.from({ length: 6 }, () => joinAndCatch(t, base, LIMITS)));
-    // From here on: a join whose answer is lost leaves a client behind without a program.
+    // Faults begin after the joins: a join with a lost answer would leave a client without a program.
     network.faults = true;
     const places = all.map(({ client }) => client.id);
     const throwMany = async ({ client }, i) => {
@@ -81,7 +81,7 @@ t.test('against the server', async (t) => {
   });
 });
 
-// What the libraries write: sprite-format.test.js, native/client/tests/unit.cc.
+// The output of the libraries is tested in sprite-format.test.js and native/client/tests/unit.cc.
 t.test("the swarm's sprites keep to the written format, in every direction", async (t) => {
   const bad = { id: 'a', picture: 'ball', at: 0.5, speed: [-1, 0.2] };
   t.same(refusals({ ...bad, speed: [1, 0.2] }), []);
@@ -98,12 +98,12 @@ t.test("the swarm's sprites keep to the written format, in every direction", asy
   await swarm.result();
 });
 
-// feeds-cpp.test.js has the C++ client as well, and test/fuzz/feeds.js plays on for as long as one likes.
+// feeds-cpp.test.js also has the C++ client, and test/fuzz/feeds.js plays for any length of time.
 t.test('through a random history a client that watches has the newest value in the end', (t) =>
   playUntilHeard(t, { steps: lengthOf({ short: 30, long: 60 }) })
 );
 
-/** What asks the server at that port. */
+/** Returns a function that sends requests to this server. */
 async function asker(t, server, limits) {
   const url = `http://127.0.0.1:${await listening(t, server)}/join`;
   const requests = new Requests(fetch, globalTimers(), limits);
@@ -136,7 +136,7 @@ t.test('a redirect is an answer that no Sprites server gives', async (t) => {
 });
 
 t.test('an answer that is small as it is sent and huge as it is read is refused', async (t) => {
-  // A whole answer, of 64 MB; sent, it is a thousandth of that.
+  // A whole answer of 64 MB, which is a thousandth of that on the wire.
   const bomb = gzipSync(JSON.stringify({ x: 'x'.repeat(64 << 20) }));
   const server = createHttpServer((request, response) => {
     response.writeHead(200, { 'Content-Encoding': 'gzip' }).end(bomb);

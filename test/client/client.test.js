@@ -19,7 +19,7 @@ failWhenStuck(t);
 const BUSY = { 'retry-after': '2' };
 const HERE = answer(200, { row: 3, column: 7, rows: 11, columns: 10 });
 
-/** A client on a scripted server; what it says is collected. */
+/** Starts a client on a scripted server, and collects its callbacks. */
 function start(script, options = {}) {
   const clock = options.timers ?? new Clock();
   const fetch = scripted({
@@ -43,7 +43,7 @@ function start(script, options = {}) {
   return { client, clock, fetch, seen };
 }
 
-/** What a promise resolves to, with as much time as that takes. */
+/** Moves the clock until a promise resolves, and returns its value. */
 async function inTime(clock, promise) {
   let ended;
   promise.then((value) => (ended = { value }));
@@ -373,7 +373,7 @@ t.test('a number of another place is never sent from this one: unknown', async (
   await client.leave();
 });
 
-/** A server's memory of numbers. */
+/** Returns a server that remembers the numbers of throws. */
 function remembering() {
   let last = 0;
   return (n) => {

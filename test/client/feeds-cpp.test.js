@@ -18,11 +18,11 @@ import { shown } from '../support/documents.js';
 import { ROOT, startServer } from '../support/server.js';
 import { until } from '../support/until.js';
 
-/** The C++ client of feeds: its patches beside the JavaScript client's, against the server, and as its README shows it. */
+/** The C++ client of feeds: its patches beside the JavaScript client's, the server, and the README's programs. */
 
 t.setTimeout(600_000);
 
-/** A value, a patch to it or another, and what the JavaScript client makes of it, as the vectors have it. */
+/** Returns a vector: a value, a fitting or foreign patch, and the result of the JavaScript client. */
 function randomCase(random, why) {
   const value = freeze(randomValue(random));
   const patch = random.oneIn(2)
@@ -88,7 +88,7 @@ t.test('the C++ client of feeds', { skip: noClient }, async (t) => {
     playUntilHeard(t, { steps: 30, program })
   );
 
-  /** Runs a program as the README shows it. @returns {Promise<() => string[]>} the lines that it has said */
+  /** Runs a program of the README. @returns {Promise<() => string[]>} returns its output lines so far */
   async function runShown(t, name, { port }, cwd = t.testdir()) {
     const source = shown('native/client/README.md', `\`${name}.cc\` as`);
     const usual = 'sprites::FeedsOptions options;';

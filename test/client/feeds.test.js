@@ -10,14 +10,14 @@ import { failWhenStuck } from '../support/stuck.js';
 
 failWhenStuck(t);
 
-/** What the vectors can't say of the JavaScript client of feeds: moments, and what is its alone. */
+/** The JavaScript client of feeds beyond the vectors: times, and features of this client alone. */
 
 const require = createRequire(import.meta.url);
 
 const items = (...list) => answer(200, { items: list });
 const value = (n, key = 'a') => ({ feed: key, cursor: `e1-${n}`, value: { n, list: [n] } });
 
-/** A client on a scripted server, or with `feed`, behind a scripted cache; what it says is collected. */
+/** Starts a client on a scripted server or, with `feed`, behind a scripted cache, and collects its callbacks. */
 function start(script, options = {}, feed = undefined) {
   const clock = new Clock();
   const fetch = scripted({ feeds: script, feed });
@@ -273,7 +273,7 @@ for (const file of ['tests.json', 'spec_tests.json']) {
     )) {
       const known = ['add', 'remove', 'replace'];
       if (disabled || !patch?.every(({ op }) => known.includes(op))) continue;
-      // An error in the suite may be one of naming a member twice, which no JSON.parse tells.
+      // An error of the suite may be a duplicate member, which JSON.parse does not report.
       if (error !== undefined && expected === undefined) {
         t.throws(() => applyPatch(doc, patch), `${error} ${JSON.stringify(patch)}`);
       } else if (expected !== undefined) {
@@ -333,7 +333,7 @@ t.test('a log that is followed says its cursor', async (t) => {
   t.equal(feeds.state, 'idle');
 });
 
-/** Behind a cache with these answers: what a watch is told in no time, and how often the cache is asked. */
+/** Watches behind a cache with these answers, at a standing clock. Returns the callbacks and the number of requests. */
 async function cached(feed) {
   const { feeds, clock, fetch } = start([HANG], { cached: true }, feed);
   const seen = [];
@@ -357,7 +357,7 @@ t.test('a cache that says the same again is not hammered', async (t) => {
 
 t.test('an address that is too long for some caches is not asked for', async (t) => {
   const keys = Array.from({ length: 19 }, (_, i) => `${i + 10}/${'k'.repeat(191)}`);
-  // The last key fills what is left.
+  // The last key fills the rest of the URL.
   const { length } = `s?watch=${keys.map((key) => `${key}:none`)},:none&hold=5&delta=1`;
   for (const [more, method] of [
     [0, 'GET'],

@@ -10,7 +10,7 @@ import { hmac, inSeconds, KEY_SET, keyFile, reads } from '../support/grants.js';
 import { ROOT, startServer } from '../support/server.js';
 import { until } from '../support/until.js';
 
-/** Grants, as programs use them: the clients, a server in a program, and the command. */
+/** Grants in programs: the clients, a server within a program, and the command. */
 
 t.test('Feeds ask for a new grant when theirs ends, and when it is refused', async (t) => {
   const options = {
@@ -25,7 +25,7 @@ t.test('Feeds ask for a new grant when theirs ends, and when it is refused', asy
   const feeds = new Feeds({
     base: `http://127.0.0.1:${server.port}`,
     onState: (state) => states.push(state),
-    // It says a longer life than it has left by the server's clock: the poll ends first.
+    // The grant names a longer life than it has by the server's clock, so the poll ends first.
     grant: async () => {
       given += 1;
       return reads('team/*', { exp: inSeconds(given === 1 ? 5 : 60), sub: 'ann' });

@@ -8,14 +8,14 @@ import t from 'tap';
 import { plainEnvironment } from '../support/cpp-build.js';
 import { startServer } from '../support/server.js';
 
-/** The client as a package by itself: without a compiler, with TypeScript declarations. */
+/** The client as a package of its own: without a compiler, with TypeScript declarations. */
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const TSC = join(ROOT, 'node_modules/.bin/tsc');
 
-t.setTimeout(300_000); // TypeScript takes its time on a machine that does other things
+t.setTimeout(300_000); // TypeScript is slow on a busy machine
 
-/** Runs a program without the test runner's hooks, which every child would get. */
+/** Runs a program without the test runner's hooks, which every child process would inherit. */
 async function run(command, args, cwd) {
   return promisify(execFile)(command, args, { cwd, env: plainEnvironment() });
 }
@@ -27,7 +27,7 @@ t.test('packed and installed elsewhere it throws, and TypeScript knows it', asyn
     JSON.parse(read('lib/client/package.json')).version,
     JSON.parse(read('package.json')).version
   );
-  // No server is there: a feed has a problem.
+  // There is no upstream server, so a feed has a problem.
   const server = await startServer(t, { options: { upstream: 'http://127.0.0.1:1/{key}' } });
   const folder = t.testdir({ 'package.json': '{"type":"module","private":true}' });
   const { stdout } = await run('npm', ['pack', join(ROOT, 'lib/client'), '--silent'], folder);

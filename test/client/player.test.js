@@ -6,14 +6,14 @@ import { failWhenStuck } from '../support/stuck.js';
 
 failWhenStuck(t);
 
-/** The phone's player on a scripted server: what it sends, when, and what it says of itself. */
+/** The phone's player on a scripted server: its requests, their times, and its states. */
 
 const BASE = 'http://arena.test/arena/hall';
 const TAKEN = { status: 204 };
 const joins = (number, more = {}) =>
   answer(201, { player: `p${number}`, number, rate: 4, lease: 30, ...more });
 
-/** A player on a scripted server; what it says, sends and keeps is collected. */
+/** Starts a player on a scripted server, and collects its callbacks, its requests and its stored values. */
 function start(script, options = {}) {
   const clock = new Clock();
   const fetch = scripted({ arena: script });

@@ -15,7 +15,7 @@ import { ROOT, startServer } from '../support/server.js';
 
 const require = createRequire(import.meta.url);
 
-/** React 18 is a script; as the module that the hook imports it is made of what the script has left. */
+/** React 18 is a script. This module for the hook's import exports the script's globals. */
 const REACT = 'export const { useMemo, useSyncExternalStore } = globalThis.React;';
 
 const page = (port) => `<!doctype html><title>A hook</title><div id="root"></div>

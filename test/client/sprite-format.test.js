@@ -18,9 +18,9 @@ const vectors = read('../vectors/sprites.json');
 const schema = read('../../lib/client/sprite.schema.json');
 const validate = new Ajv2020({ allErrors: true, strictTuples: false }).compile(schema);
 
-const JPEG = '/9j/wAARCAAJAAkDAREAAhEAAxEA'; // the head of one of 9 by 9 pixels
+const JPEG = '/9j/wAARCAAJAAkDAREAAhEAAxEA'; // the head of an image of 9 by 9 pixels
 
-/** @returns {{value: unknown}|null} null for what is no JSON */
+/** @returns {{value: unknown}|null} null for invalid JSON */
 function parse(json) {
   try {
     return { value: JSON.parse(json) };
@@ -35,7 +35,7 @@ t.test('the vectors have names of their own, and there are good and bad ones', a
   t.ok(vectors.filter(({ ok }) => !ok).length > 50);
 });
 
-// `schema`: where only the bytes of an image are at fault, which a schema can't see. `size`: of the image, in pixels.
+// `schema`: the schema's verdict, if only the bytes of an image are at fault, which it can't see. `size`: in pixels.
 for (const { name, json, ok, schema: passes = ok, size } of vectors) {
   t.test(`${ok ? 'read' : 'refused'}: ${name}`, async (t) => {
     const parsed = parse(json);
@@ -59,7 +59,7 @@ for (const { name, json, ok, schema: passes = ok, size } of vectors) {
   });
 }
 
-/** An image says its size; cut off anywhere it is no image, or has the same one. */
+/** Checks an image's size. The image, cut off anywhere, must be invalid or have the same size. */
 function checkSize(t, { picture, photo }, [width, height]) {
   const { type, bytes } = decodeDataUrl(photo ?? picture);
   t.same(imageSize(bytes), { type, width, height });

@@ -19,14 +19,14 @@ import { failWhenStuck } from '../support/stuck.js';
 
 failWhenStuck(t);
 
-/** The JavaScript clients against the vectors that every client is held to, on a clock moved by hand. */
+/** The JavaScript clients with the vectors of all clients, on a clock that is moved by hand. */
 
-/** The server of the program, and another one of its world. */
+/** The program's server, and another server of its world. */
 const [OWN, OTHER] = ['torus.test', 'other.test'];
 
 const stateOf = (state, { why }) => (why ? `${state}: ${why}` : state);
 
-/** A clock by hand and a scripted server, as a stage has them, and the options of a client on it. */
+/** Returns a stage, with a clock moved by hand and a scripted server, and the options of its client. */
 function onClock(scenario) {
   const clock = new Clock();
   const toEntry = (entry) => {
@@ -38,7 +38,7 @@ function onClock(scenario) {
       if (entry.reset) return RESET;
       const { status, body, headers, location, half } = entry;
       if (location === undefined) return { ...answer(status, body, headers), half };
-      // The same, at the server of that name; or what is no such thing.
+      // A redirect to the same URL at the named server, or to `location` as it is.
       const there = { home: `http://${OWN}`, elsewhere: `http://${OTHER}` }[location];
       const to = there ? `${there}${url.pathname}${url.search}` : location;
       return answer(status, body, { ...headers, location: to });
@@ -77,7 +77,7 @@ function onClock(scenario) {
   };
 }
 
-/** What the program gives as its grant. */
+/** Returns the program's next grant. */
 function give(left) {
   const grant = left.length > 1 ? left.shift() : left[0];
   if (grant === 'fails') throw new Error('no grant to be had');
@@ -205,7 +205,7 @@ function errorOf(call) {
 }
 
 t.test('patches', async (t) => {
-  // Those that a publisher alone may send fit no value.
+  // Clients must refuse the patches that only a publisher may send.
   const refused = FEEDS.publications.map((one) => ({ ...one, result: undefined }));
   for (const { why, value, patch, result } of [...FEEDS.patches, ...refused]) {
     const before = canonical(value);

@@ -14,15 +14,15 @@ import { until } from '../support/until.js';
 
 /**
  * The desktop program as people use it: windows on a screen, a real pointer, real keys. With
- * SPRITES_TEST_SANITIZE set (npm run test:sanitize) it is built with AddressSanitizer; with PICTURES set the pictures
- * of the README are made anew, in test/pictures.
+ * SPRITES_TEST_SANITIZE set (npm run test:sanitize) it is built with AddressSanitizer. With PICTURES set the test
+ * takes the pictures of the README again, in test/pictures.
  */
 
 t.setTimeout(900_000);
 
 const vectors = JSON.parse(readFileSync(join(ROOT, 'test/vectors/sprites.json'), 'utf8'));
 
-// One color of each picture that is nowhere else on the screen.
+// A color of each picture that occurs nowhere else on the screen.
 const GLASS = [0x45, 0xc8, 0xf1]; // of the rocket
 const GILL = [0x7f, 0xe3, 0xd2]; // of the fish
 const PETAL = [0xf7, 0x79, 0xb5]; // of the flower
@@ -38,10 +38,10 @@ const WHITE = [0xff, 0xff, 0xff];
 const LEFT = { x: 10, y: 20, width: 600, height: 440 };
 const RIGHT = { x: 630, y: 20, width: 600, height: 440 };
 const at = ({ x, y, width, height }) => `${width}x${height}+${x}+${y}`;
-/** Takes what lies in the middle of the left window to its right edge, and throws it over. */
+/** Drags the sprite in the middle of the left window to the right, and throws it over the right edge. */
 const throwRight = (screen, from = middle(LEFT)) =>
   screen.fling(from, { x: LEFT.x + LEFT.width - 40, y: from.y }, { dx: 24 });
-/** Opens a sprite large by a double click; again where a busy machine made two clicks of it. */
+/** Opens a sprite large by a double click. Tries again if a busy machine made two single clicks of it. */
 async function openLarge(screen, color, area, { x, y, count }) {
   for (let tries = 5; ; tries -= 1) {
     await screen.hand('mousemove', x, y, 'click', '--repeat', 2, '--delay', 60, 1);
@@ -52,7 +52,7 @@ async function openLarge(screen, color, area, { x, y, count }) {
     }
   }
 }
-/** Pixels of a window below the desktop, for the words. */
+/** Height of the footer below the desktop, in pixels. */
 const FOOTER = 70;
 const middle = ({ x, y, width, height }) => ({ x: x + width / 2, y: y + (height - FOOTER) / 2 });
 
@@ -60,7 +60,7 @@ t.test('the desktop', { skip: noDesktop }, async (t) => {
   const build = await buildDesktop();
   const program = join(build, 'sprites-desktop');
 
-  /** A server, a screen, and a way to open desktops on them. */
+  /** Starts a server and a screen; returns them with a function that opens desktops. */
   async function scene(t, options) {
     const server = await startServer(t, { options });
     const screen = await Screen.start(t, { width: 1240, height: 480 });
@@ -118,7 +118,7 @@ t.test('the desktop', { skip: noDesktop }, async (t) => {
   });
 
   t.test('without a display it says so in one line, and ends', async (t) => {
-    // What libraries leave behind that find no display is not ours.
+    // Libraries that find no display leak memory: leaks are not checked.
     const leaks = { ASAN_OPTIONS: 'detect_leaks=0' };
     const env = plainEnvironment({ XDG_RUNTIME_DIR: temporary(t), DISPLAY: ':9999', ...leaks });
     for (const name of ['WAYLAND_DISPLAY', 'SDL_VIDEODRIVER']) delete env[name];
@@ -214,7 +214,7 @@ t.test('the desktop', { skip: noDesktop }, async (t) => {
     await screen.hand('mousemove', footer.x, footer.y - 20, 'mousemove', footer.x, footer.y);
     const isAsked = async () => (await screen.find(INK, words)).count !== told.count;
     await until(isAsked, 'words that say so');
-    // A hand that has not stood still has thrown it.
+    // The hand stands still first, so that the release does not throw the sprite.
     await screen.hand('sleep', '0.2', 'mouseup', 1);
     await screen.until(GILL, RIGHT, 0);
     await screen.hand('key', 'ctrl+z');
@@ -251,7 +251,7 @@ t.test('the desktop', { skip: noDesktop }, async (t) => {
   t.test('an image file becomes a sprite, and is thrown', async (t) => {
     const { server, screen, open } = await scene(t);
     const dir = t.testdir({ 'no-image.png': 'text' });
-    // Larger than a throw may be, whatever the compression: the middle is plain, the rest is noise.
+    // Larger than a throw with any compression: the middle is plain, the rest is noise.
     const image = join(dir, 'Große Sache.png');
     await tool('convert', [
       '-size',
@@ -332,8 +332,8 @@ t.test('the desktop', { skip: noDesktop }, async (t) => {
   t.test('a throw that is refused comes back from the edge', async (t) => {
     const { server, screen, open } = await scene(t, { mailbox: 1, lease: 3600 });
     const one = await open(LEFT, '--sprite', 'rocket');
-    // Two clients stand in a row. The neighbor never polls, and fills its mailbox by itself: what it
-    // throws up comes in from below.
+    // Two clients stand in a row. The neighbor never polls, and fills its own mailbox: a sprite that it throws
+    // up comes back from below.
     const neighbor = await server.join();
     const { status } = await fetch(`${server.url}/throw/${neighbor}/up`, {
       method: 'POST',
@@ -410,7 +410,7 @@ t.test('the desktop', { skip: noDesktop }, async (t) => {
     await screen.hand('mousemove', LEFT.x + 5, LEFT.y + 60, 'click', 1);
     await screen.until(PETAL, LEFT, 20);
     t.comment('and takes what is there');
-    // Up to the edge, from where it flies also where the hand stood still before it let go.
+    // At the edge the sprite flies even if the hand stood still before the release.
     await screen.fling(glass, { x: glass.x, y: LEFT.y + 16 }, { dy: -24 });
     await server.until(({ thrown }) => thrown >= 1);
     t.equal(over.errors, '', 'this system has transparent windows');
@@ -452,7 +452,7 @@ t.test('the desktop', { skip: noDesktop }, async (t) => {
   );
 });
 
-/** Keeps what is to be seen for the README, when asked to. */
+/** With PICTURES set, takes a picture for the README. */
 async function picture(screen, name) {
   if (!process.env.PICTURES) return;
   const folder = join(ROOT, 'test/pictures');

@@ -19,31 +19,31 @@ import {
 import { startServer } from '../support/server.js';
 
 /**
- * Pages and a desktop on one server: a real browser, a real window, one real hand for each. With
- * PICTURES set the picture of the README is made anew.
+ * Pages and a desktop on one server: a real browser, a real window, and a real pointer for each. With PICTURES set the
+ * test takes the picture of the README again.
  */
 
 const skip = noDesktop || noBrowser();
 
 t.setTimeout(900_000);
 
-/** How often a hand tries. */
+/** Most tries of a throw. */
 const HURLS = 5;
 
-// A color, as the desktop draws it, that is nowhere else in its window.
+// A color that the desktop draws nowhere else in its window.
 const GLASS = [0x45, 0xc8, 0xf1]; // of the rocket
 
 const SIZE = { width: 640, height: 480 };
 const WINDOW = { x: 0, y: 0, ...SIZE };
-/** Pixels of the window below the desktop: what is put down there is put away. */
+/** Height of the footer below the desktop, in pixels: a sprite that is dropped there is put away. */
 const FOOTER = 70;
 
 t.test('pages and a desktop', { skip }, async (t) => {
-  const build = await buildDesktop({ sanitize: false }); // as it is built for people
+  const build = await buildDesktop({ sanitize: false }); // the users' build
   const browser = await new Browser().start();
   t.teardown(() => browser.stop());
 
-  /** A server and a desktop on a screen, which has the torus' first place. */
+  /** Starts a server, and a desktop on a screen, which has the first place of the torus. */
   async function scene(t, ...args) {
     const server = await startServer(t);
     const screen = await Screen.start(t, SIZE);
@@ -56,7 +56,7 @@ t.test('pages and a desktop', { skip }, async (t) => {
     ]);
     await desktop.titled('Sprites - online.*');
     await server.until(({ parked }) => parked === 1);
-    /** Opens a page; it has joined, and its own sprite lies low, out of the others' way. */
+    /** Opens a page, waits for its join, and moves its own sprite down, out of the way of others. */
     const visit = async () => {
       const { clients } = await server.status();
       const page = await browser.visit(`${server.url}/`, { viewport: SIZE, deviceScaleFactor: 1 });
@@ -68,7 +68,7 @@ t.test('pages and a desktop', { skip }, async (t) => {
       await resting(page);
       return page;
     };
-    /** Takes what is at a point of the window, and throws it over an edge. */
+    /** Takes the sprite at a point of the window, and throws it over an edge. */
     const fling = (from, edge) =>
       screen.fling(
         from,
@@ -81,7 +81,7 @@ t.test('pages and a desktop', { skip }, async (t) => {
     return { server, screen, desktop, visit, fling };
   }
 
-  /** Waits until a page has caught so many, and answers the newest of them, at rest. */
+  /** Waits until a page has caught `count` sprites, and returns the newest one, at rest. */
   async function caught(page, count) {
     const before = (await look(page)).list.map(({ id }) => id);
     await until(page, 'caught', count);
@@ -90,7 +90,7 @@ t.test('pages and a desktop', { skip }, async (t) => {
     return list.find(({ id }) => !before.includes(id)) ?? list.at(-1);
   }
 
-  /** Hurls a sprite over an edge, again where a busy machine made the drag too slow for that. */
+  /** Throws a sprite over an edge. Tries again if a busy machine made the drag too slow. */
   async function hurlAway(page, { id }, edge) {
     const { thrown } = await look(page);
     for (let tries = 0; tries < HURLS; tries++) {
@@ -133,7 +133,7 @@ t.test('pages and a desktop', { skip }, async (t) => {
   t.same(browser.complaints, [], 'no page complained');
 });
 
-/** Keeps what is to be seen for the README, each at its place in the torus, when asked to. */
+/** With PICTURES set, takes the README's picture, with each window at its place in the torus. */
 async function picture(t, { screen, right, below }) {
   if (!process.env.PICTURES) return;
   const dir = t.testdir();
@@ -142,7 +142,7 @@ async function picture(t, { screen, right, below }) {
     [right, 'right'],
     [below, 'below']
   ]) {
-    // Each its own company.
+    // Each page gets further sprites of its own.
     for (const key of name === 'right' ? '25' : '32') await page.keyboard.press(key);
     await resting(page);
     await page.screenshot({ path: file(name) });

@@ -4,7 +4,7 @@ import { help, parse, table } from '../../lib/swarm/options.js';
 import { secondsIn } from '../../lib/swarm/stages.js';
 import { resultWith } from '../support/swarm.js';
 
-/** The command line of bin/sprites-swarm: what it is read as, and what is refused by which words. */
+/** The command line of bin/sprites-swarm: parsed options, and the messages for refused ones. */
 
 const parsed = (line) => parse(line.split(' '));
 
@@ -28,7 +28,7 @@ const READ = {
   latency: { clients: 1, rate: 1000 },
   'latency 5 --probes 2 --probe-rate 3': { probes: 2, probeRate: 3 },
   'storm 5 --throwers 2 --every-client --spread 1': { spread: 1 },
-  // Stages give the time of a run, and its most clients or sprites.
+  // Stages set the length of a run, and its most clients or sprites.
   'throw 5 --rate 10 --stage 30s:5000 -s 1m:20': { rate: 5000, clients: 5, time: 90 },
   'throw 5 --stage 1s:3': { throwing: 'rate', rate: 3 },
   'park 5 -s 1s:300 -s 1s:0': { throwing: 'none', clients: 300, time: 2 },
@@ -48,7 +48,7 @@ t.test('what is read', async (t) => {
   t.match(target, { host: '[::1]', port: 8080 }, 'what a report shows');
 });
 
-/** By the beginning of what is said. */
+/** Refused command lines, by the start of the message. */
 const REFUSED = {
   'no command "thro": park, throw, latency, storm': ['thro 1'],
   'park N: N must be a whole number': ['park'],
@@ -56,7 +56,7 @@ const REFUSED = {
   'park throws nothing': ['park 5 --rate 1'],
   '6 throwers of 5 clients: at most all of them': ['throw 5 --throwers 6'],
   'there is no option --nonsense': ['park 5 --nonsense'],
-  // What means nothing to a command, or contradicts another.
+  // Options that a command does not have, or that contradict each other.
   '--probes is an option of latency': ['throw 5 --probes 2'],
   '--probe-rate is an option of latency': ['park 5 --probe-rate 2'],
   '--spread is an option of storm': ['throw 5 --spread 2'],

@@ -15,11 +15,11 @@ const PHONE = {
   isMobile: true
 };
 
-// Most of the time they wait.
+// The tests mostly wait.
 t.jobs = 4;
 
 async function launch(t) {
-  // In the one without windows no chart notices a tap.
+  // In the headless shell no chart notices a tap.
   const browser = await launchBrowser(CHROMIUM);
   t.teardown(() => browser.close());
   return browser;
@@ -58,7 +58,7 @@ t.test(
           t.same(fetched, [pathToFileURL(file).href]);
           const { wide, fonts, small } = await page.evaluate(() => ({
             wide: document.documentElement.scrollWidth - window.innerWidth,
-            // What a chart's text is as the reader sees it: its canvas may be shown smaller than it is.
+            // The visible size of a chart's text: the page may show the canvas smaller than it is.
             fonts: [...document.querySelectorAll('canvas')].map((canvas) => {
               const [, size] = /([0-9.]+)px/.exec(canvas.getContext('2d').font);
               return (Number(size) * canvas.clientWidth) / canvas.width;
@@ -79,7 +79,7 @@ t.test(
   }
 );
 
-/** Keeps what is to be seen for lib/swarm/README.md, when asked to. */
+/** With PICTURES set, takes the picture of lib/swarm/README.md. */
 if (process.env.PICTURES) {
   t.test('a picture for the README', async (t) => {
     const server = await startServer(t);

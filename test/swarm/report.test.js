@@ -12,7 +12,7 @@ import { reportOf } from '../../lib/swarm/report.js';
 import { startServer } from '../support/server.js';
 import { reportFrom, resultWith, start, swarm } from '../support/swarm.js';
 
-/** A result with the figures that matter here. */
+/** Returns a result with the figures that these tests need. */
 function result({ p99 = 5, perSecond = 100, missing = 0, clients = 10 } = {}) {
   return {
     command: 'throw',
@@ -93,7 +93,7 @@ t.test('two files, a report and a JSON, are read and compared', async (t) => {
   for (const [lack, text] of [
     ['target.host', changed({ target: { ...after.target, host: undefined } })],
     ['storm.track', changed({ storm: {} })],
-    // Of another program or an earlier version; or of none.
+    // Files of another program or an earlier version, and files that are no result.
     ['command', '{"latency":{"arrival":{}},"account":{},"curves":{}}'],
     ...['{', '<html></html>'].map((text) => ['command', text])
   ]) {
@@ -113,7 +113,7 @@ const chartsIn = (html) =>
 t.test('the report has the command line, the server, its CPU and memory', async (t) => {
   const server = await startServer(t);
   const args = ['throw', 50, '--rate', 100, '--time', 1, '--status-port', server.adminPort];
-  // The admin port takes no name but its own: what the name of --host leads to is asked.
+  // The admin port refuses other host names, so the swarm must use the address of --host.
   const file = await reportFrom(t, server, [...args, '--p99', '20s', '--host', '127.1']);
   const html = readFileSync(file, 'utf8');
   t.match(html, /Every sprite accounted for/);
@@ -143,7 +143,7 @@ t.test(
     const html = readFileSync(file, 'utf8');
     t.match(html, /<h2>To know<\/h2>[^]*--throw-rate bounds the [0-9]+ sprites a second, not what/);
     t.match(html, /sprites a second, as --throw-rate lets/);
-    // One behind the burst, and then one behind the five that a second's wait has brought.
+    // One refusal after the burst, and another after the five throws that a second's wait allows.
     const { accepted, refusals } = dataOf(html).account;
     const refused = refusals['too-many-throws'];
     t.ok(refused >= 1 && refused <= accepted / 4, `${refused} refusals, ${accepted} accepted`);

@@ -14,9 +14,9 @@ import { listening } from '../support/addresses.js';
 import { startServer } from '../support/server.js';
 import { bucketOf, goodRun, resultWith, start } from '../support/swarm.js';
 
-/** Runs whose load changes, and what they tell Prometheus. */
+/** Runs whose load changes, and their metrics for Prometheus. */
 
-// Most of the time they wait.
+// The tests mostly wait.
 t.jobs = 4;
 
 const parsed = (line) => parse(line.split(' '));
@@ -92,7 +92,7 @@ t.test('a rate goes through its stages, and what it owes is known to the sprite'
   const line =
     'throw 20 --processes 2 --stage 800ms:400 --stage 400ms:400 --stage 0s:100 -s 400ms:0';
   const result = await goodRun(t, server.port, line);
-  // 160, 160 and 20, whatever the machine does; what came due in the last moment is not thrown.
+  // 160, 160 and 20 sprites are due on any machine; those due in the last moment are not thrown.
   const due = result.account.sent + result.throwing.behind;
   t.ok(due >= 337 && due <= 340, `${due} of 340`);
   t.equal(result.account.missing, 0);
@@ -141,7 +141,7 @@ t.test('fewer clients than the last stage asks for are a fault', async (t) => {
   t.same(faults(10, { interrupted: true }), []);
 });
 
-/** A scrape's samples by name, with their labels. */
+/** Returns a scrape's samples by name, with their labels. */
 const samples = (text) =>
   Object.fromEntries(
     text
@@ -179,7 +179,7 @@ t.test('a scrape has what the result has, at every moment', async (t) => {
     }
     before = now;
   }
-  // The tally stays as it was: what is scraped now is what the result was made of.
+  // The tally no longer changes: this scrape has the figures of the result.
   const last = await scrape();
   const { account, connections, latency } = result;
   for (const name of ['sent', 'accepted', 'delivered', 'queued', 'refused', 'received']) {

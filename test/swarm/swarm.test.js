@@ -34,14 +34,14 @@ import { bucketOf, goodRun, resultWith, start, swarm } from '../support/swarm.js
 import { startProxy } from '../support/proxies.js';
 import { until } from '../support/until.js';
 
-// Most of the time they wait.
+// The tests mostly wait.
 t.jobs = 4;
 
 const PAGE_BITS = 65536;
 
 const sum = (counts) => Object.values(counts).reduce((all, one) => all + one, 0);
 
-/** Every figure in it agrees with every other, and with the server's. */
+/** Checks that the figures of an account agree with each other and with the server's. */
 function checkAccount(t, { account, server, latency, throwing }) {
   t.equal(account.accepted, account.delivered + account.queued + account.duplicates);
   t.equal(account.sent, account.accepted + account.refused + account.unanswered);
@@ -172,7 +172,7 @@ t.test('throw by the clock keeps its rate, and every sprite arrives', async (t) 
   const server = await startServer(t);
   const result = await goodRun(t, server.port, 'throw 200 --rate 400 --time 2 --size 500');
   const due = result.account.sent + result.throwing.behind;
-  // On a busy machine the end of its two seconds may come a tenth of a second late.
+  // On a busy machine the two seconds may end a tenth of a second late.
   t.ok(due >= 790 && due <= 841, `${due} of 800`);
   t.match(result.account, { complete: true, missing: 0, repeated: 0, refused: 0, mangled: 0 });
   t.equal(result.server.after.thrown, result.account.accepted);
@@ -208,7 +208,7 @@ for (const throwers of [6, 1]) {
     const line = `throw 100 --throwers ${throwers} --time 3 --processes 2`;
     const result = await goodRun(t, proxy.port, line);
     t.equal(seen.size, throwers);
-    // Each of them has thrown again: how often is the machine's.
+    // Each thrower has thrown again; how often depends on the machine.
     t.ok(result.account.received > throwers, `${result.account.received} came`);
     t.equal(result.account.missing, 0);
     checkAccount(t, result);
@@ -235,7 +235,7 @@ t.test('a storm ends when the server counts everyone parked again', async (t) =>
   const { charts } = contentOf(result);
   for (const id of ['storm', 'parked']) {
     const [, parked] = charts[id].data;
-    // The end of the run, when all leave, may go down to 0 as well.
+    // The count may also fall to 0 at the end of the run, when all leave.
     const all = parked.indexOf(500);
     t.ok(all >= 0, `${id} comes from all`);
     const bottom = parked.indexOf(0, all);
@@ -269,7 +269,7 @@ t.test(
       swallowed ??= { client, id: answer.sprites[0].sprite.id };
       if (client !== swallowed.client) paused ??= client;
       if (client === paused) {
-        // It takes nothing and comes back long after the end.
+        // This client gets no sprites, and comes back long after the end.
         answer.sprites = [];
         answer.retry = 600_000;
       }
@@ -323,7 +323,7 @@ t.test('of a process that has ended nothing is known, and its memory is not 0', 
   t.teardown(() => parent.kill());
   const pid = Number(await once(parent.stdout, 'data'));
   const says = (one, file, pattern) => pattern.test(readFileSync(`/proc/${one}/${file}`, 'utf8'));
-  // A shell would ask for the end of its child; this parent does not.
+  // A shell would wait for the end of its child; this parent does not, so the child stays a zombie.
   await until(() => says(parent.pid, 'comm', /^sleep$/m));
   t.ok(useOf(pid).memory > 0);
   parent.stdio[3].end();
@@ -331,7 +331,7 @@ t.test('of a process that has ended nothing is known, and its memory is not 0', 
   t.equal(useOf(pid), null);
 });
 
-/** The result of a run of 100 clients that missed 7 sprites, as `facts` has them. */
+/** Returns the result of a run of 100 clients that missed 7 sprites, with `facts` about the server. */
 function missingSeven(facts, more = {}) {
   const status = { clients: 100, thrown: 1000, acked: 1000, waiting: 0, lost: 0 };
   const all = {
@@ -396,7 +396,7 @@ for (const command of ['park 20', 'throw 20 --rate 20']) {
 t.test('clients that get no answer to their leave are a fault', async (t) => {
   const thrown = new Set();
   const port = await startStranger(t, ({ url, socket }, body, response) => {
-    // Polls are parked, a throw is cut off and then refused, and nothing is said of what has left.
+    // Polls are parked, leaves get no answer, and a throw is cut off and then refused.
     if (/^.(poll|leave)/.test(url)) return undefined;
     if (!url.startsWith('/throw')) return response.end('{}');
     if (!thrown.has(url)) return socket.destroy(void thrown.add(url));
@@ -500,7 +500,7 @@ for (const name of ['SIGINT', 'SIGHUP']) {
     const server = await startServer(t);
     const child = start(t, `throw 50 --rate 100 --time 600 --port ${server.port} --json`);
     await thrown(server, 20);
-    // A terminal tells them all.
+    // A terminal sends the signal to all processes of the group.
     for (const pid of [...childrenOf(child.pid), child.pid]) process.kill(pid, name);
     const { code, out } = await child.result();
     const result = JSON.parse(out);
@@ -553,11 +553,11 @@ t.test('too few files for one process: it takes more processes', async (t) => {
 });
 
 /**
- * One engine, driven as lib/swarm drives it.
+ * Starts one engine, as lib/swarm does.
  *
  * @returns {{pid: number, tell: (line: string) => void,
  *     until: (done: (tick: object) => boolean) => Promise<object>}} `until` resolves with the first
- *     tick that is done, and rejects when the engine ends before
+ *     tick for which `done` is true, and rejects when the engine ends before
  */
 function startEngine(t, options) {
   let look = () => {};
@@ -576,11 +576,11 @@ function startEngine(t, options) {
 }
 
 /**
- * A server of a stranger's, which gives every client an id.
+ * Starts a foreign server, which answers every join with an id.
  *
- * @param {(request: object, body: string, response: object) => void} answer to all but joins
- * @param {string} [hold] that it says
- * @returns {Promise<number>} its port
+ * @param {(request: object, body: string, response: object) => void} answer answers all other requests
+ * @param {string} [hold] hold of its clients
+ * @returns {Promise<number>} port of the server
  */
 async function startStranger(t, answer, hold = '120') {
   let ids = 0;
@@ -595,7 +595,7 @@ async function startStranger(t, answer, hold = '120') {
 }
 
 t.test('a hold that no clock can count is as good as the longest', async (t) => {
-  // Five fourths of it and 30 are some 2^54 s: in nanoseconds, of which 64 bits are left, a microsecond.
+  // 5/4 of this hold plus 30 s are some 2^54 s; in nanoseconds, cut to 64 bits, a microsecond.
   const port = await startStranger(t, () => {}, '3515373882033917');
   const engine = startEngine(t, { port, clients: 3, tick: 50 });
   engine.tell('open');
@@ -691,10 +691,10 @@ t.test('what an engine keeps of what a server sends is bounded', async (t) => {
       response.statusCode = 202;
       return response.end('{"state":"delivered"}');
     }
-    // Parked, until there is a sprite to be made others of.
+    // Polls are parked until there is a sprite to copy.
     if (thrown === undefined) return undefined;
     if (request.url.startsWith('/poll/c1?ack=0')) {
-      // Each of a page of the account of its own, 8 KB.
+      // Each sprite needs a page of the account of its own, 8 KB.
       const sprites = Array.from({ length: 1000 }, (_, n) => {
         const id = thrown.id.replace(/[0-9]+$/, 65536 * n);
         return { seq: n + 1, from: 'up', sprite: { ...thrown, id } };
@@ -713,7 +713,7 @@ t.test('what an engine keeps of what a server sends is bounded', async (t) => {
   await until(() => thrown !== undefined);
   engine.tell('drop');
   engine.tell('back 0');
-  // In a million bytes there is room for 122 pages, and for what has come of three answers of ten.
+  // A million bytes have room for 122 pages, and for the pieces of three answers of ten.
   const full = await engine.until(({ foreign, badAnswers }) => foreign > 0 && badAnswers >= 7);
   t.equal(full.foreign, 1000 - 121, 'one page is of what was accepted');
   engine.tell('quit');
@@ -726,7 +726,7 @@ t.test('whatever a stranger says of itself, what is taken of it are figures', as
   let status;
   const port = await startStranger(t, (request, body, response) => {
     if (request.url === '/status') return status(response);
-    // Polls are parked, and nothing else is known.
+    // Polls are parked; all other requests get 404.
     if (request.url.startsWith('/poll')) return undefined;
     response.statusCode = 404;
     return response.end();
@@ -763,7 +763,7 @@ t.test('whatever a stranger says of itself, what is taken of it are figures', as
 t.test('a kept connection that ends in the moment of a question is no answer', async (t) => {
   const asked = new Set();
   const port = await startStranger(t, ({ socket }, body, response) => {
-    // As of a server that has waited long enough for the next request.
+    // Like a server that closes an idle connection.
     if (asked.has(socket)) return socket.destroy();
     asked.add(socket);
     return response.end('{"parked":7}');
@@ -800,7 +800,7 @@ t.test('a signal while the server has not answered ends it, and leaves no report
 
 t.test('a signal while an engine starts ends it', async (t) => {
   const server = await startServer(t);
-  // As a Node takes its time to become one; a terminal tells them all.
+  // This engine does not ignore signals, like a Node that is still starting. A terminal signals all processes.
   const engine = join(t.testdir({ engine: '#!/bin/sh\nexec cat >/dev/null\n' }), 'engine');
   chmodSync(engine, 0o755);
   const env = { SPRITES_SWARM_ENGINE: engine };
@@ -817,7 +817,7 @@ t.test('a signal between two phases ends the next one as well', async (t) => {
     if (request.url.startsWith('/poll')) return undefined;
     response.statusCode = request.url === '/status' ? 200 : 404;
     asked += request.url === '/status' ? 1 : 0;
-    // All have been opened, and are not seen parked.
+    // All clients are opened, but the server counts none as parked.
     if (asked === 2) child.kill('SIGINT');
     return response.end('{"parked":0}');
   });
@@ -879,7 +879,7 @@ t.test('lanes without files try again by their backoff, and come up when there a
     lanes,
     throwing: 'rate',
     rate: 200,
-    // Shorter than an answer is waited for, 30 s: a lane that waits that long is too late.
+    // Below the timeout of an answer, 30 s: a lane that waits for this timeout is too late.
     limit: 25,
     tick: 50
   });
@@ -925,7 +925,7 @@ t.test('the engine is built when it is first wanted', async (t) => {
   }
   const home = join(tree, ENGINE.home);
   const log = join(tree, 'builds');
-  // In node-gyp's place; it fails where the tree has a file of that name.
+  // A stub of node-gyp, which fails if the tree has a file `fails`.
   mkdirSync(join(tree, 'node_modules/node-gyp/bin'), { recursive: true });
   writeFileSync(
     join(tree, 'node_modules/node-gyp/bin/node-gyp.js'),
@@ -967,7 +967,7 @@ t.test('the engine is built when it is first wanted', async (t) => {
   t.match(await build(), { code: 0, said: /^building / }, 'again when a source is newer');
   t.equal(builds().length, 3);
 
-  // Root may write anywhere: it asks as the user nobody, which may read what is here.
+  // Root may write anywhere, so the program runs as the user nobody, which may read this folder.
   const asNobody = process.getuid() === 0 ? { uid: 65534, gid: 65534 } : {};
   chmodSync(tree, 0o755);
   chmodSync(home, 0o555);

@@ -13,7 +13,7 @@ import { startServer } from '../support/server.js';
 import { start } from '../support/swarm.js';
 import { until } from '../support/until.js';
 
-/** Https targets: the engine inside Node, by Node's OpenSSL. */
+/** Https targets: the engine inside Node, with Node's OpenSSL. */
 
 t.jobs = 3;
 
@@ -93,7 +93,7 @@ t.test('the engine checks the certificate itself, and its name', async (t) => {
   t.equal((await server.status()).joined, 0);
 });
 
-// It counts the sockets of this process: so no other test goes on beside it.
+// This test counts the sockets of this process, so no other test may run beside it.
 const alone = { buffered: false };
 
 t.test("an agent's request ends in time, and its connection with it", alone, async (t) => {

@@ -1,16 +1,16 @@
 /*
- * The limit of feeds: what one document to many costs with nothing but the system calls it can't do
- * without.
+ * The limit of feeds: a server that sends one document to many with only the needed system calls.
  *
- * One thread, one epoll; a watcher is one send a document, and by long poll one read. It trusts
- * every byte: a request is one read, but for a published body; nothing is parsed, compared, checked
- * or expires. It serves the benchmark's load alone and must never be shown to a stranger.
+ * One thread, one epoll; a document costs one send a watcher, and with long polls one read. It
+ * trusts every byte: a request is one read, except a published body; nothing is parsed, compared or
+ * checked, and nothing expires. It serves the benchmark's load alone and must never be exposed to
+ * strangers.
  *
- *   PUT /feed/bench    {"cursor":"1-n"} to the publisher, the document to all who are parked
- *   GET /feed/bench?after=…   parks, or has the newest at once; with Accept: text/event-stream an
- * event a document
+ *   PUT /feed/bench           answers {"cursor":"1-n"}, and sends the document to all watchers
+ *   GET /feed/bench?after=…   parks, or answers the newest document at once; with
+ *                             Accept: text/event-stream sends an event for each document
  *
- * A watcher who can't take all of a document holds a reference to it and goes on with the newest.
+ * A watcher that can't take a whole document holds a reference to it, and then gets the newest.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -29,18 +29,18 @@ enum { kEvents = 512, kRequest = 2 << 20, kListen = 65535, kConnections = 65536 
 
 enum kind { kAsking, kParked, kStream, kPublisher };
 
-/* A document as it is written: by answer and by event. */
+/* A document as its bytes on the wire: an answer and an event. */
 struct document {
   unsigned references;
   unsigned version;
-  size_t length[2]; /* of the answer, of the event */
+  size_t length[2]; /* lengths of the answer and of the event */
   char *bytes[2];
 };
 
 struct connection {
   enum kind kind;
-  unsigned seen;            /* the version it has, or is being sent */
-  struct document *sending; /* what it has not taken whole */
+  unsigned seen;            /* the version that it has, or that is being sent */
+  struct document *sending; /* a document that is not sent completely */
   size_t sent;
 };
 
@@ -69,7 +69,7 @@ static void watch(int fd, unsigned events) {
   epoll_ctl(set, EPOLL_CTL_MOD, fd, &event);
 }
 
-/* Sends what a connection still has to take of its document. */
+/* Sends the rest of a connection's document. */
 static void go(int fd, int rearm) {
   struct connection *one = &connections[fd];
   int as = one->kind == kStream;
@@ -216,7 +216,7 @@ int main(void) {
       if ((events[i].events & EPOLLOUT) != 0) {
         go(fd, 1);
         struct connection *one = &connections[fd];
-        /* What it has missed meanwhile. */
+        /* A stream gets the newest document if it missed one meanwhile. */
         if (one->kind == kStream && one->sending == NULL && one->seen != newest->version) give(fd);
         continue;
       }

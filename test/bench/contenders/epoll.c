@@ -1,16 +1,16 @@
 /*
- * The limit: what the job costs with nothing but the system calls it can't do without.
+ * The limit: a server with only the system calls that the work needs.
  *
  * One thread, one epoll, two reads and two sends a sprite. It trusts every byte: a request is one
- * read, its id stands where the load puts it, nothing is checked, nothing expires, acks are not
- * looked at, and a neighbor is found by arithmetic. It serves the benchmark's load alone and must
- * never be shown to a stranger; a server that also checks can only come near it.
+ * read, its id has a fixed place, nothing is checked, nothing expires, acks are ignored, and a
+ * neighbor is found by arithmetic. It serves the benchmark's load alone and must never be exposed
+ * to strangers. A server with checks can only come near it.
  *
  *   throw ──▶ read ──▶ neighbor parked? ─yes─▶ send its poll's answer ──▶ send 202
  *                            └──no──▶ append to its mailbox (sent with its next poll)
  *
- * BENCH_LOSE_EVERY=k in the environment loses every k-th sprite after its 202, so that a test can
- * see the load notice.
+ * BENCH_LOSE_EVERY=k in the environment loses every k-th sprite and still answers 202, so that a
+ * test can check that the load notices.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -27,15 +27,15 @@
 
 enum { kEvents = 512, kRequest = 64 * 1024, kListen = 65535 };
 
-/* Where an id stands in a request line, and where its number ends it. */
+/* The place of an id in a request line, and of the number at its end. */
 static const char kId[] = "00000000-0000-4000-8000-%012x";
 enum { kIdLength = 36, kPollId = 10, kThrowId = 12, kNumberDigits = 12 };
 
 struct client {
-  int fd;         /* of its parked poll, -1 when none is parked */
-  unsigned seq;   /* of the last sprite it was given */
-  char *mailbox;  /* sprites that found no poll, as JSON, commas between */
-  size_t waiting; /* bytes in it */
+  int fd;         /* connection of the parked poll; -1: none is parked */
+  unsigned seq;   /* seq of the client's last sprite */
+  char *mailbox;  /* waiting sprites, as JSON, separated by commas */
+  size_t waiting; /* length of the mailbox, in bytes */
 };
 
 static struct client *clients;
@@ -49,7 +49,7 @@ static void must(int ok, const char *what) {
 }
 
 static void sendAll(int fd, const char *data, size_t length) {
-  /* Closed by the other end: its EPOLLIN says so, and no one here waits for it. */
+  /* Ignores a connection closed by the other end: its EPOLLIN follows. */
   if (send(fd, data, length, MSG_NOSIGNAL) < 0 && errno != EPIPE && errno != ECONNRESET) {
     must(0, "send");
   }
@@ -206,7 +206,7 @@ int main(int argc, char **argv) {
         request[length] = 0;
         serve(fd, request, (size_t)length);
       } else if (length == 0 || errno != EAGAIN) {
-        close(fd); /* The load closes its clients all at once, at the end. */
+        close(fd); /* The load closes all its clients at the end. */
       }
     }
   }

@@ -23,38 +23,38 @@ namespace watchers {
 
 namespace {
 
-/** Connections on their way at the same time: less than any listen backlog. */
+/** Most connections that open at a time: less than any listen backlog. */
 constexpr uint32_t kOpening = 64;
 constexpr size_t kReadBytes = 256 * 1024;
 constexpr int kEvents = 256;
-/** Publications that may be unanswered; what is due then is left out, and counted. */
+/** Most unanswered publications; further due documents are left out, and counted. */
 constexpr uint32_t kUnanswered = 8;
-/** Seconds after the last publication in which it must be there. */
+/** Time for the last document to arrive, in seconds. */
 constexpr double kPatience = 5;
-/** Seconds of quiet after all are there, and after all have asked by another protocol. */
+/** Pause after all have connected, and after all have sent the second request, in seconds. */
 constexpr double kSettle = 0.5;
 constexpr double kSettleAsked = 1;
 
-/** Seconds at most to open all, and to be told to go on. A million take long under a slow kernel.
+/** Timeout of opening and of a word, in seconds: a million connections take long in a slow kernel.
  */
 constexpr double kPreparation = 7200;
 constexpr size_t kWordBytes = 64;
-/** Microseconds after the last event in which a load that is to be awake does not sleep. */
+/** How long after the last event an awake load does not sleep, in microseconds. */
 constexpr uint64_t kAwake = 2000;
 /** The part of the time between two publications after which all are cut off. */
 constexpr double kCutAfter = 0.3;
 
-// What documents are filled with.
+// The filling of documents.
 constexpr std::string_view kFillHead = ",\"z\":[";
 constexpr std::string_view kEntry =
     R"({"name":"somebody of the second eleven","rating":6.75,"minute":47},)";
 constexpr size_t kMinute = kEntry.size() - 4;
 
-// What an event is for: connections count from 0.
+// Tags of epoll events; a connection's tag is its number.
 constexpr uint64_t kPublisher = uint64_t{1} << 32;
 constexpr uint64_t kStdin = uint64_t{1} << 33;
 
-/** Seconds of CPU that this process has taken. */
+/** CPU time of this process, in seconds. */
 double ownCpuSeconds() {
   timespec used{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
@@ -89,7 +89,7 @@ class Crowd : private Listener {
     target_.set("127.0.0.1", options_.port);
     epoll_ = epoll_create1(EPOLL_CLOEXEC);
     watch(STDIN_FILENO, EPOLL_CTL_ADD, EPOLLIN, kStdin);
-    // There is something from the beginning on.
+    // The feed has a value from the beginning.
     publish();
     turnUntil([this] { return unanswered_ == 0; }, kPatience);
     began_ = microseconds();
@@ -115,7 +115,7 @@ class Crowd : private Listener {
         options_.warmupEvery > 0 ? static_cast<uint64_t>(options_.warmupEvery * 1e6) : every;
     for (uint32_t i = 0; i < options_.warmup; ++i) publishNext(warmupEvery);
     untilDue();
-    // What is left of the warm-up is no part of what is measured.
+    // Waits for the last documents of the warm-up, which do not count.
     turnUntil([this] { return over_ || everybodyHasSeen(version_); }, kPatience);
     printf("{\"event\":\"begin\"}\n");
     fflush(stdout);
@@ -151,7 +151,7 @@ class Crowd : private Listener {
   }
 
  private:
-  /** Waits for a word. @return false where the parent is gone */
+  /** Waits for a word on stdin. @return false when the parent is gone */
   bool isTold() {
     go_ = false;
     turnUntil([this] { return go_ || over_; }, kPreparation);
@@ -282,7 +282,7 @@ class Crowd : private Listener {
     const Stamp stamp = Stamp::in(sample);
     if (stamp.version == 0) return;  // a ping, a comment
     if (stamp.version <= connection.seen) {
-      // A stream and a poll may be given once more what they had when they opened.
+      // Only measured versions count: a stream and a poll may get their first document twice.
       if (stamp.version >= firstMeasured_) ++repeated_;
       return;
     }
@@ -348,7 +348,7 @@ class Crowd : private Listener {
       document[at] = static_cast<char>('1' + version_ % 9);
       document[at + 1] = static_cast<char>('1' + version_ / 9 % 9);
     }
-    // Once more at the end, where that of patches is which were joined.
+    // The stamp again at the end, where joined patches have the newest one.
     document.pop_back();
     return document + ",\"zz\":\"" + stamp + "\"}";
   }
@@ -364,8 +364,8 @@ class Crowd : private Listener {
     publication_ += request;
     ++unanswered_;
     if (publisher_ < 0) {
-      // A new one each time: a server may close those that are idle, in the very moment of the
-      // next.
+      // A new connection each time: a server may close an idle one at the moment of the next
+      // publication.
       publisher_ = connectTo(0, kPublisher);
     } else if (publisherReady_) {
       flushPublication();
@@ -414,8 +414,8 @@ class Crowd : private Listener {
     epoll_event events[kEvents];
     const uint64_t before = microseconds();
     const bool awake = options_.awake && before - lastEvent_ < kAwake;
-    // By the clock that it is subtracted from: by the wall's, which goes on while others have the
-    // core, less than nothing would be left of it.
+    // CPU time, since it is subtracted from CPU time: wall time also passes while other processes
+    // have the core, and the difference could be negative.
     const double cpu = awake ? ownCpuSeconds() : 0;
     const int ready = epoll_wait(epoll_, events, kEvents, awake ? 0 : wait);
     if (ready > 0) {
@@ -441,7 +441,7 @@ class Crowd : private Listener {
     }
   }
 
-  /** Asks by the other protocol, over each connection as it is, and holds them all. */
+  /** Sends a request of the second protocol over each connection, and holds all of them. */
   void askThen() {
     protocol_ = std::move(then_);
     for (size_t i = 0; i < connections_.size(); ++i) {
@@ -456,7 +456,7 @@ class Crowd : private Listener {
     turnUntil([this] { return over_; }, kPreparation);
   }
 
-  /** Turns until `done`, or until so much time has gone by. */
+  /** Runs the loop until `done()`, or until the time is over. */
   template <typename Done>
   void turnUntil(Done done, double seconds) {
     const uint64_t end = microseconds() + static_cast<uint64_t>(seconds * 1e6);
@@ -515,17 +515,17 @@ class Crowd : private Listener {
 
   int publisher_ = -1;
   bool publisherReady_ = false;
-  std::string publication_;  // what is still to be sent
+  std::string publication_;  // unsent bytes of publications
   std::string answers_;
   uint32_t unanswered_ = 0;
-  uint32_t unpublished_ = 0;  // were due while too many were unanswered
+  uint32_t unpublished_ = 0;  // documents left out, as too many were unanswered
   uint64_t version_ = 0;
   uint64_t firstMeasured_ = UINT64_MAX;
   std::string fill_;
-  size_t entries_ = 0;  // of fill_
+  size_t entries_ = 0;  // number of entries in fill_
 
   swarm::Histogram lateness_;  // nanoseconds
-  uint64_t latest_ = 0;        // the largest lateness, microseconds
+  uint64_t latest_ = 0;        // largest lateness, in microseconds
   uint64_t documents_ = 0, bytes_ = 0, skipped_ = 0, repeated_ = 0;
   double ownCpu_ = 0;
   uint32_t ended_ = 0;  // connections that the server ended

@@ -3,10 +3,10 @@
 //   open N, some at a time ─▶ "open" ──word on stdin──▶ warm up ─▶ "begin" ──word──▶ publish,
 //   again and again ─▶ wait ─▶ "result"
 //
-// A document is stamped when it is due (protocol.h), so what a busy server or a busy publisher
-// costs is in its lateness: from then to the last byte's arrival at each watcher. A watcher that
-// sees version 9 after version 7 has skipped one; one that has not seen the last one in the end
-// misses it. The first publications warm up, and are not counted.
+// A document is stamped with its due time (protocol.h). Its lateness is from then to the arrival of
+// the last byte at each watcher, so it includes the delays of a busy server or a busy publisher. A
+// watcher that gets version 9 after version 7 has skipped one; a watcher that does not have the
+// last version in the end misses it. The first publications are the warm-up, and do not count.
 //
 // A cut takes every watcher's connection (by a reset, as when a phone changes its network), and
 // gives it back so many seconds later, to ask with whatever its protocol lets it ask with. What
@@ -15,9 +15,9 @@
 // The measured time begins with another word: what the server's processes take is its parent's to
 // look at, before it and when the result has come. All of it goes to stdout, a JSON object a line.
 //
-// Cost: a document is not copied, its bytes are looked through for the ends of events at most.
-// Rejected: a thread for the publisher (two cores: the server has the other), time stamps of the
-// server (it would be its clock that says how late it is).
+// Cost: a document is not copied; at most its bytes are searched for the ends of events. Rejected:
+// a thread for the publisher (of two cores the server has the other), and time stamps of the server
+// (its own clock would measure its lateness).
 #ifndef SPRITES_BENCH_CROWD_H_
 #define SPRITES_BENCH_CROWD_H_
 
@@ -32,12 +32,11 @@ namespace watchers {
 struct Options {
   uint16_t port = 0;
   std::string protocol;
-  std::string
-      then;  // not empty: what all of them ask by when they are told to; nothing is measured
+  std::string then;  // not empty: protocol of a second request, sent on a word; nothing is measured
   uint32_t connections = 100;
-  double stalled = 0;      // share of them that stops reading
-  uint32_t addresses = 1;  // source addresses, from 127.0.0.1 on
-  size_t bytes = 5000;     // of a document
+  double stalled = 0;      // share of watchers that stop reading
+  uint32_t addresses = 1;  // number of source addresses
+  size_t bytes = 5000;     // length of a document
   double every = 1;        // seconds between two publications
   double seconds = 5;      // that are measured
   uint32_t warmup = 2;     // publications before
@@ -52,9 +51,9 @@ struct Options {
 };
 
 /**
- * Runs them to their end.
+ * Runs the watchers and the publisher to their end.
  *
- * @param then of `options.then`, or nothing
+ * @param then protocol of `options.then`, or nothing
  */
 void runCrowd(const Options& options, std::unique_ptr<Protocol> protocol,
               std::unique_ptr<Protocol> then);

@@ -1,5 +1,5 @@
-// HTTP/1.1 answers as they come in pieces: heads, bodies with a length, chunks; and the events of
-// Server-Sent Events in them. A base for the protocols that speak it.
+// Reads HTTP/1.1 answers in pieces: heads, bodies with a length, chunks, and the events of
+// Server-Sent Events. It is the base of all protocols over HTTP.
 #ifndef SPRITES_BENCH_HTTP_H_
 #define SPRITES_BENCH_HTTP_H_
 
@@ -65,24 +65,24 @@ class HttpProtocol : public Protocol {
  protected:
   enum Step : uint8_t { kHead, kBody, kChunkLine, kChunk, kChunkEnd, kEvents, kUpgraded };
 
-  /** A head is whole; what follows it is read as it says. */
+  /** Called with a whole head. The following bytes are read by its framing. */
   virtual void head(Connection&, const swarm::Head&) {}
 
-  /** A body with a length is whole: a message, mostly. */
+  /** Called after a whole body with a length, which mostly is a message. */
   virtual void body(Connection&, Listener*) {}
 
-  /** An event of a stream is whole, or a comment. */
+  /** Called after a whole event or comment of a stream. */
   virtual void event(Connection& connection, Listener* listener) {
     listener->message(connection, connection.sample);
   }
 
-  /** Takes what has come behind 101: how many bytes of it. */
+  /** Reads bytes after a 101. @return the number of bytes used */
   virtual size_t upgraded(Connection&, std::string_view data, Listener*) { return data.size(); }
 
-  /** How many of a message's last bytes are to be kept, besides the first ones. */
+  /** @return the number of a message's last bytes to keep, besides the first ones */
   virtual size_t tail() const { return 0; }
 
-  /** Keeps the first bytes of a message, and the last. */
+  /** Keeps the first and the last bytes of a message. */
   void keep(Connection& connection, std::string_view data) const {
     std::string& sample = connection.sample;
     if (sample.size() < kSample) sample.append(data.substr(0, kSample - sample.size()));
@@ -92,7 +92,7 @@ class HttpProtocol : public Protocol {
     last.erase(0, last.size() - std::min(last.size(), tail()));
   }
 
-  /** Forgets a message that was told of. */
+  /** Clears the kept bytes of a message after its report. */
   static void forget(Connection& connection) {
     connection.sample.clear();
     connection.tail.clear();
@@ -139,7 +139,7 @@ class HttpProtocol : public Protocol {
     return end + 1;
   }
 
-  /** An event ends with an empty line; `flag` says that the last byte ended a line. */
+  /** Reads events, which end with an empty line; `flag`: the last byte ended a line. */
   void readEvents(Connection& connection, std::string_view data, Listener* listener) {
     size_t begin = 0;
     for (size_t at = 0; at < data.size();) {
@@ -163,14 +163,14 @@ class HttpProtocol : public Protocol {
   }
 };
 
-// WebSocket (RFC 6455), the client's side: a short handshake, and frames that are not masked.
+// WebSocket (RFC 6455), the client's side: a short handshake, and the server's unmasked frames.
 
 class WsProtocol : public HttpProtocol {
  public:
   explicit WsProtocol(std::string path) : path_(std::move(path)) {}
 
   void open(Connection&, std::string* out) override {
-    // One key for all: there is no proxy here to mislead.
+    // One key for all connections: there is no proxy that it could mislead.
     *out = "GET " + path_ +
            " HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
            "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
@@ -180,7 +180,7 @@ class WsProtocol : public HttpProtocol {
   size_t upgraded(Connection& connection, std::string_view data, Listener* listener) override {
     std::string& head = connection.kept;
     if (!connection.flag) {
-      // A head: two bytes, and as many more as they say.
+      // A head: two bytes, and further bytes by the second one.
       const size_t before = head.size();
       const size_t wanted = before < 2 ? 2 : headLength(static_cast<uint8_t>(head[1]));
       const size_t used = std::min(wanted - before, data.size());
@@ -206,14 +206,14 @@ class WsProtocol : public HttpProtocol {
     return used;
   }
 
-  /** Sends a frame of text, at most 125 bytes long; it is masked, and by nothing. */
+  /** Sends a text frame of at most 125 bytes, with a mask of zeros. */
   static void sendText(Connection& connection, std::string_view text, Listener* listener) {
     std::string frame("\x81\x80\0\0\0\0", 6);
     frame[1] = static_cast<char>(0x80 | text.size());
     listener->send(connection, frame.append(text));
   }
 
-  /** A frame of text or bytes is whole: mostly a message. */
+  /** Called after a whole frame of text or bytes, which mostly is a message. */
   virtual void frame(Connection& connection, Listener* listener) {
     listener->message(connection, connection.sample);
   }
@@ -227,7 +227,7 @@ class WsProtocol : public HttpProtocol {
     connection.kept.clear();
     if (opcode == kClose) listener->broken("a close frame");
     if (opcode == kPing) {
-      // A pong is masked, and by nothing.
+      // A pong, with a mask of zeros.
       std::string pong("\x8a\x80\0\0\0\0", 6);
       pong[1] = static_cast<char>(0x80 | connection.sample.size());
       listener->send(connection, pong + connection.sample);
@@ -239,7 +239,7 @@ class WsProtocol : public HttpProtocol {
 
   enum Opcode : uint8_t { kContinues = 0, kText = 1, kBytes = 2, kClose = 8, kPing = 9 };
 
-  /** Length of a frame's head, as far as its second byte says. */
+  /** @return the length of a frame's head, by its second byte */
   static size_t headLength(uint8_t second) {
     const uint8_t length = second & 0x7f;
     return length == 127 ? 10 : length == 126 ? 4 : 2;

@@ -1,9 +1,9 @@
-// watchers: watches one server by one protocol, publishes, and says how late what came was.
+// watchers: watches one server by one protocol, publishes, and reports how late the documents were.
 //
 //   watchers --port=8080 --protocol=sprites-poll --connections=120 --bytes=165000
 //   watchers --protocol=sprites-poll --read=1460 <recording
 //
-// Crowd (crowd.h) does it; test/bench/contenders.js starts it.
+// Crowd (crowd.h) does the work; test/bench/contenders.js starts this program.
 #include <unistd.h>
 
 #include <cstdio>
@@ -67,7 +67,7 @@ Options readOptions(int argc, char** argv) {
   return options;
 }
 
-// What a real server once sent to one watcher, read again without it: the readers are held to it.
+// Reads a recording of a real server's bytes to one watcher, to test the protocols' readers.
 class Reader : public Listener {
  public:
   void message(Connection&, std::string_view sample) override {
@@ -95,8 +95,8 @@ class Reader : public Listener {
 };
 
 /**
- * Reads stdin to its end as if it came over a connection, so many bytes at a time, and prints one
- * object: the versions of the messages in it, and what would have been sent.
+ * Reads stdin to its end like a connection, `piece` bytes at a time, and prints one object: the
+ * versions of the messages, and the number of sends.
  */
 void readRecording(Protocol& protocol, size_t piece) {
   std::string bytes;

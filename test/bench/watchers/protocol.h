@@ -1,10 +1,9 @@
-// How a server is spoken to: one class a protocol.
+// The protocols of the measured servers: one class a protocol.
 //
 //   connection ──open──▶ request ─▶ server ─▶ bytes ──read──▶ messages ─▶ Listener
 //
-// A message is a document as the server sends it, in whatever it is wrapped. What is known of it is
-// its first bytes, in which the stamp of the publisher is (Stamp): a reader of documents of 165
-// KB must not copy them.
+// A message is a document with any wrapping of the server. Only its first bytes are kept, which
+// contain the stamp of the publisher (Stamp): a reader of documents of 165 KB must not copy them.
 //
 // To add a protocol: a subclass in protocols.cc, and its name in `makeProtocol`.
 #ifndef SPRITES_BENCH_PROTOCOL_H_
@@ -20,10 +19,10 @@
 
 namespace watchers {
 
-/** First bytes of a message that are kept. */
+/** Number of a message's first bytes that are kept. */
 constexpr size_t kSample = 2048;
 
-/** One watcher. The first part is the crowd's, the others the protocol's. */
+/** One watcher. The first part belongs to the crowd, the other parts to the protocol. */
 struct Connection {
   int fd = -1;
   uint64_t seen = 0;     // the version it has
@@ -39,10 +38,10 @@ struct Connection {
 
   uint8_t step = 0;
   bool flag = false;
-  uint64_t left = 0;   // bytes still to come of what is being read
-  std::string kept;    // a head or a line that is not whole yet
-  std::string sample;  // the first bytes of the message that is being read
-  std::string tail;    // its last bytes, where the protocol wants them
+  uint64_t left = 0;   // bytes left of the current body, chunk or frame
+  std::string kept;    // an incomplete head or line
+  std::string sample;  // the first bytes of the current message
+  std::string tail;    // its last bytes, if the protocol needs them
 
   // What it will ask with, also after it has lost its connection.
   std::string cursor;
@@ -59,22 +58,22 @@ struct Connection {
   }
 };
 
-/** Is told what a protocol reads. */
+/** Receives the messages that a protocol reads. */
 class Listener {
  public:
   virtual ~Listener() = default;
 
-  /** A message is whole. */
+  /** Called with each whole message. */
   virtual void message(Connection& connection, std::string_view sample) = 0;
 
-  /** Sends something, a few hundred bytes at most. */
+  /** Sends at most a few hundred bytes. */
   virtual void send(Connection& connection, std::string_view bytes) = 0;
 
-  /** The server did what it should not: ends the program. */
+  /** Ends the program, since the server broke its protocol. */
   [[noreturn]] virtual void broken(const std::string& why) = 0;
 };
 
-/** A request with a body. */
+/** Returns a request with a body. */
 inline std::string withBody(std::string_view firstLine, std::string_view headers,
                             std::string_view body) {
   std::string text(firstLine);
@@ -92,24 +91,24 @@ class Protocol {
   /** The first request of a connection, or of one that comes again. */
   virtual void open(Connection& connection, std::string* out) = 0;
 
-  /** Takes what has come. */
+  /** Reads received bytes. */
   virtual void read(Connection& connection, std::string_view data, Listener* listener) = 0;
 
-  /** The request that publishes a document. */
+  /** Sets `out` to the request that publishes a document. */
   virtual void publish(std::string_view document, std::string* out) {
     *out = withBody("POST /publish", "Content-Type: application/json\r\n", document);
   }
 };
 
-/** @return the protocol of a name; nothing where there is none */
+/** @return the protocol of this name, or nothing */
 std::unique_ptr<Protocol> makeProtocol(std::string_view name, const std::string& token);
 
-// The mark in every document: its version, and when it was published.
+// The stamp in every document: its version and the time of its publication.
 //
 //   @42:8123456789@     version 42, microseconds of the monotonic clock
 
 struct Stamp {
-  uint64_t version = 0;  // 0: there is none
+  uint64_t version = 0;  // 0: no stamp
   uint64_t time = 0;
 
   std::string text() const {
@@ -118,7 +117,7 @@ struct Stamp {
     return text.append(std::to_string(time)).append(1, '@');
   }
 
-  /** The last one in a text; patches that were joined have several. */
+  /** @return the last stamp in a text; joined patches have several */
   static Stamp in(std::string_view text) {
     Stamp stamp;
     const size_t end = text.rfind('@');

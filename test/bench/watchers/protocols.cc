@@ -1,15 +1,15 @@
 // The protocols of all contenders.
 //
-// Sprites: long polls, also as behind a cache, and event streams, each whole or with patches; and
-// connections that have asked for a feed once, and watch no more, beside which the memory of
-// watching is measured.
+// Sprites: long polls, also as behind a cache, and event streams, with whole values or patches; and
+// connections that request a feed once and do not watch, with which the memory of watching is
+// compared.
 #include "http.h"
 
 namespace watchers {
 
 namespace {
 
-/** The text of a member, whose name is given up to its first quote; empty where there is none. */
+/** Returns the text of a member, empty for none; `name` includes the value's first quote. */
 std::string textOf(const std::string& json, std::string_view name) {
   const size_t at = json.find(name);
   if (at == json.npos) return {};
@@ -20,8 +20,8 @@ std::string textOf(const std::string& json, std::string_view name) {
 class SpritesProtocol : public HttpProtocol {
  public:
   struct How {
-    bool once, stream, delta, granted;  // `granted`: the token is a grant, which reads as well
-    bool cached;                        // it asks as the clients do behind a cache
+    bool once, stream, delta, granted;  // `granted`: the token is a grant, which also reads
+    bool cached;                        // polls as the clients do behind a cache
   };
 
   SpritesProtocol(How how, const std::string& token)
@@ -39,7 +39,7 @@ class SpritesProtocol : public HttpProtocol {
   }
 
  protected:
-  // Patches of several versions, joined, are longer than a sample: the newest is at their end.
+  // Joined patches of several versions may exceed a sample: the newest is at their end.
   size_t tail() const override { return delta_ ? 128 : 0; }
 
   void event(Connection& connection, Listener* listener) override {
