@@ -96,7 +96,7 @@ function tiles({ command, opened, throwing, latency, account, storm, stages, use
   return `<div class="tiles">${list.join('')}</div>`;
 }
 
-/** @param {{faults: string[], remarks: string[]}} of a run, or of two @returns {string} HTML */
+/** @param {{faults: string[], remarks: string[]}} result of a run, or of a comparison @returns {string} HTML */
 export function notes({ faults, remarks }) {
   if (faults.length + remarks.length === 0) return '';
   const lines = faults.map((one) => `<span class="bad">${escape(one)}</span>`);

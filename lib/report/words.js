@@ -3,7 +3,7 @@
 /** The number format, made at first use: it takes some 10 ms, also of the server's start, which imports this module. */
 let big;
 
-/** @param {number} value @returns {string} 12,345 */
+/** @param {number} value @returns {string} the number, such as 12,345 */
 export function n(value) {
   big ??= new Intl.NumberFormat('en-US');
   return big.format(value);
@@ -38,7 +38,7 @@ export function time(ms) {
   return ms < 1000 ? `${digits(ms)} ms` : `${digits(ms / 1000)} s`;
 }
 
-/** @param {?number} value bytes @returns {string} 85 kB, 1.2 MB, 3 GB */
+/** @param {?number} value bytes @returns {string} the size with a fitting unit: 85 kB, 1.2 MB, 3 GB */
 export function size(value) {
   if (value === null || value === undefined) return '–';
   if (value < 1000) return `${value} bytes`;

@@ -75,7 +75,7 @@ function numbers(text) {
 /**
  * @typedef {object} Plan
  * @property {Array<{clients: number, firstClient: number, lanes: number}>} engines some engines may have no lane
- * @property {number} sources loopback source addresses; 0 leaves the choice to the kernel
+ * @property {number} sources number of loopback source addresses; 0: the kernel chooses
  */
 
 /**

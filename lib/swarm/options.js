@@ -105,12 +105,12 @@ const ARENA_NAME = new RegExp(`^${ARENA}$`);
 
 /**
  * @typedef {object} Option
- * @property {string} name on the command line, after `--`
+ * @property {string} name name on the command line, after `--`
  * @property {string} [default] as on the command line; without a default the option is absent
  * @property {string} [shown] the help's words for a computed default
  * @property {{unit: string, read: (text: string) => unknown, expects: string}} type
  * @property {string} group
- * @property {boolean} [many] whether it may be repeated
+ * @property {boolean} [many] whether the option may be repeated
  * @property {string} help
  */
 
@@ -200,7 +200,7 @@ export const table = inGroups(TABLE).flatMap(([group, lines]) => [
   ...lines.map((line) => ({ group, ...optionOf(line) }))
 ]);
 
-/** Names of these options in other load testers. */
+/** Names that other load testers have for some of these options. */
 const ALIASES = { duration: 'time', d: 'time', z: 'time', s: 'stage' };
 
 const COUNTED = 'the clients are the number after the command, as in throw 100';

@@ -9,7 +9,7 @@ import { commandLine, lawOf, n } from '../report/words.js';
  * @typedef {object} Result
  * @property {string} command
  * @property {string} commandLine the command line of the run
- * @property {string} started ISO date
+ * @property {string} started start of the run, an ISO date
  * @property {object} target tls, host as in a URL, port, transientPort
  * @property {number} clients
  * @property {{processes: number, addresses: number}} engines
@@ -20,7 +20,7 @@ import { commandLine, lawOf, n } from '../report/words.js';
  * @property {{arrival: object, answer: object, probe: object}} latency count and percentiles in ms
  * @property {object} account counts of the sprites: see accountOf()
  * @property {Array<object>} interruptions at, lowest, seconds until 99 % were parked again
- * @property {object} clientsCount joined, rejoined, closed, …
+ * @property {object} connections counts of connections and polls: joined, rejoined, closed, …
  * @property {Record<string, number>} problems of joins, polls and leaves, by name
  * @property {Record<string, number>} connectErrors
  * @property {?object} server /status of the server before and after, its law, its longest stall
@@ -31,7 +31,8 @@ import { commandLine, lawOf, n } from '../report/words.js';
  * @property {string[]} faults the failures of this run: empty for a good run
  * @property {string[]} remarks notes for the reader
  * @property {Array<object>} series
- * @property {Array<[number, number]>} percentiles of the arrival: percent and ms
+ * @property {{arrival: Array<[number, number]>, answer: Array<[number, number]>, probe: Array<[number, number]>}} curves
+ *     of latency: pairs of percent and ms
  */
 
 /** Percentiles of the curves' points, denser towards 100: as many as a reader can see. */

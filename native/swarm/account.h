@@ -75,7 +75,7 @@ class Account {
 //
 //   batch            17    18    19    20 (now)
 //   accepted       2000  2000  1999   512     thrown by this engine
-//   received       1990  2010  1000   700     arrived at its clients, from any thrower
+//   received       1990  2010  1000   700     arrived at this engine's clients, from any thrower
 //
 // The missing sprites are accepted − received of the batches that are some seconds old, summed over
 // all swarms.

@@ -13,7 +13,7 @@ namespace swarm {
 struct Arrival {
   uint64_t seq = 0;
   std::string_view from;    ///< left, right, up or down
-  std::string_view sprite;  ///< the JSON object, as it was thrown
+  std::string_view sprite;  ///< the JSON object of the throw, unchanged
 };
 
 struct PollAnswer {

@@ -34,22 +34,22 @@ class Tally {
 
 /** All counts since the engine's start; engine.cc has their names. */
 struct Counters {
-  uint64_t connections = 0;  ///< opened
+  uint64_t connections = 0;  ///< connections opened
   uint64_t closed = 0;       ///< connections that the client did not end itself
   uint64_t joined = 0;
-  uint64_t rejoined = 0;  ///< joined again after unknown-client
+  uint64_t rejoined = 0;  ///< clients that join again after unknown-client
   uint64_t left = 0;
-  uint64_t answers = 0;  ///< of polls
+  uint64_t answers = 0;  ///< answers to polls
   uint64_t empty = 0;    ///< answers without a sprite: the keep-alive ping
   uint64_t retries = 0;  ///< answers with "retry"
   uint64_t superseded = 0;
   uint64_t sent = 0;           ///< throws begun
   uint64_t resends = 0;        ///< requests written again after their connection broke
-  uint64_t accepted = 0;       ///< answered 202
+  uint64_t accepted = 0;       ///< throws answered 202
   uint64_t delivered = 0;      ///< accepted, with the state delivered
   uint64_t queued = 0;         ///< accepted, with the state queued
   uint64_t duplicates = 0;     ///< accepted, as a repeated throw that the server knew
-  uint64_t refused = 0;        ///< any other answer: the sprite stayed with its thrower
+  uint64_t refused = 0;        ///< throws with any other answer: the sprite stayed here
   uint64_t unsettled = 0;      ///< repeats refused: the fate of the first try is unknown
   uint64_t received = 0;       ///< different sprites that this engine received
   uint64_t resent = 0;         ///< sprites of a repeated answer, with a known (client, seq)

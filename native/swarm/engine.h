@@ -5,7 +5,7 @@
 //   open                   begin to open the clients, at the ramp
 //   throw MILLISECONDS     throw for this time
 //   stop                   throw no more; unanswered throws are still repeated until answered
-//   drop                   close every client's connection and stay away
+//   drop                   close every client's connection; reconnect none until `back`
 //   back MILLISECONDS      reconnect after a drop, spread over this time
 //   account                write the account's pages, then {"type":"account"}
 //   quit                   end

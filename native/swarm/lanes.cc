@@ -297,7 +297,7 @@ void Lanes::throwAnswered(uint32_t index, const Response& response) {
   }
 }
 
-/** @return whether the errand is over; false when it will be repeated */
+/** Handles a refused throw. @return false when the lane waits, to repeat the errand or to pause */
 bool Lanes::refused(uint32_t index, const Response& response) {
   Lane& lane = lanes_[index];
   const std::string_view problem = readProblem(response.body);

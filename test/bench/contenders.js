@@ -51,7 +51,7 @@ export const LOAD_CORE = 1;
 
 const coreOf = (pin) => (pin ? SERVER_CORE : null);
 
-/** Clients that sprites has room for. */
+/** Capacity of sprites, in clients. */
 const CAPACITY = 20000;
 
 /** @returns {boolean} whether processes can be pinned to cores of their own */
@@ -296,7 +296,7 @@ export async function startNchan(pin) {
 /**
  * Starts a program in C that prints its address.
  *
- * @param {string} name of contenders/NAME.c
+ * @param {string} name NAME of contenders/NAME.c
  * @param {boolean} pin
  * @returns {Promise<Server>}
  */
@@ -305,18 +305,18 @@ export function startBare(name, pin) {
 }
 
 /**
- * A contender that runs.
+ * A running contender.
  *
  * @typedef {object} Server
  * @property {number} port on 127.0.0.1
- * @property {number[]} pids its processes, all of them
- * @property {import('node:child_process').ChildProcess|null} probe answers as probe.js says, if any
- * @property {() => Promise<void>} stop ends it, and resolves when it has ended
+ * @property {number[]} pids all processes of the server
+ * @property {import('node:child_process').ChildProcess|null} probe process with probe.js, if any
+ * @property {() => Promise<void>} stop ends the server, and resolves after its end
  */
 
 /**
- * All contenders, by name. `missing()` says why one can't run here, or null; `start(pin)` starts it, on a core of its
- * own where `pin`; `nchan`: it is that which the load speaks to.
+ * All contenders, by name. `missing()` returns why a contender can't run here, or null. `start(pin)` starts it, with
+ * `pin` on a core of its own. With `nchan` the load speaks nchan's protocol.
  *
  * @type {Record<string, {title: string, nchan?: boolean,
  *   missing: () => string|null, start: (pin: boolean) => Promise<Server>}>}

@@ -105,7 +105,7 @@ export class Load {
     await until(seen, what, seconds);
   }
 
-  /** Resolves when all clients have written their polls. */
+  /** Opens all clients. Resolves when all have written their polls. */
   async park() {
     this.tell('open');
     await this.until(({ parked }) => parked >= this.clients, 'all are parked');

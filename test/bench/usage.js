@@ -22,7 +22,7 @@ function read(file) {
 
 const sum = (all, of) => all.reduce((total, one) => total + of(one), 0);
 
-/** @returns {number[]} the threads of a process, the main one first */
+/** @returns {number[]} the threads of a process, the main thread first */
 export const threadsOf = (pid) => readdirSync(`/proc/${pid}/task`).map(Number);
 
 /**

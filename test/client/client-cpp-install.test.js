@@ -34,7 +34,7 @@ t.test(
       curl: {
         'curl.h': [
           '#pragma once',
-          '#include <bits/stdc++.h>', // a standard library is written with these macros in mind
+          '#include <bits/stdc++.h>', // before the macros, which standard headers may not tolerate
           '#include_next <curl/curl.h>',
           '#define min(a, b) (((a) < (b)) ? (a) : (b))',
           '#define max(a, b) (((a) > (b)) ? (a) : (b))',

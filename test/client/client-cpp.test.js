@@ -82,7 +82,7 @@ t.test('built for Windows, by Wine', { skip: noWindows }, async (t) => {
 
 /** Plays all scenarios; those that chance can spoil have several tries (`plays`). */
 function playAll(t, { scenarios }, play, stageFor) {
-  t.jobs = 16; // most of the time they wait
+  t.jobs = 16; // the scenarios mostly wait
   for (const scenario of scenarios.filter(({ slow }) => !slow)) {
     t.test(scenario.name, async (t) => {
       const wanted = Object.entries(scenario.sees);
@@ -132,7 +132,7 @@ class ClientStage extends ProbeStage {
 
   static optionsOf({ resume, noRoomOnceFor, leavesInside }) {
     return [
-      ...['--parallel', '32'], // no other client has a bound
+      ...['--parallel', '32'], // the other clients have no such limit
       ...(resume ? ['--resume', JSON.stringify(resume)] : []),
       ...(noRoomOnceFor ? ['--no-room', `"s${noRoomOnceFor}"`] : []),
       ...(leavesInside ? ['--leave-inside'] : [])

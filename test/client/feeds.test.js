@@ -333,7 +333,7 @@ t.test('a log that is followed says its cursor', async (t) => {
   t.equal(feeds.state, 'idle');
 });
 
-/** Watches behind a cache with these answers, at a standing clock. Returns the callbacks and the number of requests. */
+/** Watches behind a cache with these answers, on a stopped clock. Returns the callbacks and the count of requests. */
 async function cached(feed) {
   const { feeds, clock, fetch } = start([HANG], { cached: true }, feed);
   const seen = [];

@@ -159,7 +159,7 @@ t.test('a photo stays out where the server does not take that much', async (t) =
 t.test('what is as large as a photo may be is read, and more is not', async (t) => {
   const sprite = { id: 'a', picture: 'ball', at: 0.5, speed: [0, 0] };
   const head = 'data:image/jpeg;base64,';
-  const data = JPEG.padEnd(BOUNDS.photo - head.length - 1, 'A'); // a multiple of four
+  const data = JPEG.padEnd(BOUNDS.photo - head.length - 1, 'A'); // its length is a multiple of four
   t.equal(readSprite({ ...sprite, photo: head + data }).photo.length, head.length + data.length);
   for (const photo of [`${head}${data}AAAA`, `${head}${data.slice(1)}!`]) {
     t.throws(() => readSprite({ ...sprite, photo }), { member: 'photo' });

@@ -29,8 +29,8 @@ const PETAL = [0xf7, 0x79, 0xb5]; // of the flower
 const MAGENTA = [0xff, 0x00, 0xff]; // of an image file
 const PAPER = [0xd8, 0xd2, 0xc4]; // of the torn photograph
 
-const ALONG = [0x0f, 0x7f, 0x79]; // of the seams above and below
-const SOFT = [0x6b, 0x61, 0x80]; // of the walls, where there is no way out
+const ALONG = [0x0f, 0x7f, 0x79]; // of the seams at the upper and lower edge
+const SOFT = [0x6b, 0x61, 0x80]; // of the walls at edges without a neighbor
 const SELF = [0x7a, 0x5c, 0xff]; // of this desktop on the map
 const INK = [0x2a, 0x23, 0x42]; // of words
 const WHITE = [0xff, 0xff, 0xff];
@@ -83,7 +83,7 @@ t.test('the desktop', { skip: noDesktop }, async (t) => {
   });
 
   t.test('the ground, its words, its map, and the names of sprites', async (t) => {
-    // Fontconfig keeps its fonts until the end.
+    // Fontconfig keeps its fonts until the end of the process, which is no leak.
     const env = plainEnvironment({ ASAN_OPTIONS: 'detect_leaks=0' });
     const said = await tool(join(build, 'desktop_drawing'), [], { env });
     t.match(said, /^[0-9]+ checks, 0 failed/);

@@ -4,9 +4,9 @@
 // native/swarm/tls/swarm_tls.cc.
 //
 // Costs: one epoll_pwait2 for up to 256 events; a sprite is a send and a recv at its thrower and a
-// recv and a send at its receiver; no allocation from throw to ack. Not a thread per core: the
-// server under test shares the machine, and a process per core does the same without a lock. Not
-// io_uring: many hosts forbid it.
+// recv and a send at its receiver; no allocation from throw to ack. Rejected: a thread per core,
+// since the server under test shares the machine, and a process per core does the same without a
+// lock; io_uring, which many hosts forbid.
 
 #include "swarm/engine.h"
 
