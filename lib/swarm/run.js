@@ -299,7 +299,7 @@ export class Run {
     return complete;
   }
 
-  /** Waits until the server counts all polls as parked. The swarm counts a poll as parked once it is written. */
+  /** Waits up to 10 s until the server counts all polls as parked; the swarm counts each as soon as it is written. */
   async #seeThemParked(all) {
     const others = this.#facts.before?.parked ?? 0;
     const end = performance.now() + 10_000;

@@ -55,7 +55,7 @@ export class ServerWatch {
     return this.points.length > 0 ? this.#bySource : null;
   }
 
-  /** @returns {?string} name and id of the watched process; null for another host */
+  /** @returns {?string} name and id of the watched process on this host; null: none is known */
   get process() {
     return this.#name;
   }

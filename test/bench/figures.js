@@ -73,7 +73,8 @@ export function summarize(rounds) {
 }
 
 /**
- * Measures several subjects in turn, in several rounds. The first subject changes with each round.
+ * Measures several subjects in turn, in several rounds. Each round begins with the next subject, so that no subject
+ * always runs after the same other one.
  *
  * @template T
  * @param {string[]} names

@@ -35,8 +35,7 @@ constexpr double kPatience = 5;
 constexpr double kSettle = 0.5;
 constexpr double kSettleAsked = 1;
 
-/** Timeout of opening and of a word, in seconds: a million connections take long in a slow kernel.
- */
+/** Timeout of opening and of a word, in seconds: a million connections may take long. */
 constexpr double kPreparation = 7200;
 constexpr size_t kWordBytes = 64;
 /** How long after the last event an awake load does not sleep, in microseconds. */
