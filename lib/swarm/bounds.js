@@ -64,10 +64,10 @@ const needs = 'throwing';
 /** @type {Bound[]} */
 export const bounds = [
   flight('p50', 'time within which half of the sprites arrive, at most'),
-  flight('p90', 'the same, of 90%'),
-  flight('p99', 'the same, of 99%; all times of latency are those of its quiet clients'),
-  flight('p99.9', 'the same, of 99.9%'),
-  flight('max', 'the same, of all'),
+  flight('p90', 'time within which 90% of the sprites arrive, at most'),
+  flight('p99', 'time for 99% of the sprites; in a latency run these times are those of its quiet clients'),
+  flight('p99.9', 'time for 99.9% of the sprites'),
+  flight('max', 'time for all sprites'),
   ...of(count, n, {
     'per-second': [
       'accepted sprites per second, at least',
