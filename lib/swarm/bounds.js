@@ -65,7 +65,10 @@ const needs = 'throwing';
 export const bounds = [
   flight('p50', 'time within which half of the sprites arrive, at most'),
   flight('p90', 'time within which 90% of the sprites arrive, at most'),
-  flight('p99', 'time for 99% of the sprites; in a latency run these times are those of its quiet clients'),
+  flight(
+    'p99',
+    'time for 99% of the sprites; in a latency run these times are those of its quiet clients'
+  ),
   flight('p99.9', 'time for 99.9% of the sprites'),
   flight('max', 'time for all sprites'),
   ...of(count, n, {
