@@ -4,7 +4,7 @@ import { problemOf } from '../support/contract.js';
 import { get, put, tokenFile } from '../support/feeds.js';
 import { contract, refused } from '../support/server.js';
 
-/** A request for every kind of answer; the strict reader checks the fields of each, as those of every answer of every test. */
+/** Sends a request for every kind of answer. The strict reader checks the headers, as in every test. */
 async function everyAnswer(t, server) {
   const id = await server.join();
   for (const [name, ask] of Object.entries({

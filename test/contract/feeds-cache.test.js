@@ -21,7 +21,7 @@ import { request } from '../support/http.js';
 import { contract, refused, startServer } from '../support/server.js';
 
 /**
- * Feeds behind a cache: what an answer says of itself, the turn of a ping, and what must never be kept.
+ * Feeds behind a cache: the caching headers of answers, the turn of a ping, and answers that must never be cached.
  */
 
 const SECONDS = 7;
@@ -29,7 +29,7 @@ const NEWEST = 'public, s-maxage=1, max-age=0';
 const LONG = `public, s-maxage=${SECONDS}, max-age=0`;
 const TURN = /^[A-Za-z0-9-]{1,40}$/;
 
-/** A value that is compressed, and that patches of a few bytes are small beside. */
+/** Returns a value long enough to be compressed, and far longer than its patches. */
 const long = (score) => ({ score, padding: Array.from({ length: 200 }, (_, i) => `line ${i}`) });
 
 const cacheOf = ({ headers }) => headers['cache-control'];
@@ -37,7 +37,7 @@ const options = { 'publish-token-file': tokenFile(t), 'feed-threads': 1, hold: 6
 
 contract(t, { options: { ...options, 'feed-cache': SECONDS } }, async (t, server) => {
   let last = 0;
-  /** Asks by one connection, so one worker: another may not have the value, and answers 200. */
+  /** Sends its requests over one connection, so to one worker. Another worker may lack the value, and answer 200. */
   async function keep() {
     const wire = await server.wire();
     return {
@@ -48,7 +48,7 @@ contract(t, { options: { ...options, 'feed-cache': SECONDS } }, async (t, server
     };
   }
 
-  /** A key of its own for each test, and the cursor of its first version. */
+  /** Publishes a new feed. Returns its key and its first cursor. */
   async function fresh(value = 1) {
     const key = `cached/${(last += 1)}`;
     return { key, cursor: (await put(server, key, value)).body.cursor };

@@ -24,7 +24,7 @@ import { launchToEnd } from '../support/launch.js';
 import { contract, refused, startServer, WORKERS } from '../support/server.js';
 
 /**
- * Feeds, as publishers see them: every sentence of the contract.
+ * Feeds for publishers: tests every sentence of the contract.
  */
 
 const options = {
@@ -41,7 +41,7 @@ const options = {
 contract(t, { options }, async (t, server) => {
   await put(server, 'first', 1);
   let last = 0;
-  /** A key of its own for each test, which ends with it. */
+  /** Returns a new key. The test's end deletes its feed. */
   const freshKey = (t) => {
     const key = `tests/${(last += 1)}`;
     t.teardown(() => remove(server, key));
@@ -140,17 +140,17 @@ contract(t, { options }, async (t, server) => {
     await refused(t, server, 'unknown-feed', () => remove(server, 'nobody'));
   });
 
-  // Of what comes by two workers at once it is unknown which came first.
+  // The order of requests to different workers is unknown.
   const ordered = WORKERS > 1 ? () => {} : t.test.bind(t);
   ordered('publications of one feed keep their order', async (t) => {
     const key = freshKey(t);
     await put(server, key, 0);
     const wire = await server.wire();
     const wires = await Promise.all(Array.from({ length: 20 }, () => server.wire()));
-    // Each is sent when the one before has left, over a connection of its own.
+    // Each publication has its own connection, and is sent after the one before.
     for (const [i, one] of wires.entries()) {
       const body = JSON.stringify({ i });
-      // A patch is worked out by a thread, which a value need not wait for.
+      // A thread applies a patch; a whole value needs no thread.
       const [method, type] = i % 2 === 0 ? ['PATCH', 'merge-patch+json'] : ['PUT', 'json'];
       const headers = authorized({ 'Content-Type': `application/${type}` });
       one.send(request(method, `/feed/${key}`, { body, headers }));
@@ -197,7 +197,7 @@ contract(t, { options }, async (t, server) => {
   });
 
   t.test('--feed-memory', async (t) => {
-    // A value may have patches as long as itself: so much is asked for beside what stands.
+    // A value's patches may be as long as the value: a publication needs room for both beside the stored feeds.
     const keys = Array.from({ length: 4 }, () => freshKey(t));
     const body = JSON.stringify('x'.repeat(2000));
     for (const key of keys.slice(0, 3)) await put(server, key, body);
@@ -226,10 +226,10 @@ t.test('one publication too many at once is refused,', async (t) => {
   await put(server, 'a', body(0));
   await askForPatches(server, 'a');
   const answers = [];
-  // One thread works out what so many change, one by one, which takes its time where patches are made.
+  // One thread works on all these publications, one by one. Making patches takes time.
   for (let burst = 0; burst < 20 && !answers.some(problemOf); burst += 1) {
     const wires = await Promise.all(Array.from({ length: 400 }, () => server.wire()));
-    // All are there before the first is read, however slowly they are sent.
+    // The server is stopped while they are sent: it finds all of them at once.
     server.child.kill('SIGSTOP');
     for (const [i, wire] of wires.entries()) {
       wire.send(request('PUT', '/feed/a', { body: body(i + 1), headers: authorized() }));
@@ -307,7 +307,7 @@ t.test('feeds survive a restart, and watchers go on with patches,', async (t) =>
 });
 
 t.test('tokens are read anew on SIGUSR2,', async (t) => {
-  // An editor may have put a byte order mark in front.
+  // Some editors write a byte order mark.
   const directory = t.testdir({ tokens: `\uFEFF${TOKEN}\r\n` });
   const file = join(directory, 'tokens');
   const server = await startServer(t, { options: { 'publish-token-file': file } });

@@ -6,12 +6,12 @@ import { resident } from '../support/processes.js';
 import { startServer, startWithEveryWay, WORKERS } from '../support/server.js';
 
 /**
- * Readers that stop reading: nothing is copied for them, and what they hold is bounded.
+ * Readers that stop reading: the server copies nothing for them, and the memory that they hold is bounded.
  */
 
 const MEGABYTE = 2 ** 20;
 
-/** More than the kernel takes for a reader that does not read. */
+/** Bytes of a value: more than the kernel buffers for a reader that has stopped. */
 const SIZE = 8 * MEGABYTE;
 
 const options = {
@@ -22,12 +22,12 @@ const options = {
   'write-time': 60
 };
 
-/** Readers that are slow together. */
+/** Number of slow readers. */
 const READERS = 16;
 
 const value = (version) => JSON.stringify(`${version} ${'x'.repeat(SIZE)}`);
 
-/** A reader that asks, and reads nothing. */
+/** Sends a request, and does not read the answer. */
 function stall(wire, target, headers = {}) {
   wire.pause();
   wire.send(request('GET', target, { headers }));
@@ -45,7 +45,7 @@ for (const way of ['main', 'tls']) {
       const wires = [];
       for (let i = 0; i < READERS; i += 1) wires.push(stall(await ways[way].open(), '/feed/a'));
       await server.until(({ documents }) => documents === before.documents + READERS);
-      // Not all need be slow: the kernel's buffers grow.
+      // Some readers may get their whole answer: the kernel's buffers grow.
       const slow = await server.until(({ heldBytes }) => heldBytes > before.heldBytes);
       t.ok(slow.heldBytes - before.heldBytes < READERS * 1000, `${slow.heldBytes} bytes held`);
       t.ok(slow.feedHeld < MEGABYTE, 'none of them but the value itself, which stands');
@@ -102,7 +102,7 @@ t.test(
     const begin = performance.now();
     await server.stop();
     const seconds = (performance.now() - begin) / 1000;
-    // The kernel gives up a connection that was not read for 30 s.
+    // The kernel ends a connection after 30 s without reading.
     t.ok(seconds < 20, `${seconds} s`);
     const next = await startServer(t, { options: kept });
     t.ok((await get(next, 'a')).body.value.startsWith('1 '), 'what was published is there');

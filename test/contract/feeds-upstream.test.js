@@ -19,8 +19,7 @@ import { refused, startServer, stopAtEnd } from '../support/server.js';
 import { until } from '../support/until.js';
 
 /**
- * Feeds without a publisher, which are fetched; the upstream is a server of this file, which
- * answers whatever a test has it answer.
+ * Feeds that are fetched from an upstream. The upstream is a server in this file; the test writes its answers.
  */
 
 const json = (value) => (request, response) => response.end(JSON.stringify(value));
@@ -30,7 +29,7 @@ const start = async (t, upstream, options = {}) => {
     options: {
       upstream: upstream.url,
       'upstream-every': 1,
-      // A feed outlives what a test does between asking and watching, on a busy machine too.
+      // Long enough for the pause between a test's first request and its watch, on a busy machine too.
       'feed-idle': 3,
       'feed-bytes': 4096,
       hold: 20,
@@ -175,7 +174,7 @@ t.test(
   }
 );
 
-/** Writes a piece again and again, as long as it is read. */
+/** Writes a piece over and over, as long as the reader reads. */
 function flood(stream, piece) {
   const more = () => {
     while (!stream.destroyed && stream.write(piece));
@@ -184,7 +183,7 @@ function flood(stream, piece) {
   more();
 }
 
-/** Answers that are more than may be. */
+/** Answers longer than --feed-bytes. */
 const floods = {
   'gigabytes, without an end': (request, response) => flood(response, Buffer.alloc(65536, ' ')),
   'gigabytes in chunks of nothing': ({ socket }) => {
@@ -193,7 +192,7 @@ const floods = {
   }
 };
 
-/** What may be wrong with an answer. */
+/** Bad answers. */
 const failures = {
   'a 404': (request, response) => response.writeHead(404).end('{}'),
   'a 500': (request, response) => response.writeHead(500).end(),
@@ -254,7 +253,7 @@ t.test('a source that fails later leaves the last value standing', async (t) => 
     failed[index] += 1;
     return Object.values(failures)[index](request, response);
   });
-  // A machine that stands still for a while fails no fetch that is well.
+  // Long enough that a pause of the machine fails no good fetch.
   const server = await start(t, upstream, { 'upstream-time': 4 });
   const streams = await Promise.all(failed.map((_, n) => EventStream.open(server, `f${n}`)));
   for (const stream of streams) t.strictSame((await stream.news()).data.value, [1]);
@@ -306,7 +305,7 @@ t.test('what is published while it is being fetched stands', async (t) => {
   t.equal((await first.answer).body.value, 'published', 'a watcher need not wait for the fetch');
   finish();
   upstream.answer = json(1);
-  // One at a time: this fetch begins when the other is over.
+  // Fetches run one at a time: this one begins after the other.
   t.equal((await get(server, 'b')).body.value, 1);
   const { body } = await get(server, 'a');
   t.match(body, { value: 'published', cursor });
@@ -319,7 +318,7 @@ t.test('feeds fetched for one address', async (t) => {
   });
   const at = (address, key) => askFrom(server, { address }, 'GET', `/feed/${key}`);
   const hostile = (key) => at('127.0.6.6', key);
-  /** Has a feed watched, so that it is not forgotten meanwhile. */
+  /** Watches a feed, so that the server does not forget it. */
   const watch = async (key) => {
     const { cursor } = (await hostile(key)).body;
     const { watching } = await server.status();

@@ -23,12 +23,12 @@ import { contract, refused, startServer, stopAtEnd, WORKERS } from '../support/s
 import { until } from '../support/until.js';
 
 /**
- * Feeds, as watchers see them: every sentence of the contract.
+ * Feeds for watchers: tests every sentence of the contract.
  */
 
 const CURSOR = /^e[0-9a-z]+-[0-9]+$/;
 
-/** A value that patches of a few bytes are small beside. */
+/** Returns a value far longer than its patches. */
 const long = (score) => ({ score, padding: Array.from({ length: 200 }, (_, i) => `line ${i}`) });
 
 const options = { 'publish-token-file': tokenFile(t), 'feed-threads': 1, hold: 60 };
@@ -36,7 +36,7 @@ const options = { 'publish-token-file': tokenFile(t), 'feed-threads': 1, hold: 6
 contract(t, { options }, async (t, server) => {
   await put(server, 'first', 1);
   let last = 0;
-  /** A key of its own for each test. */
+  /** Returns a new key. */
   const freshKey = () => `tests/${(last += 1)}`;
 
   t.test('without a cursor the value comes at once', async (t) => {
@@ -107,7 +107,7 @@ contract(t, { options }, async (t, server) => {
     const key = freshKey();
     const first = (await put(server, key, long(0))).body.cursor;
     const { bytes } = await askForPatches(server, key);
-    // 46 bytes of patch and a comma each: the first is forgotten when half the value is full.
+    // 46 bytes of patch and a comma each: the first patch is dropped when all are half as long as the value.
     let score = 0;
     let answer;
     do {
@@ -136,7 +136,7 @@ contract(t, { options }, async (t, server) => {
     const { body: second } = await put(server, key, 2);
     t.not(second.cursor, first.cursor);
     const epoch = second.cursor.split('-')[0];
-    // A worker waits for a version that may be on its way to it: a client that has it got it from another.
+    // With workers a newer cursor is no error: the client may have it from another worker, and the poll waits.
     const ahead = WORKERS > 0 ? [] : [`${epoch}-9`];
     for (const cursor of [first.cursor, 'e7-42', 'x', '-', 'A-1', ...ahead, `${epoch}-0`, 'e-1']) {
       t.equal((await get(server, key, `after=${cursor}&delta=1`)).body.value, 2, cursor);
@@ -270,7 +270,7 @@ contract(t, { options }, async (t, server) => {
       const waits = await parks({ [none]: 'none' });
       await put(server, none, 2);
       t.equal((await waits.answer).body.items[0].value, 2);
-      // Longer than what the front door reads itself.
+      // Longer than a body that native code reads itself.
       const names = Array.from({ length: 32 }, (_, i) => 'k'.repeat(199) + i.toString(36));
       const most = await ask(Object.fromEntries(names.map((key) => [key, ''])));
       t.equal(most.body.items.length, 32);
@@ -296,7 +296,7 @@ contract(t, { options }, async (t, server) => {
     await put(server, key, 1);
     const tooMany = Array.from({ length: 33 }, (_, i) => `k${i}`);
     const huge = '99999999999999';
-    // Of one feed, behind its key; of many, behind `watch=` and as a body.
+    // For one feed, behind its key; for a list, behind `watch=` and as a body.
     const bad = {
       'bad-cursor': [
         [
@@ -367,7 +367,7 @@ contract(t, { options }, async (t, server) => {
     const texts = Array.from({ length: 20 }, (_, n) => ({ player: `Name ${n}`, goals: n }));
     await both({ ...long(1), texts });
     t.ok(stream.bytes < plain.bytes / 2, `${stream.bytes} of ${plain.bytes} bytes`);
-    // Longer than what is compressed, and than a block may be.
+    // Longer than the longest compressed value, and than a block.
     await both(['a long text '.repeat(20000)]);
     await remove(server, key);
     t.strictSame(await stream.news(), await plain.news());

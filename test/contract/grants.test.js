@@ -21,7 +21,7 @@ import { request } from '../support/http.js';
 import { temporary } from '../support/processes.js';
 import { startServer } from '../support/server.js';
 
-/** Grants, over the wire: which clients may read private feeds, publish and join. */
+/** Grants over the wire: which clients may read private feeds, publish and join. */
 
 const common = (t) => ({
   'publish-token-file': tokenFile(t),
@@ -32,7 +32,7 @@ const common = (t) => ({
 
 const askBy = (server, key, token) => get(server, key, '', bearer(token));
 
-/** Parks a poll for a private feed, with the cursor that it has. */
+/** Parks a poll for a private feed at its current cursor. */
 async function parkPrivate(server, token, key = 'team/a') {
   const { body } = await askBy(server, key, token);
   return park(server, request('GET', `/feed/${key}?after=${body.cursor}&hold=10`, bearer(token)));
@@ -107,7 +107,7 @@ for (const workers of [0, 1]) {
       const claims = { exp, read: ['*'] };
       const good = hmac(claims);
       const [head, body, signature] = good.split('.');
-      /** Signed with another header; with other claims. */
+      /** Returns a token with another header, or with other claims. */
       const headed = (header, more) => hmac(claims, { header, ...more });
       const says = (more) => hmac({ ...claims, ...more });
       const secret = Buffer.from(PUBLIC.x, 'base64url');
@@ -249,7 +249,7 @@ for (const workers of [0, 1]) {
     });
 
     t.test('a parked poll and a stream end with their grant', async (t) => {
-      // All that follows is parked before its end, on a busy machine too.
+      // Long enough to park everything below before the grant's end, on a busy machine too.
       const token = reads('team/a', { exp: inSeconds(6) });
       const { wire, answer } = await parkPrivate(server, token);
       const stream = await EventStream.open(server, 'team/a', { query: `grant=${token}` });
@@ -266,7 +266,7 @@ for (const workers of [0, 1]) {
       t.strictSame((await stream.news()).data, { feed: 'team/a', problem: 'grant-expired' });
       t.equal(await stream.next(), null, 'the stream has ended');
       t.equal(problemOf(await askBy(server, 'team/a', token)), 'grant-expired');
-      // The connection goes on.
+      // The connection stays open.
       wire.send(request('GET', '/feed/team/a', bearer(reads('team/a'))));
       t.equal((await server.read(wire)).status, 200);
     });
@@ -392,7 +392,7 @@ for (const workers of [0, 1]) {
         t.equal(problemOf(asked), 'grant-required');
         t.equal(cacheOf(asked), 'no-store');
       }
-      // A worker that has not got the value yet asks for it, and answers with it.
+      // A worker without the value fetches it from the main thread, and answers 200.
       const { status } = await get(server, 'open', '', { headers: { 'If-None-Match': etag } });
       t.ok(status === 304 || (workers > 0 && status === 200), `an open one is ${status}`);
     });

@@ -12,7 +12,7 @@ const HOST = 'Host: sprites.test\r\n';
 const CHUNKED = 'Transfer-Encoding: chunked\r\n';
 
 contract(t, { options: { 'throw-rate': 0 } }, (t, server) => {
-  /** Sends bytes, reads one answer, and wants the connection closed after it. */
+  /** Sends bytes and reads one answer. Asserts that the server then closes the connection. */
   async function last(bytes, options) {
     const wire = await server.wire();
     wire.send(bytes);
@@ -227,7 +227,7 @@ contract(t, { options: { 'throw-rate': 0 } }, (t, server) => {
   });
 });
 
-/** @returns {Promise<object>} the answer to a request that never ends, and goes on by a byte at a time */
+/** @returns {Promise<object>} the answer to a request that goes on byte by byte and never ends */
 async function dripping(server, wire) {
   let over = false;
   const answer = server.read(wire).finally(() => {
@@ -240,7 +240,7 @@ async function dripping(server, wire) {
   return answer;
 }
 
-// The time of the body is far off, so that it cannot stand in for that of the head.
+// A long body-time: the timeout must come from head-time.
 contract(t, { options: { 'head-time': 1, 'body-time': 60, 'idle-time': 1 } }, (t, server) => {
   t.test('a head that does not come to its end is 408', async (t) => {
     for (const bytes of ['POST /join HTT', `POST /join HTTP/1.1\r\n${HOST}X:`]) {
@@ -283,7 +283,7 @@ contract(t, { options: { 'head-time': 1, 'body-time': 2 } }, (t, server) => {
     const wire = await server.wire();
     wire.send(`POST /throw/${id}/left HTTP/1.1\r\n${HOST}Content-Length: 9\r\n\r\n{"a":`);
     t.equal(problemOf(await server.read(wire)), 'request-timeout');
-    // What comes too late is no throw.
+    // The rest of the body comes too late: it is no throw.
     wire.send('1  }');
     await wire.closed();
     const chunked = await server.wire();
@@ -302,7 +302,7 @@ contract(t, { options: { 'head-time': 1, 'body-time': 2 } }, (t, server) => {
 
 // ---- Sent ahead, by every port ------------------------------------------------------------------
 
-/** A request that JavaScript handles, and its answer is a 404. */
+/** A request that JavaScript answers with 404. */
 const COLD = Buffer.from('GET /a HTTP/1.1\r\nHost:localhost\r\n\r\n');
 
 /** A throw that JavaScript handles. */
@@ -315,7 +315,7 @@ for (const workers of [0, 2]) {
   t.test(`what is sent ahead, with ${workers} workers`, async (t) => {
     const options = { workers, 'publish-token-file': tokenFile(t) };
     const { server, ways } = await startWithEveryWay(t, options);
-    // The threads that make feeds are there from the first one on.
+    // The first publication starts the feeds' threads: before the baseline.
     await put(server, 'a', { n: 0 });
     server.baseline = undefined;
     await server.noConnectionBut(0);
@@ -371,7 +371,7 @@ for (const workers of [0, 2]) {
 
       t.test(`a client that has sent all it will reads its answers, by ${way}`, async (t) => {
         const wire = await open();
-        // More than is kept for later: of the rest the kernel tells nothing but its end.
+        // More than the server buffers: the end comes while the rest is still in the kernel.
         wire.send(Buffer.concat(Array(500).fill(COLD))).half();
         for (let i = 0; i < 500; i += 1) await read(wire);
         await wire.closed();

@@ -40,7 +40,7 @@ contract(t, { options: { 'throw-rate': 0 } }, (t, server) => {
       at.set(`${row},${column}`, id);
     }
     t.equal(at.size, 16, 'sixteen clients fill a square of four by four');
-    // Thrown left from column 2 it waits in column 1, which leaves; then in column 0.
+    // The first sprite is thrown left from column 2. It waits in column 1, which leaves, and then in column 0.
     await server.throw(at.get('1,2'), 'left', '{"goes":"left"}');
     await server.throw(at.get('0,1'), 'down', '{"goes":"down"}');
     const before = await server.status();
@@ -87,7 +87,7 @@ contract(t, { options: { 'throw-rate': 0 } }, (t, server) => {
       ...[id.slice(0, -1), `${id}0`, id.replace('-', '%2d'), `%${id}`, `${id}%00`],
       ...[id.replace(/[0-9a-f]/, 'g'), encodeURIComponent(`${id}é`), NOBODY],
       ...[id.replace(/[0-9a-f]/g, '0'), id.replace(/[0-9a-f]/g, 'f')],
-      // Each with one other digit.
+      // Ids that differ in one digit.
       ...[...id.matchAll(/[0-9a-f]/g)].map(({ index, 0: digit }) => {
         const next = ((parseInt(digit, 16) + 1) % 16).toString(16);
         return id.slice(0, index) + next + id.slice(index + 1);
@@ -120,7 +120,7 @@ contract(t, { options: { 'throw-rate': 0 } }, (t, server) => {
   });
 });
 
-/** Seconds; what a test does within a lease has time on a busy machine, too. And longer than that, in milliseconds. */
+/** A lease in seconds, long enough for a test's steps on a busy machine; and a longer stop, in milliseconds. */
 const LEASE = 3;
 const STOPPED = 5000;
 
@@ -138,7 +138,7 @@ contract(t, { options: times }, (t, server) => {
     t.equal(expired, 2, 'one whose poll was reset, too');
   });
 
-  // It finds its timers due before it has read what has come.
+  // The continued server finds its timers due before it has read its input.
   t.test('what came while the server was stopped is in time', async (t) => {
     const before = await server.status();
     const wires = await Promise.all(Array.from({ length: 50 }, () => server.wire()));
@@ -153,7 +153,7 @@ contract(t, { options: times }, (t, server) => {
     server.child.kill('SIGCONT');
     t.equal((await half.read()).status, 201, 'the rest of a head');
     await server.until(({ parked, polls }) => parked === 50 && polls - before.polls === 50);
-    // Leases still end: those of clients whose connections are gone.
+    // Leases still end, after the connections are closed.
     await Promise.all(wires.map((wire) => wire.destroy()));
     await server.until(({ expired }) => expired - before.expired === 51);
   });

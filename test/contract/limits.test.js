@@ -5,7 +5,7 @@ import { request, Wire } from '../support/http.js';
 import { contract } from '../support/server.js';
 import { until } from '../support/until.js';
 
-/** A hot request that every client may make. */
+/** A hot request that needs no join. */
 const LEAVE = request('POST', '/leave/00000000-0000-4000-8000-000000000000');
 
 const most = { connections: 4, 'address-connections': 3 };
@@ -14,18 +14,18 @@ contract(t, { options: most }, (t, server) => {
   t.test('connections are bounded, of one source address and of all', async (t) => {
     const at = (address) => Wire.open(server.port, server.host, address);
     const asks = async (wire) => server.read(wire.send(LEAVE));
-    // By two workers the last to connect may be the first to be let in.
+    // With two workers the last connection may be accepted first.
     const letIn = (count) =>
       until(async () => (await server.inside()).connections === count, `${count} are let in`);
     const refused = async (wire) => {
-      // What it sends all the same has no effect.
+      // A refused connection's request has no effect.
       wire.send(request('POST', '/join'));
       t.equal(problemOf(await server.read(wire)), 'too-many-connections');
       await wire.closed();
       t.equal(wire.leftOver.length, 0, 'one answer and no other');
       await wire.destroy();
     };
-    // The connections of /status are this address's too: they have gone before the next comes.
+    // The connections for /status count for this address too: wait until they are gone.
     await server.noConnectionBut(0);
     const wires = await Promise.all(Array.from({ length: 3 }, () => server.wire()));
     await letIn(3);

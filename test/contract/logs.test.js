@@ -16,8 +16,8 @@ import { startServer } from '../support/server.js';
 import { until } from '../support/until.js';
 
 /**
- * Logs over the wire: what is kept, from where it is read, other kinds, and that an append is a promise. That every watcher
- * hears each item once and in order is a law of the simulation (test/native/simulated_feeds.h).
+ * Logs over the wire: kept items, where reading starts, the key's kind, and durable appends. The simulation checks that
+ * every watcher gets each item once and in order (test/native/simulated_feeds.h).
  */
 
 const numbers = ({ items }) => items.map(({ n }) => n);
@@ -105,14 +105,14 @@ t.test('what is refused, and says what to do', async (t) => {
   }
   t.equal(problemOf(await get(server, 'value', 'last=x')), 'bad-from');
   t.equal(problemOf(await get(server, 'nothing', 'last=3')), 'unknown-feed');
-  // A foreign cursor, and one that no server has counted to: what is kept, and that there is a gap.
+  // A foreign cursor, or one beyond any real version: the answer has all kept items, and `gap`.
   const [epoch] = cursor.split('-');
   const beyond = ['9007199254740993', '18446744073709551617'].map((one) => `${epoch}-${one}`);
   for (const after of ['e1-1', 'x', ...beyond]) {
     const { body } = await get(server, 'log', `after=${after}`);
     t.strictSame(body, { feed: 'log', from: 'none', cursor, gap: true, items: [1] }, after);
   }
-  // Canonical, each one an item of its own.
+  // Items are canonical. Equal items stay separate.
   for (let i = 0; i < 2; i += 1) {
     const body = '{ "b": 1, "a": 9007199254740993 }';
     await server.ask('POST', '/feed/log', { body, headers });
@@ -128,7 +128,7 @@ t.test('what is refused, and says what to do', async (t) => {
   const { feeds } = (await server.ask('GET', '/feeds', { headers })).body;
   const byKey = Object.fromEntries(feeds.map(({ feed, ...more }) => [feed, more]));
   t.strictSame([byKey.log.kind, byKey.value.kind], ['log', 'value']);
-  // Deleted, the key may be the other kind.
+  // After a deletion the key may be of the other kind.
   const watcher = await parkGet(server, 'log', `after=${byKey.log.cursor}`);
   await remove(server, 'log');
   t.equal((await watcher.answer).status, 404);
@@ -148,7 +148,7 @@ t.test('an append is a promise: killed, no item is lost, and cursors go on', asy
   const two = await startServer(t, { options });
   t.strictSame((await get(two, 'chat')).body, before);
   t.strictSame(numbers((await get(two, 'chat', `after=${cursors[6]}`)).body), [8, 9]);
-  // With other bounds the state is read, and they hold.
+  // A start with other bounds reads the state, and applies the new bounds.
   await two.stop();
   const smaller = await startServer(t, { options: { ...options, 'log-items': 3 } });
   const { body: kept } = await get(smaller, 'chat');

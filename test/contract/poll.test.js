@@ -3,7 +3,7 @@ import t from 'tap';
 import { request } from '../support/http.js';
 import { contract, refused } from '../support/server.js';
 
-/** What is no number, in a query: a number is a plain decimal up to 2^53-1. */
+/** Bad numbers in a query: a good one is a plain decimal up to 2^53-1. */
 const NO_NUMBERS = [
   ...['', '-1', '+1', '%2B1', '1.0', '1e3', '0x1', '1,2', '1%201', '%20', '1%00', '%00'],
   ...['one', 'null', 'NaN', '%EF%BC%91', '%D9%A1'], // the last two: digits that are not ASCII
@@ -172,7 +172,7 @@ contract(t, { options: { lease: 30, 'max-sprite': 4096 } }, (t, server) => {
     const wire = await server.wire();
     const { polls } = await server.status();
     wire.send(Buffer.concat([1, 2, 3].map(() => request('GET', `/poll/${id}`))));
-    // Each is read when the one before it has been answered.
+    // The server reads each request after the answer to the one before.
     await server.until((status) => status.polls > polls);
     await server.throw(id, 'left', '{"here":1}');
     const sprite = { seq: 1, sprites: [{ seq: 1, from: 'right', sprite: { here: 1 } }] };

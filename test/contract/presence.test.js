@@ -28,7 +28,7 @@ const named = (sub, read = 'team/*') => reads(read, { sub, present: true });
 const openStream = (server, key, token) =>
   EventStream.open(server, key, token === undefined ? {} : bearer(token));
 
-/** Reads on until a version is like this; returns all that came. */
+/** Reads events until `isIt` accepts a value. Returns all values read. */
 async function hear(stream, isIt) {
   const heard = [];
   for (;;) {
@@ -102,7 +102,7 @@ for (const workers of [0, 1]) {
         const poll = await park(server, request('POST', '/feeds', list));
         const plain = await openStream(server, key, all);
         await hear(told, like(3, ['ann', 'bo']));
-        // Each publication answers the poll, and the tab is reloaded: neither shows.
+        // Each publication answers the poll, and the tab reloads: presence does not change.
         for (let n = 0; n < 3; n += 1) {
           await tab.wire.destroy();
           tab = await openStream(server, key, ann);

@@ -16,31 +16,30 @@ import { ROOT, startServer } from '../support/server.js';
 import { until } from '../support/until.js';
 
 /**
- * The proxy files of deploy/ under the real proxies, in front of the real server: only ports, the
- * certificate and paths are put in. Skipped where a proxy is not installed.
+ * Runs the real proxies with the files of deploy/ in front of the real server. Only ports, paths and the certificate
+ * are replaced. Skipped where a proxy is not installed.
  */
 
 const deployed = (name) => readFileSync(path.join(ROOT, 'deploy', name), 'utf8');
-/** Debian keeps some programs where only root looks. */
+/** Debian has some programs in folders that only root's PATH contains. */
 process.env.PATH += ':/usr/sbin:/sbin';
 const installed = (command) => !spawnSync(command, ['-v']).error;
 
-/** A folder that nginx's workers, another user, can read. */
+/** Returns a folder that nginx's workers, which run as another user, can read. */
 function openFolder(t) {
   const dir = temporary(t);
   chmodSync(dir, 0o755);
   return dir;
 }
 
-/** Makes `localhost.cert`, `localhost.key` and, as HAProxy wants it, both in `both.pem`. */
+/** Makes `localhost.cert`, `localhost.key` and, for HAProxy, `both.pem` with both. */
 function proxyCertificate(dir) {
   const files = Object.values(certificate(dir));
   writeFileSync(path.join(dir, 'both.pem'), files.map((file) => readFileSync(file)).join(''));
 }
 
 /**
- * Starts a program that is stopped and waited for when the test ends, and that ends by itself when
- * the test is killed.
+ * Starts a program. The test's end stops it and waits for it. When the test is killed, `timeout` ends the program.
  */
 function program(t, command, args) {
   const child = spawn('timeout', ['--kill-after=5', '110', command, ...args], {
@@ -62,7 +61,7 @@ function program(t, command, args) {
   return child;
 }
 
-/** deploy/haproxy.cfg with the test's ports and paths. */
+/** Returns deploy/haproxy.cfg with the test's ports and paths. */
 function haproxyConfig({ dir, port, upstream }) {
   return (
     deployed('haproxy.cfg')
@@ -70,12 +69,12 @@ function haproxyConfig({ dir, port, upstream }) {
       .replace('bind :8443', `bind 127.0.0.1:${port}`)
       .replaceAll('/etc/haproxy/sprites.pem', path.join(dir, 'both.pem'))
       .replace(/^ {4}(user|group) haproxy$/gm, process.getuid() === 0 ? '$&' : '')
-      // The memory and the files of a test machine, not of a server.
+      // A limit for the memory and the open files of a test machine.
       .replace('maxconn 200000', 'maxconn 2000')
   );
 }
 
-/** deploy/nginx.conf with the test's ports and paths. */
+/** Returns deploy/nginx.conf with the test's ports and paths. */
 function nginxConfig({ dir, port, upstream }) {
   return deployed('nginx.conf')
     .replaceAll('127.0.0.1:8080', `127.0.0.1:${upstream}`)
@@ -109,9 +108,10 @@ const PROXIES = {
 };
 
 /**
- * A server behind a proxy. The server's own functions go past the proxy.
+ * Starts a server behind a proxy. The `server`'s own functions bypass the proxy.
  *
- * @returns {Promise<object>} `open`: a connection by TLS to the proxy, of an address; `ask`: a request by one of its own
+ * @returns {Promise<object>} `open`: opens a TLS connection to the proxy from an address; `ask`: sends a request over a
+ *     new one
  */
 async function behind(t, name, options = {}) {
   const { file, trust, greeting, config, run } = PROXIES[name];
@@ -144,7 +144,7 @@ async function behind(t, name, options = {}) {
   return { server, open, ask, port, dir, proxy };
 }
 
-/** Joins of one address, each of which claims to come from another one. @returns {Promise<number[]>} the statuses */
+/** Joins from one address, with a different forged address each time. @returns {Promise<number[]>} the statuses */
 async function joins({ server, open }, address, times) {
   const wire = await open(address);
   const statuses = [];
@@ -198,7 +198,7 @@ for (const name of Object.keys(PROXIES)) {
         const thrown = await ask('POST', `/throw/${id}/left?n=1`, { body: `{"from":${i}}` });
         t.same(thrown.body, { state: 'delivered' });
       }
-      // The hold is 120 s: an answer held back in a buffer would come with the ping, not now.
+      // The hold is 120 s: an answer stuck in a proxy's buffer would come only with the ping.
       const got = (await Promise.all(clients.map(({ answer }) => answer))).flatMap(sprites);
       const from = got.map((sprite) => sprite.from).sort((a, b) => a - b);
       t.same(from, [...clients.keys()]);
@@ -285,12 +285,12 @@ t.test(
 
 const TOKEN = 'a-token-that-nobody-has-guessed';
 
-/** Publishes a feed of its own: whether it was read can be asked. */
+/** A hidden request, which publishes a feed: the feed exists if the server has read the request. */
 const hidden = (i) =>
   `PUT /feed/hidden/${i} HTTP/1.1\r\nHost: a.example\r\nAuthorization: Bearer ${TOKEN}\r\nContent-Length: 1\r\n\r\n7`;
 const LAST = 'GET /feed/last HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\n\r\n';
 
-/** Requests that are bodies, and every trick, as if its body had ended, and as if a chunk ended it. */
+/** Ways to hide a request: in a body, in a chunked body, and behind every trick, with two ends of its body. */
 const TRICKS = [
   (text) => `${head('POST /join', `Content-Length: ${text.length}`)}${text}`,
   (text) =>
@@ -310,11 +310,11 @@ for (const name of Object.keys(PROXIES)) {
     const tokens = path.join(temporary(t), 'tokens');
     writeFileSync(tokens, `${TOKEN}\n`);
     const { server, open, port } = await behind(t, name, { 'publish-token-file': tokens });
-    // One connection for all questions: HAProxy takes few new ones of an address.
+    // One connection for all questions: HAProxy accepts few new connections of an address.
     const asking = await open();
     t.teardown(() => asking.destroy());
 
-    /** What a connection with these bytes is answered, until it is closed or silent for so many milliseconds. */
+    /** Sends bytes over a new connection. Returns all answers until it is closed, or silent for `silence` ms. */
     async function answersTo(bytes, silence = 1000) {
       const socket = tls.connect({ host: '127.0.0.1', port, rejectUnauthorized: false });
       let said = '';
@@ -332,7 +332,7 @@ for (const name of Object.keys(PROXIES)) {
     }
 
     const isTold = (said) => said.includes('"watching":0');
-    /** The same once more: on a busy machine the answer may have come when none waited for it any more. */
+    /** Retries with a long timeout: on a busy machine the first answer may have come too late. */
     const isToldOf = async (trick) =>
       isTold(await answersTo(trick(hidden('again')) + LAST, 30_000));
     t.match(
@@ -349,11 +349,11 @@ for (const name of Object.keys(PROXIES)) {
       for (const [i, said] of answers.entries()) {
         asking.send(request('GET', `/feed/hidden/${at + i}`));
         const { status, body } = await server.read(asking);
-        // The connections that the tricks have used to the server are others' now.
+        // The proxy reuses the tricks' connections to the server: this answer must not belong to another request.
         if (body.feed !== `hidden/${at + i}` && body.type !== 'urn:sprites:unknown-feed') {
           t.fail(`another's answer: ${JSON.stringify(body)}`);
         }
-        // What the server has read as a request was one to the proxy, too.
+        // The proxy must have seen each request that the server has read.
         if (status !== 200) continue;
         read += 1;
         if (at + i <= 1 || !(isTold(said) || (await isToldOf(some[i])))) {

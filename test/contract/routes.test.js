@@ -8,11 +8,11 @@ import { readOptions } from '../../lib/operator/options.js';
 import { documentAt } from '../support/documents.js';
 
 /**
- * What no client can have the server show: requests whose connections come and go between the door and the routes, and
- * that the OpenAPI document lacks nothing. A request is an object here, and so is the answer.
+ * Tests without a client: requests whose connections end between the door and the routes, and the completeness of the
+ * OpenAPI document. Requests and answers are objects here.
  */
 
-/** The exchanges of a door that notes what it is told. */
+/** Returns the exchanges of a fake door that records its calls. */
 function exchangesOver(handle, { isThere = true } = {}) {
   const told = [];
   const failed = () => ({ status: 500, headers: {}, body: 'failed' });
@@ -94,7 +94,7 @@ t.test('what is answered when the door is closed goes nowhere', async (t) => {
 
 t.test('the OpenAPI document has every route, and every problem', async (t) => {
   const names = (text) => text.match(/urn:sprites:[a-z-]+/g).map((name) => name.slice(12));
-  /** Requests with a query, as the manuals have them. */
+  /** The manuals' table rows with a query. */
   const tables = ['lib/http/README.md', 'lib/arena/README.md'].flatMap((manual) => [
     ...documentAt(manual).matchAll(/^\| `([A-Z]+) ([^`?]+)\?([^`]+)`/gm)
   ]);

@@ -5,13 +5,12 @@ import { request, Wire } from '../support/http.js';
 import { startServer } from '../support/server.js';
 
 /**
- * What one source address may have of what all share: an attack from one address costs those at
- * others nothing.
+ * Limits of one source address on shared resources: an attack from one address does not harm clients at others.
  */
 
 const HOSTILE = '127.0.6.6';
 
-/** A client at an address: its requests go over one connection, and so in order. */
+/** A client at an address. Its requests use one connection, so they are in order. */
 class Visitor {
   #wire;
 
@@ -26,7 +25,7 @@ class Visitor {
     return answer;
   }
 
-  /** Sends requests ahead, some at a time, and reads their answers. */
+  /** Pipelines requests, 20 at a time, and reads their answers. */
   async askAll(requests) {
     const answers = [];
     for (let i = 0; i < requests.length; i += 20) {
@@ -61,7 +60,7 @@ const share = (name, options, test) =>
   });
 
 share('what is held for one address', { 'address-held': '64K' }, async (t, server) => {
-  // Each parks a poll, and sends 15 kB ahead behind it.
+  // Each connection parks a poll, and pipelines 15 kB behind it.
   const wires = [];
   const refused = [];
   for (let i = 0; i < 6; i += 1) {
@@ -110,7 +109,7 @@ share(
     t.equal(taken, 4, 'each counts as 1 KiB');
     t.equal(problemOf(refused), 'too-many-sprites');
     t.equal((await honest.throw(victim, 'left')).status, 202, 'others throw');
-    // They go where they like: it is their thrower's address that has thrown them.
+    // After the clients have left, the waiting sprites still count for their thrower's address.
     for (const id of [thrower, other]) await hostile.ask('POST', `/leave/${id}`);
     const [again] = await hostile.join();
     t.equal(problemOf(await hostile.throw(again, 'left')), 'too-many-sprites', 'and still has');
@@ -118,7 +117,7 @@ share(
     await hostile.ask('POST', `/leave/${again}`);
     const { body } = await honest.ask('GET', `/poll/${victim}`);
     t.equal(body.sprites.length, 5);
-    // The ack is taken, and the next sprite answers this poll.
+    // The ack is applied at once. The next sprite answers this poll.
     const acking = honest.ask('GET', `/poll/${victim}?ack=${body.seq}`);
     await server.until(({ waiting }) => waiting === 0);
     const [back] = await hostile.join();
@@ -168,7 +167,7 @@ share(
   async (t, server) => {
     const visitor = await Visitor.at(server, HOSTILE);
     const [id] = await visitor.join();
-    // Alone, it catches what it throws.
+    // A client alone catches its own sprites.
     const throws = async () => {
       for (const edge of EDGES) t.equal((await visitor.throw(id, edge)).status, 202);
     };
@@ -183,7 +182,7 @@ share(
     }
     t.equal(problemOf(refused), 'too-many-polls');
     t.equal((await server.status()).waiting, 4, 'and nothing is acked');
-    // A client that acks may always poll: as often as sprites come.
+    // A client that acks may poll as often as sprites come.
     let { seq } = first.body;
     for (let i = 0; i < 10; i += 1) {
       await throws();
@@ -201,7 +200,7 @@ share(
   async (t, server) => {
     const hostile = await Visitor.at(server, HOSTILE);
     const honest = await Visitor.at(server, '127.0.1.1');
-    // Two of them: by two edges each throws at the other, by two at itself.
+    // With two clients, each throws at the other over two edges, and at itself over the other two.
     const [full] = await hostile.join();
     const [id] = await honest.join();
     const answers = [];
@@ -236,7 +235,7 @@ share('the junk of clients that have left keeps no client from throwing', {}, as
   const { waiting } = await server.until(({ clients }) => clients === 3);
   t.ok(taken > 1000 && waiting === taken, `${waiting} wait for the three`);
 
-  // The three go on as every client does: they throw in turn, and catch what comes.
+  // The three honest clients go on: they throw in turn, and catch sprites.
   const acks = ids.map(() => 0);
   const caught = { honest: 0, junk: 0 };
   async function read(i) {
@@ -244,7 +243,7 @@ share('the junk of clients that have left keeps no client from throwing', {}, as
     for (const { sprite } of body.sprites) caught['honest' in sprite ? 'honest' : 'junk'] += 1;
     acks[i] = body.seq;
   }
-  // The mailboxes are full of what was thrown at them while they did not read.
+  // Their mailboxes are full of sprites from the attack.
   for (const i of ids.keys()) await read(i);
   for (let round = 1; round <= 20; round += 1) {
     for (const [i, id] of ids.entries()) {

@@ -5,7 +5,7 @@ import t from 'tap';
 import { problemOf } from '../support/contract.js';
 import { contract, refused } from '../support/server.js';
 
-/** Throws, as a thrower and a catcher see them. Mailboxes, numbers and neighbors are held to a model: test/native/pool_test.cc. */
+/** Throws, for thrower and catcher. test/native/pool_test.cc compares mailboxes, numbers and neighbors with a model. */
 
 const OPPOSITE = { left: 'right', right: 'left', up: 'down', down: 'up' };
 

@@ -6,16 +6,16 @@ import { problemOf } from '../support/contract.js';
 import { request, Wire } from '../support/http.js';
 import { startServer } from '../support/server.js';
 
-/** What tells a client's address: the connection, or a proxy, by a header or by the PROXY protocol. */
+/** The source of a client's address: the connection, a proxy's header, or the PROXY protocol. */
 
-/** The address that a client counts for, as the operator is told. It leaves. */
+/** Returns a client's address as the admin port reports it. Then makes the client leave. */
 async function addressAt(server, id) {
   const client = await fetch(`http://127.0.0.1:${server.adminPort}/clients/${id}`);
   await server.leave(id);
   return (await client.json()).address;
 }
 
-/** The same of one that joins like this, or why it may not. */
+/** Joins a client by a request like `how`. Returns its address, or the problem of the join. */
 async function addressOf(server, how) {
   const joined = await askFrom(server, how);
   return joined.status === 201 ? addressAt(server, joined.body.id) : problemOf(joined);
@@ -38,7 +38,7 @@ t.test('without --trust-proxy no header is believed', async (t) => {
   await wire.destroy();
 });
 
-/** Holds that clients count for addresses, by the headers that they come with. */
+/** Asserts that clients with these headers count for these addresses. */
 async function tellApart(t, trust, addresses) {
   const server = await startServer(t, {
     options: { 'trust-proxy': trust, 'address-joins': 0, 'head-bytes': '64K' }
@@ -51,7 +51,7 @@ async function tellApart(t, trust, addresses) {
   }
 }
 
-/** So many header lines that Node, left alone, would not see the last. */
+/** More header lines than Node's default limit: by default Node would drop the last. */
 const many = Object.fromEntries(Array.from({ length: 2001 }, (_, i) => [`a${i}`, '']));
 
 t.test('--trust-proxy x-forwarded-for: by that header alone', (t) =>
@@ -72,7 +72,7 @@ t.test('--trust-proxy x-forwarded-for: by that header alone', (t) =>
     ],
     '::': [{ 'X-Forwarded-For': '::1' }],
     '0.0.0.0': [{ 'X-Forwarded-For': '0.0.0.0' }],
-    // The proxy's own.
+    // The proxy's own address.
     '127.0.0.1': [
       {},
       { 'X-Forwarded-For': 'unknown' },
@@ -91,7 +91,7 @@ t.test('--trust-proxy forwarded: by RFC 7239 alone', (t) =>
       { Forwarded: 'for="a, for=198.51.100.9", for=192.0.2.1' },
       { Forwarded: 'for="\\"", for="192.0.2.\\1"' },
       { 'X-Forwarded-For': '198.51.100.7', Forwarded: 'for=192.0.2.1' },
-      // What a client leaves open does not reach into the line that the proxy adds.
+      // A client's open quote does not swallow the line that the proxy adds.
       { Forwarded: 'for=198.51.100.9;x="', forwarded: 'for=192.0.2.1' },
       { ...many, Forwarded: 'for=192.0.2.1' }
     ],
@@ -115,7 +115,7 @@ t.test('--trust-proxy forwarded: by RFC 7239 alone', (t) =>
   })
 );
 
-/** The PROXY protocol's version 2: command 1 is PROXY, 0 LOCAL; family 1 IPv4, 2 IPv6. */
+/** Returns a header of the PROXY protocol, version 2. `command`: 1 PROXY, 0 LOCAL; `family`: 1 IPv4, 2 IPv6. */
 function proxy2({ command = 1, version = 2, family = 1, source = [192, 0, 2, 1], more = 0 }) {
   const length = { 0: 0, 1: 12, 2: 36 }[family] + more;
   const rest = Buffer.alloc(length);
@@ -130,7 +130,7 @@ function proxy2({ command = 1, version = 2, family = 1, source = [192, 0, 2, 1],
 const proxy1 = (address) => `PROXY TCP4 ${address} 192.0.2.200 1000 80\r\n`;
 const SIX = [0x20, 1, 0xd, 0xb8, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1];
 
-/** A server that only a proxy may speak to, as the helpers then do. */
+/** Starts a server that requires the PROXY protocol; its helpers send a PROXY header. */
 function startProxied(t, options = {}) {
   return startServer(t, {
     options: { 'trust-proxy': 'proxy', 'address-joins': 0, ...options },
@@ -209,12 +209,12 @@ t.test('a PROXY header that does not come, or drips in, is no way to stay', asyn
   const text = proxy1('192.0.2.1');
   const greeted = await Wire.open(server.port);
   greeted.send(text.slice(0, 9));
-  // The server has read those.
+  // After the join's answer the server has read those bytes.
   await server.join();
   greeted.send(text.slice(9));
   let ended = false;
   const drip = (async () => {
-    // Some forty seconds, if every byte bought another second.
+    // Some 40 s, if every byte extended the timeout by a second.
     for (const byte of text) {
       dripping.send(byte);
       await pause(900);

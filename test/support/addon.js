@@ -2,7 +2,7 @@ import { createRequire } from 'node:module';
 
 import { builtFile, buildWhenWanted } from '../../lib/swarm/build.js';
 
-/** The tests' own addon: the torus and the strict readers as JavaScript has them. */
+/** The tests' own addon: makes the torus and the strict readers callable from JavaScript. */
 const ADDON = {
   name: "the tests' addon",
   home: 'test/native/addon',
@@ -18,11 +18,11 @@ const ADDON = {
 };
 
 /**
- * Loads the tests' addon, which is built when it is first asked for.
+ * Loads the tests' addon. The first call builds it.
  *
  * @returns {object} its exports: the class Torus; the functions readHead, readRequest, readWatch, isJsonObject
  *     and takeTurns
- * @throws {Error} when it does not build; the compiler's words are on stderr
+ * @throws {Error} when the build fails; the compiler's output is on stderr
  */
 export function loadTestAddon() {
   buildWhenWanted(ADDON);

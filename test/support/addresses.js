@@ -8,9 +8,9 @@ import { createInterface } from 'node:readline';
 import { request, Wire } from './http.js';
 import { until } from './until.js';
 
-/** Clients at addresses of their own, as far as the server can tell. */
+/** Clients that the server sees at different addresses. */
 
-/** One request over a connection of its own, from an address or behind a proxy's header. */
+/** Sends one request on a new connection, from an address or with a PROXY header in front (`before`). */
 export async function askFrom(
   server,
   { address = '127.0.0.1', before = '', headers, body } = {},
@@ -28,7 +28,7 @@ export async function askFrom(
 }
 
 /**
- * Has a server of a test's own listen on a free port of loopback, until the test's end.
+ * Listens with a server of the test on a free port of loopback. The test's end closes it.
  *
  * @param {import('tap').Test} t
  * @param {import('node:net').Server} server
@@ -43,12 +43,12 @@ export async function listening(t, server) {
   return server.address().port;
 }
 
-/** The first of the ports that the kernel gives to programs which ask for any. */
+/** The lowest ephemeral port: the kernel assigns ports from this one up to programs that bind port 0. */
 const [FIRST] = readFileSync('/proc/sys/net/ipv4/ip_local_port_range', 'utf8').split('\t');
 
 /**
- * @returns {Promise<number>} a port that is free, for a program that can't take 0: none of those that another program
- *     may be given before it listens
+ * @returns {Promise<number>} a free port, for a program that can't bind port 0. It is below the ephemeral ports, so
+ *     that the kernel does not assign it to another program first
  */
 export async function freePort() {
   for (;;) {
@@ -65,15 +65,15 @@ export async function freePort() {
   }
 }
 
-/** Listens, and accepts nothing once it is stopped: with these two the kernel keeps no further connection waiting. */
+/** Listens. Once the program is stopped, KEPT connections fill its backlog, and the kernel accepts no further one. */
 const PROGRAM = `require('node:net').createServer()
   .listen({ port: 0, host: '127.0.0.1', backlog: 1 }, function () { console.log(this.address().port); });`;
 const KEPT = 2;
 
 /**
- * A port of loopback to which no connection is ever made, and none refused, as where a host has gone.
+ * Opens a port of loopback that neither accepts nor refuses connections, like a host that has gone.
  *
- * @param {import('tap').Test} t ends it
+ * @param {import('tap').Test} t its end closes the port
  * @returns {Promise<number>}
  */
 export async function startHole(t) {

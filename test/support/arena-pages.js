@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { TOKEN } from './feeds.js';
 import { browserRig } from './page-browser.js';
 
-/** What the browser tests of the arena share. */
+/** Helpers of the arena's browser tests. */
 
 export const SIZES = {
   tall: { width: 360, height: 640 },
@@ -13,19 +13,19 @@ export const SIZES = {
 };
 
 /**
- * @param {import('tap').Test} t the file's own
- * @returns {object} what browserRig gives, `room(t, how)`, and `playing(name, [how], test)`: a test that is given a room
+ * @param {import('tap').Test} t the test file's root test
+ * @returns {object} the members of browserRig, `room(t, how)`, and `playing(name, [how], test)`, a test with a room
  */
 export function arenaRig(t) {
   const rig = browserRig(t);
 
   /**
-   * An arena "hall", with pages to visit.
+   * Starts a server with the arena "hall", and returns helpers that open its pages.
    *
    * @param {import('tap').Test} t
    * @param {object} [how]
-   * @param {object} [how.games] of the test's own, as a folder of folders
-   * @param {string[]} [how.args] of the server's
+   * @param {object} [how.games] the test's games, as a folder of folders
+   * @param {string[]} [how.args] further arguments of the server
    */
   async function room(t, { games = {}, args = [] } = {}) {
     const folder = t.testdir({ games, tokens: `${TOKEN}\n` });
@@ -47,13 +47,13 @@ export function arenaRig(t) {
       base,
       server,
       visit,
-      /** As `visit`, of a page that need not get in. */
+      /** Opens a page as `visit` does, but does not wait until the page has entered. */
       open: (path, size = 'tall') => by('open', path, size, {}),
-      /** The value of the reduced feed, or of the control feed. */
+      /** Returns the value of the reduced feed, or with `/control` of the control feed. */
       async feed(of = '') {
         return (await (await fetch(new URL(`feed/arena/hall${of}`, base))).json()).value;
       },
-      /** Says what is played, as a panel does. */
+      /** Sends a command to the control feed, as a panel does. */
       async command(members) {
         const response = await fetch(new URL('feed/arena/hall/control', base), {
           method: 'PATCH',
@@ -68,7 +68,7 @@ export function arenaRig(t) {
     };
   }
 
-  /** A test in an arena of its own: see `room`, and how it is made by `how`. */
+  /** Runs a test in its own arena; `how`: see `room`. */
   function playing(name, how, test = how) {
     t.test(name, { skip: rig.skip }, async (t) => test(t, await room(t, how)));
   }
@@ -78,31 +78,31 @@ export function arenaRig(t) {
 
 export const PAGES = { phone: 'play/hall', field: 'field/hall', panel: 'control/hall' };
 
-/** Opens the panel, as its host does. */
+/** Enters the token on the panel, as the host does. */
 export async function unlock(panel, token = TOKEN) {
   await panel.fill('#token', token);
   await panel.click('#token-form button');
   if (token === TOKEN) await panel.locator('#main:focus').waitFor();
 }
 
-/** @returns {Promise<import('playwright-core').Page>} the panel, opened; `visit` as a room gives it */
+/** @returns {Promise<import('playwright-core').Page>} the unlocked panel; `visit` is a room's */
 export async function unlocked(visit, size) {
   const panel = await visit(PAGES.panel, size);
   await unlock(panel);
   return panel;
 }
 
-/** Gives a phone a name, as a person does. */
+/** Enters a player's name on a phone's page. */
 export async function call(phone, name) {
   await phone.fill('#name', name);
   await phone.click('#naming button');
   await says(phone, '#named', `You are ${name}`);
 }
 
-/** Waits until an element says this. */
+/** Waits until an element shows this text. */
 export const says = (page, selector, text) =>
   page.locator(selector).filter({ hasText: text }).first().waitFor({ timeout: 30_000 });
 
-/** Waits until the page shows this page of the game. */
+/** Waits until the browser's page shows this page of the game. */
 export const shows = (page, name) =>
   page.waitForSelector(`body[data-page=${name}]`, { timeout: 30_000 });

@@ -6,10 +6,10 @@ import { TOKEN } from './feeds.js';
 import { until } from './until.js';
 
 /**
- * What the tests of the arena share: games of their own, players and a panel.
+ * Helpers of the arena's tests: games, players and a panel.
  */
 
-/** A game that gives back what it has been given. */
+/** A game whose reducer returns its own arguments. */
 export const MIRROR = {
   'inputs.json': JSON.stringify({
     title: 'Mirror',
@@ -28,13 +28,13 @@ export const MIRROR = {
   'field.js': 'export const start = () => ({ stop() {} });'
 };
 
-/** Writes a file of a game so that no look sees a part of it. */
+/** Writes a game's file atomically: the server never reads half a file. */
 export function putAt(path, text) {
   writeFileSync(`${path}.part`, text);
   renameSync(`${path}.part`, path);
 }
 
-/** Options of a server with the arena "hall" and games of the test's own, by name. */
+/** Returns the options of a server with the arena "hall"; `games`: the test's games, by name. */
 export function arenaOptions(t, games = { 'a-mirror': MIRROR }) {
   const folder = t.testdir({ games, tokens: `${TOKEN}\n` });
   return {
@@ -46,18 +46,18 @@ export function arenaOptions(t, games = { 'a-mirror': MIRROR }) {
 
 const BEARER = { Authorization: `Bearer ${TOKEN}` };
 
-/** A request with the publisher's token. */
+/** Sends a request with the publisher's token. */
 export const authorized = (server, method, target, { headers, ...more } = {}) =>
   server.ask(method, target, { ...more, headers: { ...BEARER, ...headers } });
 
-/** Gives a command to an arena, as the panel does. */
+/** Sends a command to an arena, as the panel does. */
 export const tell = (server, command, arena = 'hall') =>
   authorized(server, 'PATCH', `/feed/arena/${arena}/control`, {
     body: typeof command === 'string' ? command : JSON.stringify(command),
     headers: { 'Content-Type': 'application/merge-patch+json' }
   });
 
-/** A player, and what it can do. */
+/** Enters an arena. Returns the player and its actions. */
 export async function enter(server, arena = 'hall') {
   const { status, body } = await server.ask('POST', `/arena/${arena}`);
   assert.equal(status, 201);
@@ -73,7 +73,7 @@ export async function enter(server, arena = 'hall') {
   };
 }
 
-/** The value of a feed of an arena's, when it holds what is asked of it. */
+/** Polls one of an arena's feeds until `holds` accepts its value, and returns the value. */
 export async function valueOf(server, holds, feed = 'arena/hall') {
   let value;
   await until(
@@ -90,11 +90,11 @@ export async function valueOf(server, holds, feed = 'arena/hall') {
 export const controlOf = (server, holds = () => true) =>
   valueOf(server, holds, 'arena/hall/control');
 
-/** What a reducer of the arena is given, made by hand: lib/arena/README.md says what is in it. */
+/** Hand-made arguments of an arena's reducer. lib/arena/README.md describes their members. */
 
 /**
  * @param {object} how
- * @param {Record<number, Record<string, number>>} how.players their inputs, by their numbers
+ * @param {Record<number, Record<string, number>>} how.players the players' inputs, by the players' numbers
  * @param {string[]} how.columns the inputs' names
  * @returns {object} the first argument of `reduce`
  */
@@ -117,11 +117,11 @@ export function moment({ players, columns, ...more }) {
 }
 
 /**
- * Reduces twenty times a second.
+ * Calls a reducer every 50 ms of simulated time.
  *
- * @param {object} memory the game's: after each time it is what JSON makes of it
+ * @param {object} memory the game's memory. After each call it goes through JSON and back
  * @param {number} ms
- * @param {(time: number, last: object|undefined) => object|undefined} reduceAt ends it by undefined
+ * @param {(time: number, last: object|undefined) => object|undefined} reduceAt ends the loop when it returns undefined
  */
 export function playOn(memory, ms, reduceAt) {
   let last;

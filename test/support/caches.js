@@ -5,29 +5,29 @@ import { join } from 'node:path';
 import { documentAt } from './documents.js';
 import { until } from './until.js';
 
-/** The caches of deploy/, as a process of their own before a server. */
+/** Runs the caches of deploy/, each as a process in front of a server. */
 
-/** One of the files, with other ports. */
+/** Returns the text of a configuration file with other ports. */
 const withPorts = (text, { port, server }) =>
   text
     .replaceAll('127.0.0.1:8080', `127.0.0.1:${server}`)
     .replace('.port = "8080"', `.port = "${server}"`)
     .replace('listen 8081', `listen 127.0.0.1:${port} backlog=4096`);
 
-/** What the command in the head of varnish.vcl sets, but for the address, the file and the storage. */
+/** Returns the `-p` parameters of the command in the head of varnish.vcl. */
 const parametersOf = (vcl) => {
   const [command] = /varnishd -a(.*\\\n)*.*/.exec(vcl);
   return [...command.matchAll(/-p \S+/g)].flatMap(([one]) => one.split(' '));
 };
 
-/** A mistake that others make: the address is looked at without its query, and what is old is given, too. */
+/** Adds a common mistake to a configuration: the cache's key omits the query, and stale answers are served. */
 const blinded = (text) =>
   text
     .replace('"$request_uri ', '"$uri ')
     .replace('hash_data(req.url)', 'hash_data(regsub(req.url, "\\?.*", ""))')
     .replace('beresp.grace = 0s', 'beresp.grace = 1m');
 
-/** By the name of the program: writes what it reads into a folder, and says how it is called. */
+/** By a program's name: writes its configuration into a folder, and returns its arguments. */
 const CACHES = {
   nginx(folder, ports, change) {
     const site = withPorts(change(documentAt('deploy/nginx-cache.conf')), ports)
@@ -35,7 +35,7 @@ const CACHES = {
       .replaceAll('/var/log/nginx', folder);
     const file = join(folder, 'nginx.conf');
     const events = 'worker_rlimit_nofile 20000; events { worker_connections 19000; }';
-    // Its workers may otherwise run as a user that may not read the folder.
+    // Without it nginx's workers may run as a user that can't read the folder.
     const user = process.getuid() === 0 ? 'user root;' : '';
     const head = `${user} daemon off; worker_processes 1; pid ${folder}/pid; ${events}`;
     writeFileSync(file, `${head}\nhttp {\n${site}\n}\n`);
@@ -53,7 +53,7 @@ const CACHES = {
 
 export const CACHE_NAMES = Object.keys(CACHES);
 
-/** @returns {string|false} why a cache can't be run here */
+/** @returns {string|false} why a cache can't run here; false: it can */
 export const cacheMissing = (name) =>
   spawnSync('which', [name]).status !== 0 && `${name} is not installed`;
 
@@ -61,12 +61,12 @@ export const cacheMissing = (name) =>
  * Starts a cache, and waits until it answers.
  *
  * @param {string} name of CACHE_NAMES
- * @param {string} folder its own, empty
- * @param {{port: number, server: number}} ports its own, and that of the server behind it
+ * @param {string} folder an empty folder for the cache alone
+ * @param {{port: number, server: number}} ports the cache's port, and that of the server behind it
  * @param {object} [how]
  * @param {string[]} [how.before] a command that runs it, such as taskset
- * @param {boolean} [how.blind] it is set so that it does not see the query: what it answers may be old
- * @returns {Promise<{pid: number, end: (signal?: string) => Promise<void>}>} `pid`: of a process group of its own
+ * @param {boolean} [how.blind] configures the cache to ignore the query: its answers may be stale
+ * @returns {Promise<{pid: number, end: (signal?: string) => Promise<void>}>} `pid` leads a process group
  */
 export async function startCache(name, folder, ports, { before = [], blind = false } = {}) {
   const change = blind ? blinded : (text) => text;
@@ -76,7 +76,7 @@ export async function startCache(name, folder, ports, { before = [], blind = fal
   for (const output of [child.stdout, child.stderr]) output.on('data', (text) => (said += text));
   const ended = new Promise((resolve) => child.on('close', resolve));
   const end = async (signal = 'SIGTERM') => {
-    // By SIGKILL the first process can't end the others.
+    // A first process that dies of SIGKILL does not end its children: the signal goes to the group.
     if (child.exitCode === null && child.signalCode === null) process.kill(-child.pid, signal);
     await ended;
   };

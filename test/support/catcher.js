@@ -6,7 +6,7 @@ import { Client } from '../../lib/client/client.js';
 import { readSprite } from '../../lib/client/sprite.js';
 import { until } from './until.js';
 
-/** What is really thrown: catching it, and holding it to the written format. */
+/** Catches sprites, and checks them against the written format. */
 
 const schema = new URL('../../lib/client/sprite.schema.json', import.meta.url);
 const validate = new Ajv2020({ allErrors: true, strictTuples: false }).compile(
@@ -14,12 +14,12 @@ const validate = new Ajv2020({ allErrors: true, strictTuples: false }).compile(
 );
 
 /**
- * Joins by the JavaScript client; the test's end leaves.
+ * Joins with the JavaScript client. The test's end makes it leave.
  *
  * @param {{teardown: (end: () => unknown) => void}} t
  * @param {string} base the server's URL
- * @param {object} [limits] of the client
- * @returns {Promise<{client: Client, caught: object[]}>} once it is online; `caught`: sprite and edge of what comes, in order
+ * @param {object} [limits] the client's limits
+ * @returns {Promise<{client: Client, caught: object[]}>} once online; `caught`: each sprite with its edge, in order
  */
 export async function joinAndCatch(t, base, limits) {
   const caught = [];
@@ -32,10 +32,11 @@ export async function joinAndCatch(t, base, limits) {
 }
 
 /**
- * What the schema and the reader have against a sprite. (The C++ reader is held to the same vectors as this one.)
+ * Returns the complaints of the schema and of the reader about a sprite. (The C++ reader is tested with the same
+ * vectors as this reader.)
  *
- * @param {unknown} sprite as JSON.parse made it of what was on the wire
- * @returns {string[]} one line for each refusal
+ * @param {unknown} sprite parsed by JSON.parse from the wire
+ * @returns {string[]} one line for each complaint
  */
 export function refusals(sprite) {
   const said = validate(sprite)

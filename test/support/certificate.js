@@ -3,10 +3,10 @@ import { spawnSync } from 'node:child_process';
 import path from 'node:path';
 
 /**
- * Makes a certificate that signs itself, in `NAME.cert` and `NAME.key`.
+ * Makes a self-signed certificate in `NAME.cert` and `NAME.key`.
  *
  * @param {string} dir
- * @param {string} [name] whose it is: its common name
+ * @param {string} [name] its common name
  * @param {string[]} [others] alternative names as openssl writes them: `DNS:localhost`, `IP:127.0.0.1`
  * @returns {{'tls-cert': string, 'tls-key': string}} the options that use it
  */

@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict';
 
 /**
- * What holds of every answer of the server, to every request: the part of the wire contract
- * that is checked at each answer of each test.
+ * Checks the part of the wire contract that every answer must keep. Each test checks each of its answers.
  */
 
-/** Every problem there is, by its status: written down here a second time on purpose. */
+/** All problems, by status. A second copy on purpose: the test does not use the server's own list. */
 const PROBLEMS = {
   400: [
     ...['bad-request', 'bad-edge', 'bad-ack', 'ack-ahead', 'bad-hold', 'bad-number'],
@@ -43,17 +42,17 @@ const PROBLEMS = {
 };
 
 /**
- * Asserts what the contract says of every answer.
+ * Asserts that an answer keeps the contract's general rules.
  *
  * @param {import('./http.js').Answer} answer
- * @param {{cors?: string, head?: boolean, gzip?: boolean}} [expected] `cors`: the origin allowed, by
- *     default *; `none` for no such header; `gzip`: it may be compressed
- * @returns {import('./http.js').Answer} the same
+ * @param {{cors?: string, head?: boolean, gzip?: boolean}} [expected] `cors`: the allowed origin, by
+ *     default *; `none`: no such header; `gzip`: the answer may be compressed
+ * @returns {import('./http.js').Answer} `answer`
  */
 export function checkAnswer(answer, { cors = '*', head = false, gzip = false } = {}) {
   const { status, headers, body } = answer;
   if (status < 200) return answer;
-  // An answer of a feed, where the server has --feed-cache.
+  // Only a feed's answer at a server with --feed-cache has these headers.
   const isKept = headers.etag !== undefined && headers.vary === 'Accept-Encoding, Accept';
   const control = isKept ? /^public, s-maxage=[1-9][0-9]*, max-age=0$/ : /^no-store$/;
   assert.match(headers['cache-control'], control, 'Cache-Control');

@@ -17,24 +17,24 @@ import { promisify } from 'node:util';
 import { fetchWheel } from '../../.github/pack.js';
 
 /**
- * Building the C++ parts with cmake, and running what was built.
+ * Builds the C++ parts with cmake, and runs the programs.
  */
 
-/** The repository. */
+/** The repository's root folder. */
 export const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 
-/** Whether the C++ programs are to be built with sanitizers, by clang++: npm run test:sanitize asks for it. */
+/** Whether to build the C++ programs with clang++ and sanitizers: npm run test:sanitize sets this. */
 export const SANITIZING = Boolean(process.env.SPRITES_TEST_SANITIZE);
 
 /**
- * CMake variables with which each target's files are one for the compiler: in less than two thirds of the CPU seconds. Each
- * file of the client by itself is compiled for AddressSanitizer.
+ * CMake variables that compile each target's files as one unit, in less than two thirds of the CPU seconds. For
+ * AddressSanitizer the client's files are compiled one by one.
  */
 export const UNITY = { CMAKE_UNITY_BUILD: 'ON', CMAKE_UNITY_BUILD_BATCH_SIZE: '0' };
 
 const run = promisify(execFile);
 
-/** The environment for programs under test: no proxy, and not the test runner's loader. */
+/** Returns an environment for programs under test: without proxies and without the test runner's loader. */
 export function plainEnvironment(more = {}) {
   const env = { ...process.env, ...more };
   for (const name of Object.keys(env)) {
@@ -44,10 +44,10 @@ export function plainEnvironment(more = {}) {
 }
 
 /**
- * Why a test can't run here; a run with the sanitizers skips nothing.
+ * Returns the reason why a test can't run here. A run with the sanitizers skips nothing.
  *
  * @param {object} needs
- * @param {string[]} [needs.programs] found by asking them for their version
+ * @param {string[]} [needs.programs] programs on the PATH, found by `which`
  * @param {string[]} [needs.packages] pkg-config names
  * @returns {string | false} one line for tap's `skip`
  */
@@ -67,9 +67,9 @@ export function missing({ programs = [], packages = [] }) {
  *
  * @param {string} program
  * @param {string[]} args
- * @param {object} [options] of execFile
- * @returns {Promise<string>} what it printed
- * @throws {Error} with the end of its output, when it fails
+ * @param {object} [options] execFile's options
+ * @returns {Promise<string>} its stdout
+ * @throws {Error} with the end of its output, when the program fails
  */
 export async function tool(program, args, options = {}) {
   try {
@@ -86,21 +86,20 @@ export async function tool(program, args, options = {}) {
 }
 
 /**
- * The build folder of that name. What is built there stays, for the next test file and the next
- * run: CMake builds again what has changed.
+ * Returns the build folder of this name. It is kept for the next test file and the next run: CMake rebuilds only the
+ * changed files.
  */
 export function sharedBuild(name) {
   return join(ROOT, 'native/build/cmake', name);
 }
 
 /**
- * Configures and builds a CMake project. Two test files may build into the same folder at the same
- * time: the second one waits.
+ * Configures and builds a CMake project. When two test files build into one folder at the same time, the second waits.
  *
  * @param {object} what
  * @param {string} what.source its folder, from the root of the repository or absolute
- * @param {string} what.into the build folder; one that others use too by sharedBuild
- * @param {string} [what.preset] of its CMakePresets.json
+ * @param {string} what.into the build folder; a folder that other test files use too comes from sharedBuild
+ * @param {string} [what.preset] a preset of the project's CMakePresets.json
  * @param {Record<string, string>} [what.define] cache variables
  * @returns {Promise<string>} the build folder
  */
@@ -115,7 +114,7 @@ export async function cmakeBuild({ source, into, preset, define = {} }) {
   return into;
 }
 
-/** Why the C++ client can't be built here, for a test's `skip`. */
+/** The reason why the C++ client can't be built here, or false; for a test's `skip`. */
 export const noClient = missing({
   programs: ['cmake', 'g++', 'pkg-config'],
   packages: ['libcurl']
@@ -124,14 +123,14 @@ export const noClient = missing({
 /**
  * Builds the C++ client and its test programs; once for all test files.
  *
- * @param {'gcc' | 'asan' | 'tsan'} [preset] of native/client/CMakePresets.json
- * @returns {Promise<string>} the folder they are in
+ * @param {'gcc' | 'asan' | 'tsan'} [preset] a preset of native/client/CMakePresets.json
+ * @returns {Promise<string>} the folder with the programs
  */
 export function buildClient(preset = 'gcc') {
   return cmakeBuild({ source: 'native/client', preset, into: sharedBuild(preset) });
 }
 
-/** Makes a folder with this machine's headers of libcurl, and no others: for another system. @returns {Promise<string>} */
+/** Makes a folder with only libcurl's headers of this machine, to compile for Windows. @returns {Promise<string>} */
 async function curlHeaders(folder) {
   mkdirSync(folder, { recursive: true });
   const flags = ['--cflags-only-I', '--keep-system-cflags', 'libcurl'];
@@ -143,14 +142,14 @@ async function curlHeaders(folder) {
 const MINGW = 'x86_64-w64-mingw32-g++-posix';
 const WINE = '/usr/lib/wine'; // the package wine64
 
-/** Why the C++ client can't be built for Windows and run here, for a test's `skip`. */
+/** The reason why the C++ client can't be built for Windows and run here, or false; for a test's `skip`. */
 export const noWindows = noClient || missing({ programs: [MINGW, `${WINE}/wine64`, 'python3'] });
 
 /**
- * Builds the C++ client's test programs for Windows, with the libcurl that a package of Python has there.
+ * Builds the C++ client's test programs for Windows, with the libcurl.dll of a Python package.
  *
- * @param {import('tap').Test} t its end ends what Wine has started
- * @returns {Promise<string>} the folder with what runs them by Wine
+ * @param {import('tap').Test} t its end ends the processes that Wine has started
+ * @returns {Promise<string>} the folder with the scripts that run the programs under Wine
  */
 export async function buildForWindows(t) {
   const into = sharedBuild('windows');
@@ -174,11 +173,11 @@ export async function buildForWindows(t) {
       ...UNITY
     }
   });
-  copyFileSync(library, join(into, 'libcurl-4.dll')); // its name, by which the programs want it
+  copyFileSync(library, join(into, 'libcurl-4.dll')); // the name that the programs load
   const prefix = mkdtempSync(join(tmpdir(), 'sprites-wine-'));
   const env = plainEnvironment({ WINEPREFIX: prefix });
   t.teardown(async () => {
-    await tool(`${WINE}/wineserver64`, ['--kill'], { env }).catch(() => {}); // none has been started
+    await tool(`${WINE}/wineserver64`, ['--kill'], { env }).catch(() => {}); // Wine was never started
     await tool(`${WINE}/wineserver64`, ['--wait'], { env });
     rmSync(prefix, { recursive: true });
   });

@@ -7,10 +7,10 @@ import { createInterface } from 'node:readline';
 import { plainEnvironment } from './cpp-build.js';
 
 /**
- * The C++ client under test: native/client/tests/probe.cc, driven line by line.
+ * Drives the C++ client under test: native/client/tests/probe.cc reads one command a line.
  */
 
-/** Reports end the process with a code of their own, which `quit` then finds. */
+/** A sanitizer's report ends the process with its own exit code, which `quit` asserts against. */
 const SANITIZERS = {
   ASAN_OPTIONS: 'detect_leaks=1:exitcode=99',
   UBSAN_OPTIONS: 'print_stacktrace=1:exitcode=99',
@@ -31,17 +31,17 @@ export class Probe {
    *
    * @param {import('tap').Test} t
    * @param {string} program the built sprites_probe
-   * @param {string} server its URL
-   * @param {string[]} [args] more of its options
+   * @param {string} server the server's URL
+   * @param {string[]} [args] further options of the probe
    */
   constructor(t, program, server, args = []) {
-    /** Everything it said, in order. */
+    /** All events that the probe printed, in order. */
     this.events = [];
     this.#child = spawn(program, ['--server', server, ...args], {
       env: plainEnvironment(SANITIZERS)
     });
     this.#ended = once(this.#child, 'close');
-    this.#child.stdin.on('error', () => {}); // it has ended: `quit` sees how
+    this.#child.stdin.on('error', () => {}); // the probe has ended: `quit` checks how
     this.#child.stderr.on('data', (chunk) => this.#errors.push(chunk));
     createInterface({ input: this.#child.stdout }).on('line', (line) => {
       this.events.push(JSON.parse(line));
@@ -61,18 +61,18 @@ export class Probe {
     this.#child.stdin.write(`${words.join(' ')}\n`);
   }
 
-  /** Throws a sprite and answers the event of its result. */
+  /** Throws a sprite. Returns the event with its result. */
   async throw(tag, edge, sprite) {
     this.say('throw', tag, edge, typeof sprite === 'string' ? sprite : JSON.stringify(sprite));
     return this.until((event) => event.event === 'result' && event.tag === tag, { all: true });
   }
 
   /**
-   * Waits for an event that `holds`; each waits on from where the last wait ended.
+   * Waits for an event that `holds` accepts. Each wait begins behind the event of the last wait.
    *
    * @param {(event: object) => boolean} holds
    * @param {object} [options]
-   * @param {boolean} [options.all] look at everything from the start, and leave the place as it is
+   * @param {boolean} [options.all] search all events from the start, and don't move the position of the next wait
    * @param {number} [options.seconds]
    */
   until(holds, { all = false, seconds = 45 } = {}) {
@@ -102,12 +102,12 @@ export class Probe {
     });
   }
 
-  /** Waits for a state, and answers its event. */
+  /** Waits for a state. Returns its event. */
   state(name, options) {
     return this.until((event) => event.event === 'state' && event.state === name, options);
   }
 
-  /** Waits for the next sprite, and answers its event. */
+  /** Waits for the next sprite. Returns its event. */
   sprite(options) {
     return this.until((event) => event.event === 'sprite', options);
   }
@@ -119,12 +119,12 @@ export class Probe {
     return this.until((event) => at++ >= before && event.event === 'counts', { all: true });
   }
 
-  /** The sprites that came in so far. */
+  /** The sprites received so far. */
   get caught() {
     return this.events.filter(({ event }) => event === 'sprite').map(({ sprite }) => sprite);
   }
 
-  /** The TCP sockets that a program would inherit which it starts. */
+  /** The probe's TCP sockets without O_CLOEXEC: a program that the probe starts would inherit them. */
   get inherited() {
     const tcp = readFileSync('/proc/net/tcp', 'utf8');
     const of = `/proc/${this.#child.pid}`;
@@ -135,7 +135,7 @@ export class Probe {
     });
   }
 
-  /** The states so far, as the vectors write them. */
+  /** The states so far, in the notation of the test vectors. */
   get states() {
     const states = this.events.filter(({ event }) => event === 'state');
     return states.map(({ state, why }) => (why ? `${state}: ${why}` : state));
@@ -145,7 +145,7 @@ export class Probe {
     return this.events.filter(({ event }) => event === 'result');
   }
 
-  /** leave() and wait for it; then ends the program, which must end well. */
+  /** Calls leave() and waits for it, then ends the probe as `quit` does. */
   async leave() {
     this.say('close', 20000);
     const { left } = await this.until(({ event }) => event === 'closed');
@@ -153,7 +153,7 @@ export class Probe {
     await this.quit();
   }
 
-  /** Ends the program as it stands; it must end well, and no sanitizer may have said a word. */
+  /** Ends the probe without a leave. It must exit with 0, and stderr must be empty: no sanitizer reported anything. */
   async quit() {
     this.say('quit');
     const [code, signal] = await this.#ended;

@@ -16,13 +16,13 @@ import {
 import { temporary } from './processes.js';
 import { until } from './until.js';
 
-/** Milliseconds for which a color stays where it is before it counts as at rest: some frames. */
+/** A color that has not moved for this time, in milliseconds, is at rest: some frames. */
 const REST = 150;
 
-/** How far each part of a color may be off, of 255: windows dither and scale. */
+/** Tolerance of each color component, of 255: windows dither and scale. */
 const NEAR = 6;
 
-/** Why the desktop can't be built here, or shown on a screen: for a test's `skip`. */
+/** The reason why the desktop can't be built or shown here, or false; for a test's `skip`. */
 export const noDesktop = missing({
   programs: 'cmake g++ pkg-config Xvfb xdotool xprop import convert montage'.split(' '),
   packages: ['libcurl', 'sdl2', 'SDL2_image', 'pangocairo']
@@ -32,8 +32,8 @@ export const noDesktop = missing({
  * Builds the desktop and its test programs.
  *
  * @param {object} [how]
- * @param {boolean} [how.sanitize] whether by AddressSanitizer: by default where the sanitizers are asked for
- * @returns {Promise<string>} the folder they are in
+ * @param {boolean} [how.sanitize] whether to build with AddressSanitizer; default: SANITIZING
+ * @returns {Promise<string>} the folder with the programs
  */
 export function buildDesktop({ sanitize = SANITIZING } = {}) {
   const strict = { SPRITES_TESTS: 'ON', SPRITES_WERROR: 'ON' };
@@ -53,8 +53,8 @@ export function buildDesktop({ sanitize = SANITIZING } = {}) {
 }
 
 /**
- * A screen of its own (Xvfb) with a hand (xdotool) and an eye, which reads the file that Xvfb keeps its
- * pixels in; and programs on it.
+ * A screen (Xvfb) for programs. xdotool moves the mouse and types. The pixels are read from the file that Xvfb keeps
+ * them in.
  */
 export class Screen {
   #env;
@@ -64,7 +64,7 @@ export class Screen {
   static async start(t, { width, height }) {
     const screen = new Screen();
     const folder = temporary(t);
-    // It would start anew when the last program goes, the hand for one, and lose the program that just comes.
+    // -noreset: Xvfb would restart when its last client goes (xdotool, for one), and lose a program that just starts.
     const xvfb = spawn(
       'Xvfb',
       [
@@ -89,25 +89,25 @@ export class Screen {
     return screen;
   }
 
-  /** The environment for programs that show themselves on it. */
+  /** The environment for programs on this screen. */
   get env() {
     return this.#env;
   }
 
-  /** The hand: an xdotool command line. */
+  /** Runs an xdotool command line. */
   hand(...words) {
     return tool('xdotool', words.map(String), { env: this.#env });
   }
 
-  /** Says something of the screen, as a window manager does. */
+  /** Sets a property of the root window, as a window manager does. */
   set(name, format, value) {
     const words = ['-root', '-f', name, format, '-set', name, value];
     return tool('xprop', words, { env: this.#env });
   }
 
   /**
-   * Takes what is under a point to another one, and throws it from there: so far in 0.1 seconds.
-   * On a busy machine the throw is slower or quicker by some; leave it room.
+   * Drags the sprite at `from` to `to`, and throws it from there, by `dx` and `dy` within 0.1 seconds.
+   * On a busy machine the throw is somewhat slower or quicker: tests need a tolerance.
    */
   async fling(from, to, { dx = 0, dy = 0 }) {
     const move = (x, y) => `mousemove ${Math.round(x)} ${Math.round(y)}`;
@@ -125,21 +125,21 @@ export class Screen {
     await this.hand(...way.join(' ').split(' '));
   }
 
-  /** Writes what is to be seen now as a PNG. */
+  /** Writes a screenshot as a PNG. */
   save(file) {
     return tool('import', ['-window', 'root', file], { env: this.#env });
   }
 
   /**
-   * Where a color is to be seen within an area.
+   * Finds a color within an area.
    *
    * @param {number[]} color red, green, blue
    * @param {{x: number, y: number, width: number, height: number}} area
-   * @returns {Promise<{count: number, x: number, y: number}>} how many pixels, and their middle
+   * @returns {Promise<{count: number, x: number, y: number}>} the number of its pixels, and their center
    */
   async find(color, { x, y, width, height }) {
     const bytes = await readFile(this.#pixels);
-    // An X window dump: its head is numbers of 32 bits, those of the colormap's entries after it of 12 bytes.
+    // An X window dump: a head of 32-bit numbers, then the colormap's entries of 12 bytes each, then the pixels.
     const head = (index) => bytes.readUInt32BE(4 * index);
     assert.equal(head(11), 32, 'bits a pixel');
     const start = head(0) + 12 * head(19);
@@ -162,7 +162,7 @@ export class Screen {
     return { count, x: Math.round(sumX / count), y: Math.round(sumY / count) };
   }
 
-  /** Looks until a color is there (at least `count` pixels of it), at rest; or, with 0, gone. */
+  /** Waits until at least `count` pixels of a color are there and at rest; with 0, until the color is gone. */
   async until(color, area, count, seconds) {
     let seen = { count: -1 };
     let since = 0;
@@ -177,19 +177,19 @@ export class Screen {
   }
 }
 
-/** sprites-desktop on a screen. */
+/** A running sprites-desktop on a screen. */
 export class DesktopProgram {
   #child;
   #ended;
   #screen;
 
-  /** What it said on stderr. */
+  /** Its stderr. */
   errors = '';
 
   constructor(t, program, screen, args, env = {}) {
     this.#screen = screen;
     this.#child = spawn(program, args, {
-      // SDL and its drivers leave memory to the system when they end.
+      // SDL and its drivers don't free all memory at exit: no leak detection.
       env: { ...screen.env, ASAN_OPTIONS: 'detect_leaks=0:exitcode=99', ...env },
       stdio: ['ignore', 'ignore', 'pipe']
     });
@@ -223,7 +223,7 @@ export class DesktopProgram {
     return this.#screen.hand('windowfocus', '--sync', this.window);
   }
 
-  /** Closes it as a window manager or the system does, and waits for its end. */
+  /** Closes the program by SIGTERM, as the system does, and waits for its end. */
   async close() {
     this.#child.kill('SIGTERM');
     const [code, signal] = await this.#ended;

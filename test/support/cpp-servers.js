@@ -6,8 +6,7 @@ import { Held } from './client-vectors.js';
 import { resetSocket } from './http.js';
 
 /**
- * A server that says what a test tells it to: for answers that the real one gives only in rare
- * moments, or never.
+ * A server whose answers the test writes: for answers that the real server sends rarely or never.
  */
 export class Stub {
   #waiting = [];
@@ -17,7 +16,7 @@ export class Stub {
 
   /**
    * @param {import('tap').Test} t
-   * @param {object} [tls] the options of a server that speaks TLS
+   * @param {object} [tls] TLS options; without them the server speaks plain HTTP
    */
   static async start(t, tls) {
     const stub = new Stub();
@@ -28,7 +27,7 @@ export class Stub {
   }
 
   /**
-   * The next request to a path that matches, with a way to answer it.
+   * Waits for the next request whose path matches. The result has the functions that answer it.
    *
    * @returns {Promise<{path: string, query: URLSearchParams, body: string, at: number,
    *     cut: () => void, answer: (status: number, body?: object | string, headers?: object) => void}>}
@@ -45,7 +44,7 @@ export class Stub {
     });
   }
 
-  /** Gives the same answer, as often as it is asked. */
+  /** Answers every request to a path with the same answer. */
   async always(path, ...answer) {
     for (;;) (await this.next(path)).answer(...answer);
   }
@@ -84,19 +83,19 @@ export class Stub {
   }
 }
 
-/** A problem of the wire contract, as Stub.answer takes it. */
+/** Returns a problem of the wire contract, a body for Stub's `answer`. */
 export const problem = (name, detail = name) => ({
   type: `urn:sprites:${name}`,
   title: name,
   detail
 });
 
-/** Another server of the world, which is the same: by this name of the host. */
+/** A second host name of the same server, which stands for another server of the world. */
 const OTHER = 'localhost';
 
 /**
- * A server that answers each route from its list, one after the other; the last one stays. Each on a
- * connection of its own: curl by itself sends a request again that finds a kept connection dead.
+ * A server that answers each route from its list, in order; the last answer repeats. Each answer closes its connection:
+ * curl resends a request by itself when a kept connection turns out dead.
  */
 export class Script {
   #answers;
@@ -116,7 +115,7 @@ export class Script {
     return this.#requests.filter(({ isWhole }) => isWhole);
   }
 
-  /** The same, at the server of that name; or what is no such thing. */
+  /** Returns a Location header: this URL at the server `home` or `elsewhere`, or any other text as it is. */
   #location(location, { url }) {
     if (location === undefined) return {};
     const there = { home: this.url, elsewhere: this.url.replace('127.0.0.1', OTHER) }[location];

@@ -6,9 +6,9 @@ import { fileURLToPath } from 'node:url';
 import { readArguments } from '../../lib/base/option-help.js';
 
 /**
- * What one of the project's documents says.
+ * Returns the text of one of the project's documents.
  *
- * @param {string} path from the top of the project
+ * @param {string} path from the project's root
  * @returns {string}
  */
 export function documentAt(path) {
@@ -16,12 +16,12 @@ export function documentAt(path) {
 }
 
 /**
- * A program or a file as a document shows it.
+ * Returns a program or a file that a document shows.
  *
- * @param {string} path the document, from the top of the project
- * @param {string} after text of the document above it
- * @returns {string} the first indented block below that, without its indentation
- * @throws {Error} when there is none
+ * @param {string} path the document, from the project's root
+ * @param {string} after a text in the document above the block
+ * @returns {string} the first indented block below that text, without its indentation
+ * @throws {Error} when there is no such block
  */
 export function shown(path, after) {
   const text = documentAt(path);
@@ -35,7 +35,7 @@ export function shown(path, after) {
 
 /**
  * @param {string} url the program's own `import.meta.url`
- * @returns {string} the comment, without what makes it one
+ * @returns {string} the comment's text, without its asterisks
  */
 export function openingComment(url) {
   const [, lines] = /^\/\*\*\n([^]*?)\n \*\/$/m.exec(readFileSync(fileURLToPath(url), 'utf8'));
@@ -43,8 +43,8 @@ export function openingComment(url) {
 }
 
 /**
- * Ends the program with its manual where --help is among its options. Does nothing where its file is
- * imported by another program.
+ * Prints the program's manual and exits when --help is among its options. Does nothing when another program imports
+ * the file.
  *
  * @param {string} url the program's own `import.meta.url`
  */
@@ -55,7 +55,7 @@ export function answerHelp(url) {
 }
 
 /**
- * Ends the program, with exit status 2, because it was called wrongly.
+ * Ends the program with exit status 2, for wrong usage.
  *
  * @param {string} url the program's own `import.meta.url`
  * @param {string} message what is wrong
@@ -71,7 +71,7 @@ export function refuseUsage(url, message) {
  *
  * @param {import('node:util').ParseArgsConfig['options']} options
  * @returns {Record<string, string | boolean | undefined>} the values by name
- * @throws {Error} in one line, where one is unknown or lacks its value
+ * @throws {Error} of one line, when an option is unknown or lacks its value
  */
 export function valuesOf(options) {
   const names = Object.keys(options);
@@ -87,7 +87,7 @@ export function valuesOf(options) {
 }
 
 /**
- * Reads a program's options; ends it as `refuseUsage` does where one is unknown or lacks its value.
+ * Reads a program's options. Ends the program by `refuseUsage` when an option is unknown or lacks its value.
  *
  * @param {string} url the program's own `import.meta.url`
  * @param {import('node:util').ParseArgsConfig['options']} options
@@ -102,11 +102,11 @@ export function takeOptions(url, options) {
 }
 
 /**
- * The same by what each option is where it is not given.
+ * Reads a program's options by a table of their defaults.
  *
  * @param {string} url the program's own `import.meta.url`
- * @param {Record<string, [usual: number, least?: number, most?: number] | string | boolean>} table by name: a number
- *     and its bounds, a text, or a switch
+ * @param {Record<string, [usual: number, least?: number, most?: number] | string | boolean>} table defaults by
+ *     name: a number with its bounds, a text, or a switch
  * @returns {Record<string, number | string | boolean>} the values, by name in camel case
  */
 export function takeValues(url, table) {

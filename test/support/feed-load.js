@@ -7,34 +7,34 @@ import { TOKEN } from './feeds.js';
 import { until } from './until.js';
 
 /**
- * Publishers and watchers at several servers, and the history of what they have asked and were told. Each value is published
- * once, so that a value which is seen names its publication. test/histories says what an entry of a history is.
+ * Publishers and watchers at several servers, with the history of their requests and answers. Each value is published
+ * once, so that a value names its publication. test/histories describes the entries of a history.
  */
 
-/** Milliseconds that an answer may take: a hold and more. */
+/** Timeout of a request, in milliseconds: longer than a hold. */
 const PATIENCE = 9000;
 
 /** Milliseconds between two requests of a client. */
 const PACE = 120;
 
-/** By `a` a patch is applied only where this one is the newest. */
+/** Returns a JSON Patch that replaces `from` by `to`. Its `test` fails when `from` is not the newest value. */
 const swap = (from, to) =>
   JSON.stringify([
     { op: 'test', path: '/by', value: from },
     { op: 'replace', path: '/by', value: to }
   ]);
 
-/** A client with a connection of its own. */
+/** A client with its own connection. */
 export class Asker {
   #agent = new Agent({ keepAlive: true, maxSockets: 1 });
   #portOf;
 
-  /** @param {() => number} portOf the server's, which may be another process later */
+  /** @param {() => number} portOf returns the server's port: a restarted server may have another one */
   constructor(portOf) {
     this.#portOf = portOf;
   }
 
-  /** @returns {Promise<{call: number, return: number, status: number, body?: object}>} status 0: it is unknown what became of it */
+  /** @returns {Promise<{call: number, return: number, status: number, body?: object}>} status 0: unknown outcome */
   ask(method, path, body, type = 'application/json') {
     const call = performance.now();
     return new Promise((resolve) => {
@@ -63,9 +63,9 @@ export class Asker {
   }
 }
 
-/** Clients that ask on until they are told to be quiet. */
+/** Clients that send requests until `quiet` or `close`. */
 export class Load {
-  /** What was asked, each with what was answered. */
+  /** All requests with their answers. */
   history = [];
   #loops = [];
   #begun = [];
@@ -73,10 +73,10 @@ export class Load {
   #clients = [];
 
   /**
-   * One more client.
+   * Adds a client.
    *
    * @param {() => number} portOf
-   * @param {(asker: Asker, client: number) => Promise<object | undefined>} step gives an entry of the history
+   * @param {(asker: Asker, client: number) => Promise<object | undefined>} step returns an entry of the history
    */
   add(portOf, step) {
     const client = this.#clients.length;
@@ -96,7 +96,7 @@ export class Load {
     this.#begun = this.#loops.map((loop) => loop());
   }
 
-  /** @returns {Promise<void>} when nothing is under way any more */
+  /** Stops the clients. @returns {Promise<void>} resolves when no request is under way */
   async quiet() {
     this.#running = false;
     await Promise.all(this.#begun);
@@ -113,7 +113,7 @@ const partsOf = (cursor) => {
   return { epoch: parseInt(epoch, 36), version: Number(version) };
 };
 
-/** Feeds of a world: each server has a publisher, and for each feed one that watches and one that looks. */
+/** Feeds of a world: each server has a publisher, and for each feed one client that watches and one that reads. */
 export class FeedLoad extends Load {
   #members;
   #keys;
@@ -143,7 +143,7 @@ export class FeedLoad extends Load {
     return this.#keys[Math.floor(Math.random() * this.#keys.length)];
   }
 
-  /** Now and then only where what this one has seen last is the newest. */
+  /** Publishes a value. Three in ten are patches that only apply to the value that this publisher has seen last. */
   async #publish(asker, server, seen) {
     const key = this.#pick();
     const by = `${this.#members[server].name}.${++this.#made}`;
@@ -174,10 +174,10 @@ export class FeedLoad extends Load {
   }
 
   /**
-   * Publishing has ended: all servers have the same, which is the newest.
+   * Stops all clients, and asserts that all servers end with the same, newest values.
    *
-   * @param {string} what came before
-   * @returns {Promise<string>} what was seen, in words
+   * @param {string} what the events before, for messages
+   * @returns {Promise<string>} a summary of the history
    */
   async settle(what) {
     await this.quiet();
@@ -209,7 +209,7 @@ export class FeedLoad extends Load {
     assert.equal(known ?? by, by, `${what}: ${key} ${cursor} is one value`);
   }
 
-  /** One cursor, one value for all watchers; and none has got an older version of an epoch. */
+  /** Asserts that a cursor means one value to all watchers, and that no watcher got an older version of an epoch. */
   #values(what) {
     const values = new Map();
     for (const { key, cursor, value, before, server } of this.history) {

@@ -13,14 +13,14 @@ import { startServer } from './server.js';
 import { until } from './until.js';
 
 /**
- * A random history of feeds, with watchers behind a network that breaks, and a server that is stopped,
- * killed and started again: a watcher that stays holds the publisher's newest value in the end, byte
- * for byte, and never saw an older one after a newer one.
+ * A random history of feeds. The network of the watchers breaks; the server is stopped, killed and started again. At
+ * the end each watcher holds the publisher's newest value, byte for byte, and never saw an older value after a newer
+ * one.
  */
 
 const KEYS = ['a', 'b/c', 'd', 'e'];
 
-/** What a watcher has been told, held against what was published. */
+/** Checks the changes that a watcher reports against the publications. */
 class Witness {
   /** By key: {cursor, text}, or {problem}. */
   last = new Map();
@@ -50,7 +50,7 @@ class Witness {
     const why = `${this.name}: ${key} ${cursor} after ${held?.cursor}`;
     assert.ok(!left.has(epoch), `${why}: that life is over`);
     if (epoch !== hadEpoch) left.add(hadEpoch);
-    // After a problem, and to a watch that begins, the same value is told again.
+    // After a problem, and at the start of a watch, the same value may come again.
     else assert.ok(Number(version) >= Number(had), `${why}: an older one`);
     const published = this.publisher.published.get(`${key} ${cursor}`);
     if (published !== undefined) assert.equal(text, published, `${why}: byte for byte`);
@@ -71,7 +71,7 @@ class Publisher {
     this.random = random;
   }
 
-  /** The next value of a feed: some changes, or something else. */
+  /** Returns the next value of a feed: the last one with some changes, or a new one. */
   #next(key) {
     const { random } = this;
     const before = this.#values.get(key);
@@ -102,9 +102,9 @@ class Publisher {
   }
 }
 
-/** A JavaScript client, which now and then watches other keys, from what it held or from nothing. */
+/** A JavaScript client that now and then changes its keys. A new watch starts at the last cursor, or without one. */
 function watchByScript(t, base, witness, random) {
-  // A bound of its own for what hangs: the network of this test never comes back by itself.
+  // Short limits for hanging requests: the network of this test never recovers by itself.
   const limits = { backoffMost: 200, backoffLeast: 200, pollSlack: 500 };
   const feeds = new Feeds({ base, limits });
   t.teardown(() => feeds.close());
@@ -126,7 +126,7 @@ function watchByScript(t, base, witness, random) {
   };
 }
 
-/** The C++ client, likewise. */
+/** The C++ client, with the members of `watchByScript`. */
 function watchByProbe(t, base, witness, random, program) {
   const watches = KEYS.flatMap((key) => ['--watch', key]);
   const probe = new Probe(t, program, base, ['--backoff', '200', ...watches]);
@@ -138,7 +138,7 @@ function watchByProbe(t, base, witness, random, program) {
       probe.say('close', key);
     },
     wake: () => probe.say('try-now'),
-    /** What it said since is held against what was published. */
+    /** Checks the events since the last call against the publications. */
     listen() {
       for (; heard < probe.events.length; heard += 1) {
         const { event, ...change } = probe.events[heard];
@@ -156,10 +156,10 @@ function watchByProbe(t, base, witness, random, program) {
  * @param {object} how
  * @param {import('../fuzz/random.js').Random} how.random
  * @param {string} how.door
- * @param {number} how.steps publications, or other things that happen
+ * @param {number} how.steps publications and other events
  * @param {string} [how.program] the built sprites_feeds_probe
  * @returns {Promise<{faults: object, told: number, patched: number, restarts: number}>}
- * @throws {Error} when a watcher saw what it should not, or does not hold the newest
+ * @throws {Error} when a watcher saw a wrong value, or does not hold the newest one
  */
 export async function playHistory(t, { random, steps, program }) {
   const folder = mkdtempSync(join(tmpdir(), 'sprites-history-'));
@@ -181,7 +181,7 @@ export async function playHistory(t, { random, steps, program }) {
       ? watchByProbe(t, proxy.url, witness, random, program)
       : watchByScript(t, proxy.url, witness, random)
   );
-  // What a callback throws is an uncaught error: the history's own.
+  // An error thrown in a callback is uncaught: the history collects these errors.
   const wrong = [];
   const fail = (error) => wrong.push(error);
   process.on('uncaughtException', fail);
@@ -211,7 +211,7 @@ export async function playHistory(t, { random, steps, program }) {
     await publisher.publish(server, random.pick(KEYS));
     const what = random.pick([...Array(12).fill('none'), 'end', 'change', 'wake', 'cut']);
     await happen[what]?.();
-    // Both in each thirty steps: they take a second.
+    // One stop and one kill in thirty steps: each takes a second.
     if (step % 30 === 15 || step % 30 === 29) {
       restarts += 1;
       await happen[step % 30 === 15 ? 'stop' : 'kill']();
@@ -241,14 +241,14 @@ export async function playHistory(t, { random, steps, program }) {
   return { faults: proxy.counts, told: sum('told'), patched: sum('patched'), restarts };
 }
 
-/** Histories until there was something to hear, at most: on a busy machine one may have no patch that was taken. */
+/** Most histories to play: on a busy machine a history may apply no patch. */
 const HISTORIES = 5;
 
 /**
- * Plays histories until watchers have been told of changes and of patches.
+ * Plays histories until watchers have received changes and patches.
  *
  * @param {object} t
- * @param {object} how as playHistory takes it, but `random`: the seed is SEED of the environment, or a new one
+ * @param {object} how playHistory's, without `random`: the seed is the environment's SEED, or a new one
  */
 export async function playUntilHeard(t, how) {
   const random = randomOf(t);

@@ -15,17 +15,17 @@ import { temporary } from './processes.js';
 import { until } from './until.js';
 
 /**
- * What the tests of feeds share: to publish, to watch, and a reader of event streams.
+ * Helpers of the feeds' tests: publish, watch, and read event streams.
  */
 
 export const TOKEN = 'a-token.of_tests~1';
 
 /**
- * A front door to feeds, and nothing else.
+ * Opens a front door that serves only feeds.
  *
- * @param {import('tap').Test} t it ends with
+ * @param {import('tap').Test} t its end closes the door
  * @param {import('../../lib/feeds/feeds.js').Feeds} feeds
- * @returns {Promise<(query?: string, headers?: object) => Promise<Wire>>} asks for the feed `a`
+ * @returns {Promise<(query?: string, headers?: object) => Promise<Wire>>} a function that asks for the feed `a`
  */
 export async function openDoorTo(t, feeds) {
   const options = readOptions([]);
@@ -44,7 +44,7 @@ export async function openDoorTo(t, feeds) {
   };
 }
 
-/** The same, and waits until it is watched. */
+/** Asks for the feed `a` by openDoorTo's function, and waits until the feed has a new watcher. */
 export async function watchBy(ask, feeds, ...what) {
   const { watching } = feeds.status();
   const wire = await ask(...what);
@@ -52,22 +52,22 @@ export async function watchBy(ask, feeds, ...what) {
   return wire;
 }
 
-/** @returns {string} the path of a file with the token in it, which goes with the test, or with a scene of faults */
+/** @returns {string} the path of a file with the token. The end of the test, or of the scene, removes it */
 export function tokenFile(t) {
   const path = join(temporary(t), 'tokens');
   writeFileSync(path, `old-token\n${TOKEN}\n`);
   return path;
 }
 
-/** @returns {object} the options of a server whose feeds outlive it, with the token to publish */
+/** @returns {object} the options of a server with a state for its feeds, and with TOKEN to publish */
 export function keptFeeds(t) {
   return { 'publish-token-file': tokenFile(t), state: join(temporary(t), 'state'), drain: 1 };
 }
 
-/** The headers of a publisher. */
+/** Returns the headers of a publisher. */
 export const authorized = (headers = {}) => ({ Authorization: `Bearer ${TOKEN}`, ...headers });
 
-/** Publishes a value, text or anything JSON has; the answer must be 200 or 201. */
+/** Publishes a value: a string is the body itself, anything else becomes JSON. The answer must be 200 or 201. */
 export async function put(server, key, value, headers) {
   const body = typeof value === 'string' ? value : JSON.stringify(value);
   const answer = await tryPut(server, key, body, headers);
@@ -95,11 +95,11 @@ export const remove = (server, key) =>
 export const get = (server, key, query = '', more = {}) =>
   server.ask('GET', `/feed/${key}${query && `?${query}`}`, more);
 
-/** Asks for a feed as a client that takes patches: from then on the server makes them. */
+/** Asks for a feed with `delta=1`: from then on the server makes patches for it. */
 export const askForPatches = (server, key) => get(server, key, 'delta=1');
 
 /**
- * Watches and waits until that is parked.
+ * Sends a watch, and waits until its poll is parked.
  *
  * @returns {Promise<{wire: import('./http.js').Wire, answer: Promise<object>}>}
  */
@@ -119,7 +119,7 @@ export const parkGet = (server, key, query, more) =>
 export const parkMany = (server, wanted) =>
   park(server, request('POST', '/feeds', { body: JSON.stringify(wanted) }));
 
-/** Asks for several feeds by an address; `feeds` has their cursors, `query` goes behind it. */
+/** Asks for several feeds with one GET; `feeds` has their cursors by key, `query` is appended. */
 export const getMany = (server, feeds, query = '', more = {}) =>
   server.ask('GET', listOf(feeds, query), more);
 
@@ -129,7 +129,7 @@ export const parkGetMany = (server, feeds, query = '') =>
 const listOf = (feeds, query) =>
   `/feeds?watch=${Object.entries(feeds).map((one) => one.join(':'))}${query && `&${query}`}`;
 
-/** Reads a gzip stream as it comes. */
+/** Returns a function that decompresses the chunks of a gzip stream one by one. */
 function gunzipper() {
   const gunzip = createGunzip();
   const parts = [];
@@ -145,14 +145,14 @@ function gunzipper() {
   };
 }
 
-/** An event stream, read chunk by chunk as RFC 9112 (section 7.1) has it. */
+/** An event stream in chunked coding (RFC 9112, section 7.1). */
 export class EventStream {
   #wire;
   #text = Buffer.alloc(0);
   #read = (chunk) => chunk;
-  /** Bytes of its chunks. */
+  /** Bytes of the chunks read so far. */
   bytes = 0;
-  /** Bytes of the answer's head. */
+  /** The answer's head, as text. */
   head = '';
   ended = false;
 
@@ -202,7 +202,7 @@ export class EventStream {
     }
   }
 
-  /** The next event that is no comment. */
+  /** Returns the next event that is no comment. */
   async news() {
     let event;
     do event = await this.next();
@@ -211,7 +211,7 @@ export class EventStream {
   }
 }
 
-/** An upstream: `answer(request, response)`, which may be replaced, is called for each fetch. */
+/** Starts an upstream. It calls `answer(request, response)` for each fetch; tests may replace `answer`. */
 export async function startUpstream(t, answer) {
   const upstream = { fetches: 0, atOnce: 0, most: 0, answer };
   const server = createServer((request, response) => {
@@ -227,5 +227,5 @@ export async function startUpstream(t, answer) {
   return upstream;
 }
 
-/** What Feeds need of a pool that keeps no state. */
+/** The members that Feeds needs of a pool, for a pool without state. */
 export const NO_STATE = { endTurn() {}, notes: () => [], note: () => true, unnote: () => true };

@@ -4,13 +4,13 @@ import { join } from 'node:path';
 
 import { temporary } from './processes.js';
 
-/** What the tests of grants share: keys, and tokens of every kind, made by hand. */
+/** Helpers of the grants' tests: keys, and hand-made tokens of every kind. */
 
 export const SECRET = randomBytes(32);
 const pair = generateKeyPairSync('ed25519');
 export const PUBLIC = pair.publicKey.export({ format: 'jwk' });
 
-/** The key set: a secret with a name, and a public key with one. */
+/** The key set: a named secret, a named public key, and an RSA key, which the server does not support. */
 export const KEY_SET = {
   keys: [
     { kty: 'oct', kid: 'secret', k: SECRET.toString('base64url') },
@@ -19,7 +19,7 @@ export const KEY_SET = {
   ]
 };
 
-/** @returns {string} the path of a file with a key set in it */
+/** @returns {string} the path of a file with a key set */
 export function keyFile(t, set = KEY_SET) {
   const path = join(temporary(t), 'keys.json');
   writeFileSync(path, typeof set === 'string' ? set : JSON.stringify(set));
@@ -28,25 +28,25 @@ export function keyFile(t, set = KEY_SET) {
 
 export const inSeconds = (seconds) => Math.floor(Date.now() / 1000) + seconds;
 
-/** Text, or anything JSON has, as a part of a token. */
+/** Encodes a part of a token: a string as it is, anything else as JSON. */
 export const part = (value) =>
   Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url');
 
 const HEADER = { alg: 'HS256', kid: 'secret' };
 
-/** A token by HMAC; header and claims are text where JSON could not say them. */
+/** Returns a token signed by HMAC. Header and claims are strings where JSON.stringify could not write them. */
 export function hmac(claims, { header = HEADER, secret = SECRET, hash = 'sha256' } = {}) {
   const signed = `${part(header)}.${part(claims)}`;
   return `${signed}.${createHmac(hash, secret).update(signed).digest('base64url')}`;
 }
 
-/** A token by the private key. */
+/** Returns a token signed by the private key. */
 export function ed25519(claims, header = { alg: 'EdDSA', kid: 'public' }) {
   const signed = `${part(header)}.${part(claims)}`;
   return `${signed}.${sign(null, Buffer.from(signed), pair.privateKey).toString('base64url')}`;
 }
 
-/** A grant that reads these feeds for a minute. */
+/** Returns a grant to read these feeds for a minute. */
 export const reads = (read, more = {}) =>
   hmac({ exp: inSeconds(60), read: [read].flat(), ...more });
 

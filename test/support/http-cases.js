@@ -1,6 +1,6 @@
 /**
- * Request heads and what the strict reader must say of each: a table for the unit tests, and seeds
- * for the fuzzers. The real ones were captured from the clients they are named after.
+ * Request heads, each with the strict reader's expected verdict: a table for the unit tests, and seeds for the fuzzers.
+ * The real requests were captured from the clients that they are named after.
  */
 import { METHODS } from 'node:http';
 
@@ -10,9 +10,9 @@ export const ID = '5f0c1a2b-3c4d-4e5f-8a9b-0c1d2e3f4a5b';
 const HOST = 'Host: a.example\r\n';
 
 /**
- * A head from its first line and its other header lines; Host comes by itself.
+ * Returns a head of its first line, Host and further header lines.
  *
- * @param {string} line the request line, or its method and target alone
+ * @param {string} line the request line; HTTP/1.1 is added to a line without a version
  * @param {...string} headers
  * @returns {string} one character a byte
  */
@@ -28,7 +28,7 @@ const join = (...headers) => head('POST /join', ...headers);
 /** Real requests, body included: @type {{name: string, bytes: Buffer}[]} */
 export const realRequests = seedsOf('http');
 
-/** Heads that are hot, and members their reading must have. */
+/** Hot heads, each with members that the reader's result must have. */
 export const hotHeads = {
   'a join': [join(), { route: 'join', method: 'POST', id: null, bodyLength: 0 }],
   'a join that says it has no body': [join('Content-Length: 0'), { bodyLength: 0 }],
@@ -165,8 +165,8 @@ export const hotHeads = {
 };
 
 /**
- * Heads that are not hot: tricks of request smuggling, and what makes a request another than a hot one. Of targets and
- * queries the contract's tests ask, and the fuzzer.
+ * Heads that are not hot: tricks of request smuggling, and requests that differ from a hot one. The contract's tests
+ * and the fuzzer cover targets and queries.
  */
 export const coldHeads = {
   'a list of the keys from one on': head('GET /feeds?from=a'),
@@ -296,7 +296,7 @@ export const coldHeads = {
   'Expect of another kind': throwLeft('expect: more'),
   TE: throwLeft('TE: trailers'),
   Trailer: throwLeft('Trailer: X-Sum'),
-  // Connections that do not go on.
+  // Connections that close after the answer.
   'Connection: close': join('Connection: close'),
   'an empty Connection': join('Connection:'),
   'a Connection of two words': join('Connection: keep-alive, close'),
@@ -317,12 +317,12 @@ export const coldHeads = {
   ),
   'Upgrade alone': join('Upgrade: websocket'),
   'HTTP2-Settings alone': join('HTTP2-Settings: AAMAAABk'),
-  // What a proxy says.
+  // A proxy's headers.
   'two X-Forwarded-For': join('X-Forwarded-For: 10.0.0.1', 'X-Forwarded-For: 10.0.0.2'),
   'two Forwarded': join('Forwarded: for=10.0.0.1', 'Forwarded: for=10.0.0.2')
 };
 
-/** A pattern of the first line, or of one line of the head that begins a text. */
+/** Return whether a pattern matches the first line, or (anyLine) any header line, of the head that begins a text. */
 const firstLine = (pattern) => (text) =>
   pattern.test(text.replace(/^[\r\n]+/, '').split('\r\n')[0]);
 const linesOf = (text) =>
@@ -331,14 +331,14 @@ const linesOf = (text) =>
     .split('\r\n\r\n')[0]
     .split('\r\n')
     .slice(1);
-/** A field in a trailer that Node takes for one of the head. */
+/** A field in a trailer that Node treats as a field of the head. */
 const TRAILER =
   /\r\n0+[^\r\n]*\r\n([^\r\n]+\r\n)*(content-length|transfer-encoding|(proxy-)?connection):/i;
 const anyLine = (pattern) => (text) => linesOf(text).some((line) => pattern.test(line));
 
 /**
- * Where the reader of every request and Node's are meant to differ: whether a text may be one of those, and a case of
- * each. `stricter`: refused here, and read by Node; `looser` the other way round.
+ * The intended differences between the server's request reader and Node's. `is`: whether a text may be such a case;
+ * `text`: an example. `stricter`: the server refuses the text and Node accepts it; `looser`: the reverse.
  */
 export const differences = {
   stricter: {
@@ -402,7 +402,7 @@ export const differences = {
       text: 'GET join HTTP/1.1\r\nHost: a.example\r\n\r\n'
     },
     tab: {
-      // llhttp 9.4 (Node 24) takes it as well.
+      // llhttp 9.4 (Node 24) accepts it as well: no difference there. See `holds`.
       holds: parseFloat(process.versions.llhttp) < 9.4,
       is: (text, before) =>
         anyLine(/^(content-length|transfer-encoding):.*\t[ \t]*$/i)(text) ||

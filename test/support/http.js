@@ -4,21 +4,21 @@ import { Duplex } from 'node:stream';
 import { connect as connectTls } from 'node:tls';
 
 /**
- * A client of sockets and bytes: it sends whatever it is told to, and reads answers by the letter.
+ * An HTTP client over sockets. It sends any bytes, and reads answers strictly.
  */
 
 /**
  * @typedef {object} Answer
  * @property {number} status
- * @property {Record<string, string>} headers by lower-case name; a name twice is an error
+ * @property {Record<string, string>} headers by lower-case name; a repeated name is an error
  * @property {Buffer} bytes the body
- * @property {any} body the same as JSON, when it is JSON
+ * @property {any} body the parsed body, when it is JSON
  */
 
 const STATUS_LINE = /^HTTP\/1\.1 ([1-5][0-9]{2}) [\x20-\x7e]*$/;
 const FIELD = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([\x20-\x7e\t]*?)[ \t]*$/;
 
-/** Milliseconds after which waiting for the server is called a failure: far above any hold here. */
+/** Longest wait for the server, in milliseconds; then the test fails. Far above any hold in the tests. */
 const PATIENCE = 60_000;
 
 /** One connection. */
@@ -28,7 +28,7 @@ export class Wire {
   #wake = () => {};
   #ended = false;
   #closed;
-  /** The error that ended the connection, a reset mostly. */
+  /** The error that ended the connection, mostly a reset. */
   error = null;
 
   /**
@@ -60,7 +60,7 @@ export class Wire {
   /**
    * @param {number} port
    * @param {string} [host]
-   * @param {string} [localAddress] where it comes from: any of 127.0.0.0/8
+   * @param {string} [localAddress] the client's address: any of 127.0.0.0/8
    * @returns {Promise<Wire>}
    */
   static open(port, host = '127.0.0.1', localAddress = undefined) {
@@ -68,7 +68,7 @@ export class Wire {
     return Wire.#connected(socket, 'connect');
   }
 
-  /** The same inside of TLS, with any certificate. */
+  /** Opens a TLS connection. Accepts any certificate. */
   static openTls(port, host = '127.0.0.1', localAddress = undefined) {
     const how = { port, host, localAddress, allowHalfOpen: true, rejectUnauthorized: false };
     return Wire.#connected(connectTls(how), 'secureConnect');
@@ -84,13 +84,13 @@ export class Wire {
     });
   }
 
-  /** @param {string | Buffer} bytes text is sent as it is, a byte a character */
+  /** @param {string | Buffer} bytes each character of a string is one byte */
   send(bytes) {
     this.#socket.write(typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes);
     return this;
   }
 
-  /** Sends byte by byte, a segment each. */
+  /** Sends each byte in its own segment. */
   async sendByteByByte(bytes) {
     for (const byte of Buffer.from(bytes, 'latin1')) {
       await new Promise((resolve) => {
@@ -100,13 +100,13 @@ export class Wire {
     return this;
   }
 
-  /** Says that no more will be sent, and goes on reading. */
+  /** Ends the sending half of the connection. Reading goes on. */
   half() {
     this.#socket.end();
     return this;
   }
 
-  /** Stops reading: what the server writes stays in the kernel. */
+  /** Stops reading: the server's bytes stay in the kernel. */
   pause() {
     this.#socket.pause();
   }
@@ -115,30 +115,30 @@ export class Wire {
     this.#socket.resume();
   }
 
-  /** Closes the connection without a word. */
+  /** Closes the connection at once. */
   destroy() {
     this.#socket.destroy();
     return this.#closed;
   }
 
-  /** Closes it by a reset. */
+  /** Closes the connection by a reset. */
   reset() {
     resetSocket(this.#socket);
     return this.#closed;
   }
 
-  /** Resolves when the connection is closed or the server has ended it. */
+  /** Resolves when the server has ended its half, or the connection is closed. */
   async closed() {
     while (!this.#ended) await this.#more();
   }
 
-  /** Ends its own half, and resolves when both are closed: `error` says whether by a reset. */
+  /** Ends the client's half, and resolves when both halves are closed. `error` is set after a reset. */
   closedByBoth() {
     this.#socket.end();
     return this.#closed;
   }
 
-  /** Bytes received and not yet read as an answer. */
+  /** Received bytes that no answer has consumed yet. */
   get leftOver() {
     return this.#received.bytes;
   }
@@ -153,7 +153,7 @@ export class Wire {
     });
   }
 
-  /** Waits until something holds of what has come. */
+  /** Waits for bytes until `holds` returns true. Fails when the connection ends first. */
   async #until(holds) {
     while (!holds()) {
       if (this.#ended) {
@@ -170,7 +170,7 @@ export class Wire {
     return this.#received.take(length);
   }
 
-  /** Takes the bytes up to and with `mark`. */
+  /** Consumes the bytes up to the end of `mark`. */
   async #takeTo(mark) {
     let at;
     await this.#until(() => (at = this.leftOver.indexOf(mark)) >= 0);
@@ -182,7 +182,7 @@ export class Wire {
     return (await this.#takeTo('\r\n\r\n')).toString('latin1');
   }
 
-  /** Reads one chunk; the last one is empty. @returns {Promise<Buffer>} */
+  /** Reads one chunk of a chunked body; the last chunk is empty. @returns {Promise<Buffer>} */
   async readChunk() {
     const line = (await this.#takeTo('\r\n')).toString('latin1');
     assert.match(line, /^[0-9a-f]+\r\n$/i, 'the length of a chunk');
@@ -193,9 +193,9 @@ export class Wire {
   }
 
   /**
-   * Reads the next answer; fails on anything that is not one.
+   * Reads the next answer. Fails on a malformed one.
    *
-   * @param {{head?: boolean}} [options] `head`: it answers a HEAD request and so has no body
+   * @param {{head?: boolean}} [options] `head`: the answer is to a HEAD request, and has no body
    * @returns {Promise<Answer>}
    */
   async read({ head = false } = {}) {
@@ -227,7 +227,7 @@ export class Wire {
   }
 }
 
-/** @returns {Promise<Buffer>} what a client of TLS begins with, as OpenSSL sends it */
+/** @returns {Promise<Buffer>} the first bytes of a TLS client, as OpenSSL sends them */
 export function clientHello() {
   return new Promise((resolve) => {
     connectTls({ socket: new Duplex({ read() {}, write: resolve }) });
@@ -235,12 +235,12 @@ export function clientHello() {
 }
 
 /**
- * Writes a request, as most clients would.
+ * Returns a request with the headers that most clients send.
  *
  * @param {string} method
  * @param {string} target
  * @param {{headers?: Record<string, string>, body?: string | Buffer}} [more] a body gets its
- *     Content-Length; a header given as undefined is left out
+ *     Content-Length; an undefined header is left out
  * @returns {Buffer}
  */
 export function request(method, target, { headers = {}, body } = {}) {
@@ -334,7 +334,7 @@ class Received {
     this.length += piece.length;
   }
 
-  /** @returns {Buffer} the first bytes, which must be there */
+  /** @returns {Buffer} the first `length` bytes, which must have come */
   take(length) {
     const all = this.bytes;
     this.#pieces = [all.subarray(length)];
@@ -346,18 +346,18 @@ class Received {
 /**
  * Ends a TCP connection by a reset, at any moment.
  *
- * Tests never call Node's `resetAndDestroy` (eslint.config.js forbids it). While an `end` of the same socket is under way
- * it closes nothing: libuv does not reset a handle whose shutdown is pending (`uv_tcp_close_reset` returns UV_EINVAL), and
- * Node counts the handle as closed all the same (`TCPWrap::Reset`). A process that then comes to its end waits for that
- * handle for ever (`Environment::CleanupHandles`), at 100% CPU. So it is in Node 20.20, 22.23, 24.21 and 26.10:
+ * Tests never call Node's `resetAndDestroy` (eslint.config.js forbids it). While an `end` of the same socket is
+ * pending, it closes nothing: libuv does not reset a handle whose shutdown is pending (`uv_tcp_close_reset` returns
+ * UV_EINVAL), but Node counts the handle as closed (`TCPWrap::Reset`). The process then never exits: it waits for that
+ * handle (`Environment::CleanupHandles`) at 100% CPU. Node 20.20, 22.23, 24.21 and 26.10 have this bug:
  *
  *     socket.end();
  *     socket.resetAndDestroy(); // 'error' EINVAL, never 'close', and the process does not end
  *
- * A shutdown is pending from when all is written until the loop's next turn. To the peer it makes no difference then
- * whether the socket is reset or closed: its end has been said first.
+ * A shutdown is pending from the end of the last write until the loop's next turn. The peer then sees no difference
+ * between a reset and a close: it gets the FIN first.
  *
- * @param {import('node:net').Socket} socket whose end no other stream begins, as TLS over it does
+ * @param {import('node:net').Socket} socket no other stream, such as TLS, may end it
  */
 export function resetSocket(socket) {
   const { connecting, writableEnded, writableFinished, writableLength } = socket;

@@ -1,9 +1,9 @@
 /**
- * What the JSON check must say of which bytes: a table for the unit tests, and seeds for the
- * fuzzers. Arranged as the grammar of RFC 8259 is.
+ * Bytes, each with the JSON check's expected verdict: a table for the unit tests, and seeds for the fuzzers. The order
+ * is that of the grammar in RFC 8259.
  *
  * @typedef {object} JsonCase
- * @property {string} name what is particular about it
+ * @property {string} name the case in words
  * @property {Buffer} bytes
  * @property {boolean} good whether it is one JSON object within the bounds
  */
@@ -59,7 +59,7 @@ const good = {
   'many brackets, never deep': `{"a":[${'[],{},'.repeat(200)}0]}`
 };
 
-/** What no change of one place makes of a good text: readers.test.js makes all of those. */
+/** Bad texts that differ from a good one in more than one place: readers.test.js makes all changes of one place. */
 const bad = {
   nothing: '',
   'an array': '[]',
@@ -93,16 +93,16 @@ export const jsonCases = [
 ];
 
 /**
- * What V8 itself says of a sprite's bytes: the judge the native check is held to.
+ * V8's own verdict on a sprite's bytes: the native check must agree with it.
  */
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /**
- * How deep the brackets of a JSON text nest. Read from the text, not from what was parsed: a
- * parser forgets the first of two members of one name, and how deep it went.
+ * Returns how deep the brackets of a JSON text nest. Reads the text, not the parsed value: the parser drops the first
+ * of two members of one name, with its depth.
  *
- * @param {string} text a text JSON.parse took
+ * @param {string} text a text that JSON.parse accepted
  * @returns {number} 0 without brackets, 1 for `{}`
  */
 function depthOf(text) {
@@ -116,7 +116,7 @@ function depthOf(text) {
 }
 
 /**
- * Whether the bytes are a sprite: one JSON object, in UTF-8, within the bound.
+ * Returns whether the bytes are a sprite: one JSON object in UTF-8, nested no deeper than `depth`.
  *
  * @param {Uint8Array} bytes
  * @param {number} [depth] the deepest nesting allowed; the object itself is 1
@@ -137,10 +137,10 @@ export function isSprite(bytes, depth = 32) {
 }
 
 /**
- * Random JSON, whose members are called what programs trip over, and patches to it.
+ * Random JSON values with troublesome member names, and random patches to them.
  */
 
-/** Names that objects inherit, that look like places, that pointers escape, and that are sorted by UTF-16. */
+/** Names that objects inherit, that look like array indexes, that pointers escape, and that UTF-16 sorts. */
 const NAMES = [
   ...['', 'a', 'b', '0', '1', '01', '10', '-', 'a/b', 'm~n', '~1', '~', '/', '"', '\n', ' '],
   ...['__proto__', 'constructor', 'prototype', 'toString', 'toJSON', 'length', 'hasOwnProperty'],
@@ -151,8 +151,8 @@ const PLAIN = [null, true, false, 0, -0, 1, 2, 1.5, -1e-7, 1e21, 2 ** 53, '', 'a
 
 /**
  * @param {import('../fuzz/random.js').Random} random
- * @param {number} [depth] levels it may have
- * @returns {unknown} a value as JSON.parse gives it
+ * @param {number} [depth] most levels
+ * @returns {unknown} a value that JSON.parse could return
  */
 export function randomValue(random, depth = 4) {
   const kind = random.below(depth === 0 ? 1 : 3);
@@ -164,7 +164,7 @@ export function randomValue(random, depth = 4) {
   );
 }
 
-/** @returns {unknown} a value in which something is different from `value`, or nothing */
+/** @returns {unknown} a copy of `value`, mostly with some changes */
 export function randomlyChanged(random, value) {
   if (typeof value !== 'object' || value === null || random.oneIn(4)) return randomValue(random, 3);
   if (Array.isArray(value)) {
@@ -181,7 +181,7 @@ export function randomlyChanged(random, value) {
   );
 }
 
-/** A pointer to something in a value, to where something could be, or to nothing. */
+/** Returns a pointer to an existing place in a value, to a possible new place, or to none. */
 function randomPointer(random, value) {
   let pointer = '';
   for (let at = value; !random.oneIn(4);) {
@@ -194,7 +194,7 @@ function randomPointer(random, value) {
   return pointer;
 }
 
-/** @returns {string} a value as canonical text, written as RFC 8785 says it */
+/** @returns {string} a value's canonical text (RFC 8785) */
 export function plainly(value) {
   if (typeof value !== 'object' || value === null) return JSON.stringify(value);
   if (Array.isArray(value)) return `[${value.map(plainly).join()}]`;
@@ -204,8 +204,8 @@ export function plainly(value) {
 
 /**
  * @param {import('../fuzz/random.js').Random} random
- * @param {unknown} value to which it may fit or not
- * @param {string[]} known the operations it may have
+ * @param {unknown} value the patch need not apply to it
+ * @param {string[]} known operations that the patch may have
  * @returns {object[]} a JSON Patch
  */
 export function randomPatch(random, value, known) {

@@ -3,14 +3,14 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 
-/** Starting bin/sprites as a process of its own: the one way of all tests and benches. */
+/** Starts bin/sprites as a process. All tests and benchmarks start it this way. */
 
 export const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 
-/** The server as its users start it. */
+/** The command that starts the server. */
 export const SPRITES = [process.execPath, `${ROOT}bin/sprites`];
 
-/** Options without the bounds for each source address: all clients of a test may have one address. */
+/** Options that lift the limits of a source address: all clients of a test may have the same address. */
 export const UNBOUND = {
   'address-connections': 0,
   'address-joins': 0,
@@ -18,10 +18,10 @@ export const UNBOUND = {
   'address-memory': 0
 };
 
-/** The last line of a start that says where something is. */
+/** The line after the lines with ports. */
 const ROOM = /^There is room for /;
 
-/** The lines before it, each with the port it names. */
+/** The lines before ROOM, each with its port. */
 const PORTS = {
   port: /^Sprites \S+ listens on http:\/\/(?:\[.*\]|[^:]*):([0-9]+)\/$/,
   tlsPort: /^TLS .*:([0-9]+)\//,
@@ -29,7 +29,7 @@ const PORTS = {
   adminPort: /^Metrics are on http:\/\/.*:([0-9]+)\/metrics$/
 };
 
-/** @returns {Record<string, number | undefined>} where it listens, by the names in PORTS */
+/** @returns {Record<string, number | undefined>} the server's ports, by the names in PORTS */
 function portsIn(lines) {
   const portOf = (pattern) => {
     const [, port] = lines.map((line) => pattern.exec(line)).find(Boolean) ?? [];
@@ -39,24 +39,24 @@ function portsIn(lines) {
 }
 
 /**
- * Starts a server. The caller ends it, whatever becomes of `listening`.
+ * Starts a server. The caller must end it, also when `listening` fails.
  *
- * @param {Record<string, string | number>} [options] without the dashes; by default it listens on a
- *     free port of loopback
+ * @param {Record<string, string | number>} [options] names without the dashes; by default the server
+ *     listens on a free port of loopback
  * @param {object} [how]
- * @param {string[]} [how.command] what to run, with the arguments that are no options
+ * @param {string[]} [how.command] the program, with its arguments that are no options
  * @param {Record<string, string>} [how.env] added to the environment
- * @param {boolean} [how.ipc] whether messages can be sent to it
- * @param {boolean} [how.detached] whether it leads a process group of its own
+ * @param {boolean} [how.ipc] whether to open an IPC channel
+ * @param {boolean} [how.detached] whether the process leads a process group
  * @returns {{child: object, ended: Promise<[number | null, string | null]>, lines: string[],
- *     errors: Buffer[], listening: Promise<object>}} `ended`: its exit code and its signal; what it
- *     has printed; `listening`: its ports by name, once it listens, or an error with its own words
+ *     errors: Buffer[], listening: Promise<object>}} `ended`: exit code and signal; `lines`:
+ *     its stdout; `errors`: its stderr; `listening`: its ports by name once it listens, or an error with its output
  */
 export function launch(options = {}, how = {}) {
   const { command = SPRITES, env = {}, ipc = false, detached = false } = how;
   const all = { port: 0, host: '127.0.0.1', ...options };
   const flags = Object.entries(all).flatMap(([name, value]) => [`--${name}`, String(value)]);
-  // The test runner would have its loader ride along in every child; `env` drops it.
+  // `env` drops the test runner's loader, which every child would inherit.
   const unset = ['-u', 'NODE_OPTIONS', '-u', 'SPRITES_TEST_DOORS'];
   const child = spawn('env', [...unset, ...command, ...flags], {
     cwd: ROOT,
@@ -82,12 +82,12 @@ export function launch(options = {}, how = {}) {
 }
 
 /**
- * Starts a server that ends by itself, since its options are wrong for instance.
+ * Starts a server that ends by itself, for example because of wrong options.
  *
- * @param {import('tap').Test} t whose end kills it if it still runs
+ * @param {import('tap').Test} t its end kills the server if it still runs
  * @param {Record<string, string | number>} options see `launch`
  * @param {object} [how] see `launch`
- * @returns {Promise<{code: number | null, errors: string, pid: number}>} how it ended, and what it said on stderr
+ * @returns {Promise<{code: number | null, errors: string, pid: number}>} exit code, stderr and process id
  */
 export async function launchToEnd(t, options, how) {
   const { child, ended, errors, listening } = launch(options, how);

@@ -1,5 +1,5 @@
 /**
- * Joins a million clients in process and tells what it cost; for test/server/memory.test.js.
+ * Joins a million clients in one process, and prints the cost; for test/server/memory.test.js.
  *
  *     node --expose-gc test/support/million-joined.js 1000000
  */
@@ -15,7 +15,7 @@ function measure() {
 }
 
 const pool = new Pool({ ...readOptions([]), capacity: count, lease: 3600 });
-// What runs hot is compiled, and what the first ones touch is there, before the count begins.
+// Warm-up: the hot code is compiled, and the first allocations are done, before the measurement.
 for (let i = 0; i < 2000; i += 1) pool.leave(pool.join().id);
 const before = measure();
 for (let i = 0; i < count; i += 1) {

@@ -12,19 +12,19 @@ import { temporary } from './processes.js';
 import { resetSocket } from './http.js';
 import { until } from './until.js';
 
-/** A nats-server of a test's own, with its store in a folder of its own. */
+/** Starts a nats-server for a test, with its store in a new folder. */
 
 const PROGRAMS = ['/usr/sbin/nats-server', '/usr/bin/nats-server', '/usr/local/bin/nats-server'];
 
-/** Where Debian's package has it. */
+/** The installed nats-server, if any. */
 const PROGRAM = PROGRAMS.find((file) => existsSync(file));
 
-/** What `t.test` is given where there is none. */
+/** For `t.test`'s `skip`: the reason when no nats-server is installed. */
 export const skip = PROGRAM ? false : 'no nats-server here';
 
 /**
- * @param {import('tap').Test} t ends it with the test
- * @param {string} [more] of its configuration
+ * @param {import('tap').Test} t its end kills the nats-server
+ * @param {string} [more] further text of its configuration
  * @returns {Promise<NatsServer>}
  */
 export async function startNats(t, more = '') {
@@ -35,7 +35,7 @@ export async function startNats(t, more = '') {
   return server;
 }
 
-/** @returns {Promise<import('@nats-io/transport-node').NatsConnection>} a client of its own, until the end of the test */
+/** @returns {Promise<import('@nats-io/transport-node').NatsConnection>} a new client; the test's end closes it */
 export async function enterNats(t, { url }) {
   const connection = await connect({ servers: url });
   t.teardown(() => connection.close());
@@ -46,7 +46,7 @@ class NatsServer {
   #folder;
   #more;
   #process;
-  /** The same again after a restart. */
+  /** The client port; a restart keeps it. -1: any free port. */
   #port = -1;
 
   constructor(folder, more) {
@@ -58,10 +58,10 @@ class NatsServer {
     return `nats://127.0.0.1:${this.#port}`;
   }
 
-  /** Where the other servers of its cluster reach it; before the first start a port without a listener. */
+  /** The port for the other servers of the cluster; before the first start a port without a listener. */
   clusterPort = 1;
 
-  /** Its process. */
+  /** Its process id. */
   get pid() {
     return this.#process.pid;
   }
@@ -100,7 +100,7 @@ class NatsServer {
       .map((name) => join(this.#folder, name));
   }
 
-  /** It may be written just now. */
+  /** Returns the content of the ports file; undefined: there is none yet, or nats-server is still writing it. */
   #readPorts() {
     const [file] = this.#portFiles();
     if (!file) return undefined;
@@ -108,7 +108,7 @@ class NatsServer {
     return text.trimEnd().endsWith('}') ? JSON.parse(text) : undefined;
   }
 
-  /** What it has stored is lost. */
+  /** Deletes its store. */
   forget() {
     rmSync(join(this.#folder, 'store'), { recursive: true });
   }
@@ -127,20 +127,20 @@ class NatsServer {
 }
 
 /**
- * Three nats-servers that are one cluster, each with a way of its own to each other one:
+ * A cluster of three nats-servers. Each has its own way (a proxy) to each other one:
  *
  *     n1 ◀─ ways ─▶ n2
  *       ▲           ▲
  *       └── n3 ─────┘
  */
 
-/** The user that may remove a member; others are let in without a name. */
+/** The account of the user that may remove a cluster's member. Other clients need no name. */
 const ACCOUNTS =
   'accounts { SYS { users: [{ user: system, password: system }] }, W { jetstream: enabled, users: [{ user: w, password: w }] } }\n' +
   'system_account: SYS\nno_auth_user: w';
 
 /**
- * @param {import('tap').Test} t ends it with the test
+ * @param {import('tap').Test} t its end kills the cluster
  * @returns {Promise<NatsCluster>}
  */
 export async function startCluster(t) {
@@ -160,14 +160,14 @@ export async function startCluster(t) {
   return cluster;
 }
 
-/** Seconds until a stream has to have its leader and its copies: NATS elects in seconds, on a machine that is not busy. */
+/** Seconds within which a stream must have its leader and its copies. On an idle machine NATS elects within seconds. */
 const PATIENCE = 90;
 
 class NatsCluster {
   /** @type {NatsServer[]} */
   servers = [];
   names = [];
-  /** By which each reaches the others. @type {Map<number, Way>[]} */
+  /** By server: its ways to the others, by their numbers. @type {Map<number, Way>[]} */
   ways = [];
 
   /** What `--world` takes. */
@@ -175,7 +175,7 @@ class NatsCluster {
     return this.servers.map(({ url }) => url).join();
   }
 
-  /** Clients are told of no other address than those of the ways: by that it could not be cut off. */
+  /** Returns a server's configuration. It advertises only the ways' addresses: by others it could not be cut off. */
   configOf(at) {
     const routes = [...this.ways[at].values()].map(({ url }) => url).join();
     const { clusterPort } = this.servers[at];
@@ -185,7 +185,7 @@ class NatsCluster {
     );
   }
 
-  /** Asks as a user of an account, by a server that lives. */
+  /** Calls `ask` with a new connection to a live server, as a user of an account. */
   async #ask(how, ask) {
     const connection = await connect({ servers: this.url.split(','), timeout: 1000, ...how });
     try {
@@ -200,9 +200,9 @@ class NatsCluster {
    *
    * @param {string} stream
    * @param {object} [how]
-   * @param {number} [how.not] the server that is not to be it, and is not asked
-   * @param {number} [how.copies] that have to be there, the leader's among them
-   * @returns {Promise<number>} which server it is
+   * @param {number} [how.not] a server that must not be the leader, and is not asked
+   * @param {number} [how.copies] least number of copies, with the leader's
+   * @returns {Promise<number>} the number of the leading server
    */
   async leads(stream, { not, copies = 1 } = {}) {
     const servers = this.servers.filter((_, at) => at !== not).map(({ url }) => url);
@@ -216,7 +216,7 @@ class NatsCluster {
       const isIt = leader && leader !== this.names[not] && there.length + 1 >= copies;
       return isIt && [this.names.indexOf(leader)];
     };
-    // Each time another one is asked: one that comes back may know nothing for a while.
+    // Each attempt asks another server: a restarted server may know nothing for a while.
     const [at] = await until(
       () => this.#ask({ servers }, look).catch((error) => void (told = String(error))),
       () => `${stream} has a leader that is not ${this.names[not]}, and ${copies} copies: ${told}`,
@@ -225,7 +225,7 @@ class NatsCluster {
     return at;
   }
 
-  /** Nothing moves any more between one and the others. */
+  /** Hangs all traffic between a server and the others. */
   cutOff(at) {
     for (const way of this.#waysOf(at)) way.hang();
   }
@@ -238,7 +238,7 @@ class NatsCluster {
     return [...this.ways[at].values(), ...this.ways.flatMap((ways) => ways.get(at) ?? [])];
   }
 
-  /** A new server, with another name and nothing stored, takes the place of one for good. */
+  /** Replaces a server by a new one with another name and an empty store. */
   async exchange(at) {
     const old = this.names[at];
     await this.servers[at].kill();
@@ -256,13 +256,13 @@ class NatsCluster {
 }
 
 /**
- * Credentials as NATS's tools make them: an operator, an account with JetStream, and a file of one user's. JWTs are
- * signed by the keys themselves (alg ed25519-nkey).
+ * Makes the credentials that NATS's tools make: an operator, an account with JetStream, and a user's file. The keys
+ * sign the JWTs (alg ed25519-nkey).
  */
 
 const encode = (value) => Buffer.from(value).toString('base64url');
 
-/** Signs what is said of a key. */
+/** Returns a JWT: `issuer` signs claims about `subject`. */
 function sign({ issuer, subject, name, nats }) {
   const header = { typ: 'JWT', alg: 'ed25519-nkey' };
   const claims = {
@@ -279,7 +279,7 @@ function sign({ issuer, subject, name, nats }) {
 
 /**
  * @param {object} [most] limits of the account
- * @returns {{config: string, credentials: string}} of a NATS server, and the text of a user's file
+ * @returns {{config: string, credentials: string}} a NATS server's configuration, and the text of a user's file
  */
 export function createCredentials(most) {
   const [operator, system, account, user] = [
@@ -313,22 +313,22 @@ export function createCredentials(most) {
   };
 }
 
-/** @returns {string} a file of a user's, which is known by its key alone where the NATS server has no operator */
+/** @returns {string} a user's credentials file. A NATS server without an operator knows a user by the key alone */
 export function credentialsOf(jwt, user) {
   const seed = Buffer.from(user.getSeed()).toString();
   return `-----BEGIN NATS USER JWT-----\n${jwt}\n------END NATS USER JWT------\n\n-----BEGIN USER NKEY SEED-----\n${seed}\n------END USER NKEY SEED------\n`;
 }
 
 /**
- * The way from a server to its broker, which can be cut, hang, take its time and be narrow.
+ * A proxy between a server and its broker. It can cut connections, hang, delay, and limit the bandwidth.
  */
 
-/** Bytes that are on their way in one direction at the most: then the sender has to wait, as by a real line. */
+/** Most bytes under way in one direction. Beyond it the sender has to wait, as on a real line. */
 const BUFFER = 256 * 1024;
 
 /**
- * @param {{teardown: (end: () => void) => void}} t ends it
- * @param {() => number} port the broker's, at every connection
+ * @param {{teardown: (end: () => void) => void}} t its end closes the way
+ * @param {() => number} port returns the broker's port; called for every connection
  * @returns {Promise<Way>}
  */
 export async function startWay(t, port) {
@@ -344,15 +344,15 @@ class Way {
   /** @type {Set<Direction>} */
   #directions = new Set();
   #isCut = false;
-  /** The only connection that is cut, by the name that it tells the broker. */
+  /** The name of the one client whose connection is cut. */
   #cutName;
-  /** Milliseconds that each direction takes. */
+  /** Delay of each direction, in milliseconds. */
   delay = 0;
-  /** Bytes a second in each direction of a connection. */
+  /** Bandwidth of each direction of a connection, in bytes a second. */
   width = Infinity;
-  /** Bytes that have come, in each direction. */
+  /** Bytes received so far, in each direction. */
   counts = { out: 0, in: 0 };
-  /** Where nothing moves: `out` to the broker, `in` from it. */
+  /** The directions that hang: `out` to the broker, `in` from it. */
   hangs = { out: false, in: false };
 
   constructor(port) {
@@ -370,16 +370,16 @@ class Way {
     return `nats://127.0.0.1:${this.#server.address().port}`;
   }
 
-  /** Every connection is reset, and so is every new one. */
+  /** Resets every connection, and every new one until `mend`. */
   cut() {
     this.#isCut = true;
     for (const direction of this.#directions) direction.reset();
   }
 
   /**
-   * One connection is reset, and so is each that comes for it.
+   * Resets the connection of one client, and its new ones until `mend`.
    *
-   * @param {string} name that it tells the broker
+   * @param {string} name the client's name, as it sends it to the broker
    */
   cutOne(name) {
     this.#cutName = name;
@@ -392,24 +392,24 @@ class Way {
   }
 
   /**
-   * Nothing moves any more, and neither side is told, as with a cable that is pulled.
+   * Stops all traffic without closing connections, like a pulled cable.
    *
-   * @param {'out' | 'in'} [side] only what goes to the broker, or what comes from it
+   * @param {'out' | 'in'} [side] only the traffic to (`out`) or from (`in`) the broker
    */
   hang(side) {
     this.hangs = side ? { ...this.hangs, [side]: true } : { out: true, in: true };
   }
 
   /**
-   * It is slow from now on.
+   * Slows the traffic down from now on.
    *
-   * @param {{delay?: number, width?: number}} how milliseconds; bytes a second
+   * @param {{delay?: number, width?: number}} how `delay` in milliseconds, `width` in bytes a second
    */
   slow({ delay = 0, width = Infinity }) {
     Object.assign(this, { delay, width });
   }
 
-  /** All is well again: what has waited goes on. */
+  /** Ends all faults. Waiting traffic goes on. */
   mend() {
     this.#isCut = false;
     this.#cutName = undefined;
@@ -442,9 +442,9 @@ class Way {
   }
 }
 
-/** One direction of a connection: pieces, each with the time at which it is there. */
+/** One direction of a connection: a queue of pieces, each with its arrival time. */
 class Direction {
-  /** What the client has told the broker that it is called; known in the direction there alone. */
+  /** The name that the client has sent to the broker. Only the direction `out` knows it. */
   name;
   #way;
   #side;
@@ -452,7 +452,7 @@ class Direction {
   #to;
   #pieces = [];
   #bytes = 0;
-  /** When the line has taken the last piece. */
+  /** Time at which the line has sent the last piece. */
   #free = 0;
   #timer;
 
@@ -487,12 +487,12 @@ class Direction {
     this.go();
   }
 
-  /** Hands over what is there by now. */
+  /** Delivers the pieces whose arrival time has come. */
   go() {
     clearTimeout(this.#timer);
     if (this.#way.hangs[this.#side] || this.#to.destroyed) return;
     const now = performance.now();
-    // What has begun its way before the line was mended has a time that is over soon.
+    // A mended line delivers at once also the pieces that have a later time.
     const isDue = ({ due }) =>
       due <= now || (this.#way.delay === 0 && this.#way.width === Infinity);
     while (this.#pieces.length > 0 && isDue(this.#pieces[0])) {

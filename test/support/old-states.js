@@ -7,11 +7,11 @@ import { request, Wire } from './http.js';
 import { lasting } from './server.js';
 
 /**
- * What a server has promised with its state: made by `live` with the version that writes the state, and asked for again
- * by `ask` of the version that reads it. States of the past have been written by this: it may be added to, not changed.
+ * Tests that a state of an old version is read by a new one: `live` fills a server of the old version, `ask` compares
+ * the new version's answers. Stored old states were written by this file: extend it, but don't change it.
  */
 
-/** A game that gives back the players' inputs. The state names it by its files. */
+/** A game that returns the players' inputs. The state identifies a game by its files. */
 const GAME = {
   'inputs.json': '{"title":"Kept","pace":20,"inputs":{"y":{"min":0,"max":1}}}',
   'reduce.js': 'export const reduce = ({ inputs }) => ({ y: [...inputs.y] });\n',
@@ -21,7 +21,7 @@ const GAME = {
 
 const BANNED = '127.0.7.7';
 
-/** @returns {object} options of a server, with its state and what it needs beside that in `folder` */
+/** @returns {object} options of a server with its state, games and tokens in `folder` */
 export function optionsIn(folder) {
   mkdirSync(join(folder, 'games/kept'), { recursive: true });
   for (const [name, text] of Object.entries(GAME)) {
@@ -41,7 +41,7 @@ export function optionsIn(folder) {
   };
 }
 
-/** Asks the admin port. */
+/** Sends a request to the admin port. */
 async function inside(server, method, target) {
   const wire = await Wire.open(server.adminPort);
   try {
@@ -52,10 +52,10 @@ async function inside(server, method, target) {
 }
 
 /**
- * Gives a server a past.
+ * Fills a server: clients, sprites, feeds, players.
  *
- * @param {import('./server.js').Server} server new, with the options above
- * @returns {Promise<object>} what to ask: see `ask`
+ * @param {import('./server.js').Server} server a new server with the options of `optionsIn`
+ * @returns {Promise<object>} the second argument of `ask`
  */
 export async function live(server) {
   const ids = [];
@@ -65,7 +65,7 @@ export async function live(server) {
       await server.throw(id, edge, `{"by":${i},"over":"${edge}"}`, `n=${10 + n}`);
     }
   }
-  // One has left, and its sprites have flown on; one has acknowledged two of its.
+  // One client leaves, and its sprites fly on. Another one acknowledges two of its sprites.
   await server.leave(ids.pop());
   const { body } = await server.poll(ids[0]);
   const clients = ids.map((id) => ({ id, ack: 0 }));
@@ -103,12 +103,13 @@ export async function live(server) {
 /**
  * @param {import('./server.js').Server} server
  * @param {object} what
- * @param {{id: string, ack: number}[]} what.clients for each of which something waits
- * @param {Record<string, string | null>} what.feeds by key, a cursor of the past; null: cursors are not promised
- * @param {string[]} what.players their paths
- * @param {{key: string, after: string | null}} [what.log] as of `feeds`; states before logs have none
+ * @param {{id: string, ack: number}[]} what.clients clients with waiting sprites
+ * @param {Record<string, string | null>} what.feeds by key, an old cursor; null: this state keeps no cursors
+ * @param {string[]} what.players the players' paths
+ * @param {{key: string, after: string | null}} [what.log] a log, with its cursor as in `feeds`; states older than logs
+ *     have none
  * @param {boolean} [what.revoked] whether grants were revoked
- * @returns {Promise<object>} what is the same in the next run
+ * @returns {Promise<object>} the answers, which must be the same in the next run
  */
 export async function ask(server, { clients, feeds, players, log, revoked }) {
   const seen = { clients: [], feeds: {} };
@@ -132,7 +133,7 @@ export async function ask(server, { clients, feeds, players, log, revoked }) {
   }
   if (revoked) seen.revoked = (await inside(server, 'GET', '/revoked')).body.map(({ sub }) => sub);
   seen.gone = (await get(server, 'gone')).status;
-  // A game's version, and whether it has begun, are told since later versions of the server.
+  // Later versions of the server added `version` and `begun`.
   seen.control = await controlOf(server);
   for (const later of ['version', 'begun']) delete seen.control[later];
   seen.inputs = (await valueOf(server, ({ value }) => value?.y.length === players.length)).value;

@@ -11,35 +11,35 @@ import { failWhenStuck } from './stuck.js';
 
 /* global axe, CSSTransition, LockManager, document, KeyboardEvent, dispatchEvent, location, requestAnimationFrame */
 
-/** A real server and a real browser, for the tests of the page. */
+/** Starts a real server and a real browser for the tests of the pages. */
 
-/** Chromium as people have it. */
+/** The full Chromium. */
 export const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
 
-/** The one without any windows: it takes half the CPU time of the other, which draws a whole browser unseen. */
+/** Chromium without windows. It takes half the CPU time of the full Chromium, which draws its whole window unseen. */
 const SHELL = '/usr/bin/chromium-headless-shell';
 
-/** The one that tests use where they need no other. */
+/** The default browser of the tests. */
 const USUAL = process.env.CHROMIUM === undefined && existsSync(SHELL) ? SHELL : CHROMIUM;
 
 /**
- * Milliseconds that a test may take, on a machine that does other things too. It is less than a file may
- * take: a test that hangs fails by its own name, and the next ones run.
+ * Timeout of a test in milliseconds, enough on a busy machine. It is below the timeout of a test file: a test that
+ * hangs fails under its own name, and the next tests run.
  */
 const TEST = 120_000;
 
 /**
- * Pixels of the screen for one of CSS, in each direction: no layout hangs on it, and without a GPU each pixel costs CPU
- * time in each frame. A test of pixels asks for more, and so do runs with PICTURES.
+ * Device pixels per CSS pixel. No layout depends on it, and without a GPU each pixel costs CPU time in each frame.
+ * Tests of pixels and runs with PICTURES use more.
  */
 const COARSE = process.env.PICTURES ? 1 : 0.5;
 
-const STEPS = 6; // of a drag
+const STEPS = 6; // steps of a drag
 const SPEED = 0.8; // edge lengths a second
 
 /**
- * @param {string} [program] that a test wants
- * @returns {string|false} why the browser tests can't run here, for a test's `skip`
+ * @param {string} [program] the browser that a test needs
+ * @returns {string|false} for a test's `skip`: the reason why the browser tests can't run here, or false
  */
 export function noBrowser(program = USUAL) {
   return existsSync(program)
@@ -56,14 +56,14 @@ export function launchBrowser(program = USUAL) {
   return chromium.launch({ executablePath: program, args });
 }
 
-/** A server of its own process, that can be killed and started again on the same port. */
+/** A server process that can be killed and started again on the same port. */
 class Server {
   #args;
   #child;
   #admin;
   #port = 0;
 
-  /** @param {string[]} args for bin/sprites, besides port and host */
+  /** @param {string[]} args arguments of bin/sprites, besides port and host */
   constructor(...args) {
     this.#args = args;
   }
@@ -91,17 +91,17 @@ class Server {
     await exit;
   }
 
-  /** @returns {Promise<object>} what /status of the admin port says: it was started with one */
+  /** @returns {Promise<object>} /status of the admin port, which the server must have */
   async wholeStatus() {
     return (await fetch(new URL('status', this.#admin))).json();
   }
 
-  /** @returns {Promise<object>} what /status says */
+  /** @returns {Promise<object>} /status */
   async status() {
     return (await fetch(new URL('status', this.base))).json();
   }
 
-  /** Joins idle clients. They stay for a lease. */
+  /** Joins idle clients. They stay until their lease ends. */
   async fill(count) {
     const ids = [];
     for (let i = 0; i < count; i += 1) {
@@ -114,12 +114,12 @@ class Server {
 
 export class Browser {
   #browser;
-  /** What the pages complained about: console errors, violations, exceptions. */
+  /** All complaints of the pages: console errors, violations of the policy, exceptions. */
   complaints = [];
-  /** Every URL any page asked for. */
+  /** The URLs of all requests of all pages. */
   requests = [];
 
-  /** @param {string} [program] other than the usual one */
+  /** @param {string} [program] default: USUAL */
   async start(program) {
     this.#browser = await launchBrowser(program);
     return this;
@@ -129,7 +129,7 @@ export class Browser {
     await this.#browser?.close();
   }
 
-  /** @returns {Promise<string[]>} what each page says of itself now, a line a page, for a test that has failed */
+  /** @returns {Promise<string[]>} each page's state now, one line a page, for the message of a failed test */
   async pages() {
     const open = this.#browser?.contexts().flatMap((context) => context.pages()) ?? [];
     return Promise.all(
@@ -140,7 +140,7 @@ export class Browser {
           news: document.getElementById('news')?.textContent,
           toast: document.getElementById('toast')?.textContent
         }));
-        // One that has crashed or hangs says nothing.
+        // A page that has crashed or hangs does not answer.
         const late = new Promise((go) => void setTimeout(go, 2000, 'no answer within 2 s'));
         const said = await Promise.race([asked.catch((error) => error.message), late]);
         return `${page.url()}: ${JSON.stringify(said)}`;
@@ -149,11 +149,11 @@ export class Browser {
   }
 
   /**
-   * Opens a page as a visitor of its own: with storage of its own.
+   * Opens a page as a new visitor, with its own storage, and waits until the page has joined.
    *
    * @param {string} base
-   * @param {object} [options] of a browser context
-   * @returns {Promise<import('playwright-core').Page>} it has joined
+   * @param {object} [options] options of the browser context
+   * @returns {Promise<import('playwright-core').Page>}
    */
   async visit(base, options = {}) {
     const page = await this.open(base, options);
@@ -161,12 +161,12 @@ export class Browser {
     return page;
   }
 
-  /** As `visit`, of a page that need not get in. */
+  /** Opens a page as `visit` does, but does not wait until the page has joined. */
   async open(base, options = {}) {
     const context = await this.#browser.newContext({
       viewport: { width: 1000, height: 700 },
       deviceScaleFactor: COARSE,
-      reducedMotion: 'reduce', // So that all comes to rest; what lives by itself asks for more.
+      reducedMotion: 'reduce', // Without it some animations never end.
       ...options
     });
     context.on('request', (request) => this.requests.push(request.url()));
@@ -179,7 +179,7 @@ export class Browser {
   #watch(page) {
     page.on('pageerror', (error) => this.complaints.push(error.stack));
     page.on('console', (message) => {
-      // A server that is away on purpose is no complaint; what the policy forbids is one.
+      // Tests stop servers on purpose: a failed request is no complaint. A violation of the policy is one.
       const expected = /Failed to load resource|ERR_(CONNECTION|INTERNET|EMPTY)/.test(
         message.text()
       );
@@ -189,7 +189,7 @@ export class Browser {
   }
 }
 
-/** An init script. In a browser whose owner has blocked cookies, to name the storage is an error; in Firefox, a channel too. */
+/** An init script that acts like blocked cookies: reading the storage throws; in Firefox a channel throws too. */
 export function denyStorage() {
   const deny = function deny() {
     throw new DOMException('Access is denied for this document.', 'SecurityError');
@@ -200,7 +200,7 @@ export function denyStorage() {
   for (const name of ['request', 'query']) LockManager.prototype[name] = async () => deny();
 }
 
-/** Duplicates a page, as a browser does: the copy has its sessionStorage, and hears from it that it is a copy, however late. */
+/** Duplicates a tab as a browser does, with its sessionStorage. The copy waits 4 s for the original's answer. */
 export async function duplicate(page) {
   await page.context().addInitScript(() => {
     const { setTimeout: later } = globalThis;
@@ -215,19 +215,19 @@ export async function duplicate(page) {
   return copy;
 }
 
-/** Waits until the page says it is in this state. */
+/** Waits until the page shows this state. */
 export function online(page, state = 'online') {
   return page.waitForSelector(`body[data-state=${state}]`, { timeout: 30_000 });
 }
 
-/** Has a page load itself anew, which it sees coming. Returns when that is another document. */
+/** Makes a page reload itself, with its `pagehide` handlers. Returns when the new document has loaded. */
 export async function reloadItself(page) {
   const loaded = page.waitForEvent('load');
   await page.evaluate(() => void setTimeout(() => location.reload()));
   await loaded;
 }
 
-/** @returns {Promise<object>} what the desktop says about itself: numbers, and `list` of sprites */
+/** @returns {Promise<object>} the desktop's data attributes: numbers, and `list` of sprites */
 export async function look(page) {
   const data = await page.evaluate(() => ({ ...document.getElementById('stage').dataset }));
   const { where = '', ...numbers } = data;
@@ -244,7 +244,7 @@ export async function look(page) {
   };
 }
 
-/** Waits until an element says this, seen by the page itself: what is said for a while is not missed. */
+/** Waits until an element shows this text. The page itself looks, so that it does not miss a short-lived text. */
 export function reads(page, selector, text) {
   return page.waitForFunction(
     ([which, part]) => {
@@ -256,7 +256,7 @@ export function reads(page, selector, text) {
   );
 }
 
-/** Waits until a number of the desktop is at least so much. */
+/** Waits until a number of the desktop is at least `least`. */
 export function until(page, name, least) {
   return page.waitForFunction(
     ([key, number]) => Number(document.getElementById('stage').dataset[key]) >= number,
@@ -265,7 +265,7 @@ export function until(page, name, least) {
   );
 }
 
-/** Waits until the desktop has exactly so many sprites, and none in flight. */
+/** Waits until the desktop has exactly `count` sprites, and none in flight. */
 export function holds(page, count) {
   return page.waitForFunction(
     (number) => {
@@ -277,7 +277,7 @@ export function holds(page, count) {
   );
 }
 
-/** Takes new sprites, by key, until the desktop has so many. */
+/** Adds sprites by the keyboard until the desktop has `count`. */
 export async function fill(page, count) {
   await page.focus('#stage');
   await page.evaluate((number) => {
@@ -289,22 +289,22 @@ export async function fill(page, count) {
   await until(page, 'sprites', count);
 }
 
-/** Waits until the page knows that it is not alone on the torus. */
+/** Waits until the page shows that it is not alone on the torus. */
 export function among(page) {
   return page.waitForFunction(() => !/ 1 1$/.test(document.body.dataset.place ?? ' 1 1'));
 }
 
-/** @returns {Promise<object>} what the tab remembers of its place or its desktop */
+/** @returns {Promise<object>} the tab's stored place or desktop */
 export function memory(page, of) {
   return page.evaluate((key) => JSON.parse(sessionStorage.getItem(key)), `sprites.${of}`);
 }
 
-/** @returns {Promise<object[]>} the sprites that the tab remembers, as entries of lib/page/store.js */
+/** @returns {Promise<object[]>} the tab's stored sprites, entries of lib/page/store.js */
 export async function kept(page) {
   return (await memory(page, 'desktop')).sprites;
 }
 
-/** Waits until the tab remembers so many sprites. */
+/** Waits until the tab has stored `count` sprites. */
 export function remembers(page, count) {
   return page.waitForFunction(
     (number) => JSON.parse(sessionStorage.getItem('sprites.desktop'))?.sprites.length === number,
@@ -313,7 +313,7 @@ export function remembers(page, count) {
   );
 }
 
-/** Waits until everything on the desktop lies still: before that its place is unknown. */
+/** Waits until nothing on the desktop moves: before that the sprites' places are unknown. */
 export function resting(page) {
   return page.waitForFunction(
     () => document.getElementById('stage').dataset.moving === 'false',
@@ -323,14 +323,13 @@ export function resting(page) {
 }
 
 /**
- * Moves the mouse or a finger along a line, as fast by the time its events carry as is said here,
- * however slow the machine is.
+ * Moves the mouse or a finger along a line. The events' timestamps have the given pace, however slow the machine is.
  *
  * @param {import('playwright-core').Page} page
- * @param {{x: number, y: number}} from where it goes down
- * @param {{x: number, y: number}} to where it goes up again
+ * @param {{x: number, y: number}} from where the button or finger goes down
+ * @param {{x: number, y: number}} to where it goes up
  * @param {{finger?: boolean, pace?: number, still?: number}} [how] `pace`: ms from step to step;
- *     `still`: ms held still before it goes up
+ *     `still`: ms without movement before it goes up
  */
 export async function drag(page, from, to, { finger = false, pace = 16, still = 0 } = {}) {
   const session = await page.context().newCDPSession(page);
@@ -362,7 +361,7 @@ export async function drag(page, from, to, { finger = false, pace = 16, still = 
   await session.detach();
 }
 
-/** Takes a sprite and throws it over an edge, so fast that it stays on the next desktop. */
+/** Throws the sprite at a point over an edge, at a speed with which it stays on the next desktop. */
 export async function hurl(page, { x, y }, edge, how) {
   const { width, height } = await page.locator('#stage').boundingBox();
   const to = {
@@ -375,13 +374,13 @@ export async function hurl(page, { x, y }, edge, how) {
   await drag(page, { x, y }, to, { pace: (share / STEPS / SPEED) * 1000, ...how });
 }
 
-/** @returns {Promise<number[]>} row, column, rows, columns, as the page shows them */
+/** @returns {Promise<number[]>} the row, column, rows and columns that the page shows */
 export async function place(page) {
   await page.waitForSelector('body[data-place]');
   return (await page.evaluate(() => document.body.dataset.place)).split(' ').map(Number);
 }
 
-/** A PNG of noise, which no compressor makes small. */
+/** Returns a PNG of noise, which does not compress. */
 export function noisePng(width, height) {
   const rows = Buffer.alloc(height * (1 + width * 3));
   let seed = 1;
@@ -392,12 +391,12 @@ export function noisePng(width, height) {
   return png(width, height, deflateSync(rows, { level: 1 }));
 }
 
-/** A file as `setInputFiles` takes it. */
+/** Returns a file for `setInputFiles`. */
 export const imageFile = (name, data = noisePng(30, 30), mimeType = 'image/png') => ({
   ...{ name, mimeType, buffer: Buffer.from(data) }
 });
 
-/** A PNG by its size and its data, which need not match. */
+/** Returns a PNG with this size and data, which need not match. */
 export function png(width, height, data) {
   const head = Buffer.alloc(13);
   head.writeUInt32BE(width, 0);
@@ -422,15 +421,17 @@ function chunk(type, data) {
 }
 
 /**
- * What the browser tests of one file share: a browser, and servers that end with it.
+ * Returns the browser and the helpers of one file's browser tests. The end of the file closes the browser and the
+ * servers.
  *
- * @param {import('tap').Test} t the file's own
+ * @param {import('tap').Test} t the test file's root test
  * @returns {object} `browser`; `skip`, for every test; `serve(...args)` starts a server for one
- *     test; `end(server, ...pages)` ends it and its visitors; `alone(name, [how], test)` is a test with
- *     one visitor, `page`, on a `server` of its own, which end with it. `how.args`: the server's,
- *     `how.others`: idle clients on it, the rest: options of the visit; `clients(server, count)` waits until
- *     it knows so many; `beside(server, page, onSprite)` joins the one other client there is, until the server ends: what it
- *     throws over `edge` the page gets by `back`; `nothingElse()` is the last test: no page has complained or asked another host
+ *     test; `end(server, ...pages)` ends a server and its visitors; `alone(name, [how], test)` is a test with
+ *     one visitor, `page`, on its own `server`. `how.args`: the server's arguments, `how.others`: the number of idle
+ *     clients on it, the rest: options of the visit; `clients(server, count)` waits until the server has `count`
+ *     clients; `beside(server, page, onSprite)` joins one other client, until the server ends: its throws over `edge`
+ *     come to the page by `back`; `nothingElse()` is the last test: no page has complained or sent a request to another
+ *     host
  */
 export function browserRig(t) {
   const clients = (server, count) => soon(async () => (await server.status()).clients === count);
@@ -469,7 +470,7 @@ export function browserRig(t) {
     alone(name, how, test = how) {
       const { args = [], others = 0, ...visit } = how;
       t.test(name, { skip }, async (t) => {
-        // For as long as the test takes: what is thrown to one that is gone flies on, and here in the end.
+        // The idle clients stay for the whole test: a sprite for a client that has left would fly on, maybe back here.
         const server = await serve(...(others > 0 ? ['--lease', '300'] : []), ...args);
         await server.fill(others);
         const page = await browser.visit(server.base, visit);
@@ -502,7 +503,7 @@ export function browserRig(t) {
   };
 }
 
-/** @returns {Promise<boolean>} whether it came true within half a minute */
+/** Polls `isSo` for half a minute. @returns {Promise<boolean>} whether it became true */
 export async function soon(isSo) {
   for (let i = 0; i < 600; i += 1) {
     if (await isSo()) return true;
@@ -513,28 +514,28 @@ export async function soon(isSo) {
   return false;
 }
 
-/** @returns {Promise<string[]>} over which edge sprites go to the other page, of two, and back */
+/** @returns {Promise<string[]>} the edge from this page to the other of two pages, and the edge back */
 export async function edgeBetween(page, other) {
   const [[row, , rows], [otherRow]] = [await place(page), await place(other)];
   return rows === 1 || row === otherRow ? ['right', 'left'] : ['down', 'up'];
 }
 
-/** Milliseconds that a frame of sixty a second may take. */
+/** Duration of a frame at 60 frames a second, in milliseconds. */
 export const FRAME = 1000 / 60;
 
-/** Frames of a look. */
+/** Frames of one measurement. */
 const FRAMES = 20;
 
-/** Looks at the most. */
+/** Most measurements. */
 const LOOKS = 8;
 
 /**
- * What a frame of a page costs, in CPU time of the page's own thread. Other programs on the processor make a frame dearer,
- * never cheaper: so the least of some looks is its price. To be called while something moves all the time.
+ * Returns the CPU time of a page's frame, on the page's main thread. Other programs only make a frame dearer: the
+ * result is the least of some measurements. Call it while something moves all the time.
  *
- * @param {import('tap').Test} t is told of each look
+ * @param {import('tap').Test} t gets a comment for each measurement
  * @param {import('playwright-core').Page} page
- * @returns {Promise<number>} milliseconds; the looks end with the first below FRAME
+ * @returns {Promise<number>} milliseconds; the first measurement below FRAME is the last one
  */
 export async function costOfFrame(t, page) {
   const session = await page.context().newCDPSession(page);
@@ -578,17 +579,17 @@ export async function costOfFrame(t, page) {
 const SOURCE = readFileSync(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8');
 
 /**
- * Everything that axe-core finds amiss on a page, by day and by night, best practices as well.
+ * Returns everything that axe-core finds wrong on a page, in light and dark colors, with best practices.
  *
  * @param {import('playwright-core').Page} page
- * @returns {Promise<string[]>} a line for each element: none, or the page is to be mended
+ * @returns {Promise<string[]>} a line for each element; empty for a good page
  */
 export async function amissTo(page) {
   const found = [];
   if (!(await page.evaluate(() => 'axe' in globalThis))) await page.evaluate(SOURCE);
   for (const colorScheme of ['light', 'dark']) {
     await page.emulateMedia({ colorScheme });
-    // Colors that are on their way from day to night are neither's.
+    // The colors must have finished their transition between the schemes.
     await page.evaluate(() => {
       const underWay = document.getAnimations().filter((one) => one instanceof CSSTransition);
       return Promise.allSettled(underWay.map(({ finished }) => finished));
@@ -605,9 +606,9 @@ export async function amissTo(page) {
 }
 
 /**
- * Contrast as WCAG 2 defines it.
+ * Returns the contrast ratio of two colors, as WCAG 2 defines it.
  *
- * @param {string} one a color, written as `rgb(…)` or #rrggbb
+ * @param {string} one a color, `rgb(…)` or #rrggbb
  * @param {string} other
  * @returns {number} 1 to 21
  */

@@ -1,9 +1,9 @@
 /**
- * A clock that stands still until it is told, and a fetch that answers from a script: with them
- * every failure of the network happens in a test at the moment it says, and no test waits.
+ * A clock that the test moves, and a fetch that answers from a script: a test decides when each network failure
+ * happens, and no test waits.
  */
 
-/** A clock by hand. Give it to `Client` as `timers`. */
+/** A clock that the test moves. Pass it to `Client` as `timers`. */
 export class Clock {
   #now = 0;
   #next = 1;
@@ -26,7 +26,7 @@ export class Clock {
     return this.#timers.size;
   }
 
-  /** Lets everything run that needs no time. */
+  /** Runs everything that needs no time. */
   async settle() {
     for (let i = 0; i < 10; i += 1) await new Promise((resolve) => setImmediate(resolve));
   }
@@ -49,10 +49,10 @@ export class Clock {
   }
 
   /**
-   * Lets time pass until something is so.
+   * Lets time pass until `isSo` returns true.
    *
    * @param {() => boolean} isSo
-   * @throws {Error} when no timer is left and it isn't, or after a thousand timers
+   * @throws {Error} when no timer is left, or after a thousand timers
    */
   async until(isSo) {
     await this.settle();
@@ -79,13 +79,13 @@ export class Clock {
   }
 }
 
-/** What a fetch can come to, besides an answer. */
+/** Outcomes of a fetch other than an answer. */
 export const RESET = Symbol('connection reset');
 export const HANG = Symbol('no answer, ever');
 
 /**
  * @param {number} status
- * @param {unknown} body text, or what is sent as JSON
+ * @param {unknown} body text; anything else is sent as JSON
  * @param {object} [headers]
  * @returns {object} an answer for the script
  */
@@ -103,12 +103,12 @@ export function problem(status, name, headers = {}) {
   return answer(status, { type: `urn:sprites:${name}`, title: name, status, detail: '-' }, headers);
 }
 
-/** The answer to a join, with `more` members. */
+/** Returns the answer to a join, with `more` members. */
 export function joined(id, more = {}) {
   return answer(201, { id, hold: 120, lease: 30, maxSprite: 16_384, ...more });
 }
 
-/** The answer to a poll: sprites by their sequence numbers. */
+/** Returns the answer to a poll, with sprites of these sequence numbers. */
 export function sprites(...seqs) {
   return answer(200, {
     seq: seqs.at(-1) ?? 0,
@@ -129,7 +129,7 @@ export function sprites(...seqs) {
 export function scripted(script, clock) {
   const calls = [];
   const parked = new Map();
-  // As the server does: a second poll by the same id answers the first.
+  // Like the server: a second poll by the same id answers the first.
   const supersede = (pathname) => {
     const body = { seq: 0, sprites: [], superseded: true };
     parked.get(pathname)?.(new Response(JSON.stringify(body)));
@@ -172,7 +172,7 @@ export function scripted(script, clock) {
   return fetch;
 }
 
-/** What callbacks of the program throw, from now on. @returns {string[]} */
+/** Collects the errors that callbacks of queueMicrotask throw from now on. @returns {string[]} */
 export function uncaught(t) {
   const caught = [];
   t.intercept(globalThis, 'queueMicrotask', {

@@ -1,16 +1,16 @@
 import { readOptions } from '../../lib/operator/options.js';
 import { Pool } from '../../lib/torus/pool.js';
 
-/** Pools of the tests' own, and the states that they have saved. */
+/** Makes pools for tests, and loads saved states. */
 
 /**
- * @param {import('tap').Test} t it ends with
- * @param {object} [given] options beside the usual ones
- * @returns {Pool} it is awake until the test ends
+ * @param {import('tap').Test} t its end closes the pool
+ * @param {object} [given] further options
+ * @returns {Pool} keeps the process alive until the test ends
  */
 export function makePool(t, given = {}) {
   const pool = new Pool({ ...readOptions([]), throwRate: 0, capacity: 1000, ...given });
-  // The pool's own clock delays nothing.
+  // The pool's own clock does not keep the process alive.
   const awake = setInterval(() => {}, 1000);
   t.teardown(() => {
     clearInterval(awake);
@@ -19,10 +19,10 @@ export function makePool(t, given = {}) {
   return pool;
 }
 
-/** More bytes than any state has. */
+/** A bound above the size of any state, in bytes. */
 export const ANY_SIZE = 2 ** 40;
 
-/** Brings a pool, which must be new, to what a file says, and writes nothing; as Pool#openState. */
+/** Loads a state file into a new pool, as Pool#openState does. Writes nothing later. */
 export function load(pool, path) {
   const bounds = { stateBytes: ANY_SIZE, journalBytes: ANY_SIZE, snapshotEvery: 86_400 };
   const found = pool.openState({ path, ...bounds, sync: 'never' });

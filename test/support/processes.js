@@ -3,11 +3,11 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 
-/** What tests need of processes and folders. */
+/** Helpers for processes and folders. */
 
 /**
  * @param {number} pid
- * @returns {number[]} the processes that a process has started and that are still there
+ * @returns {number[]} the live children of the process
  */
 export function childrenOf(pid) {
   const text = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8');
@@ -24,14 +24,14 @@ export function temporary(t) {
   return folder;
 }
 
-/** @returns {number} the TCP connections of this process, those that are being made among them */
+/** @returns {number} the number of this process's TCP connections, including pending ones */
 export function openSockets() {
   return process.getActiveResourcesInfo().filter((name) => name === 'TCPSocketWrap').length;
 }
 
 /**
  * @param {number} pid
- * @returns {number} resident bytes of a process and its children, as the kernel accounts for them
+ * @returns {number} resident bytes of a process and its children (VmRSS)
  */
 export function resident(pid) {
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').split(' ');
@@ -40,15 +40,15 @@ export function resident(pid) {
     .reduce((sum, status) => sum + Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1] ?? 0) * 1024, 0);
 }
 
-/** A disk that takes nothing more: a process that may not make any file longer, and later may again. */
+/** Simulates a full disk: limits the size of a process's files, and lifts the limit later. */
 
 /**
  * @param {number} pid
- * @param {number | 'unlimited'} bytes that each file which it writes may have
- * @returns {boolean} whether it could be done
+ * @param {number | 'unlimited'} most bytes of each file that the process writes
+ * @returns {boolean} whether prlimit succeeded
  */
 export const limitFiles = (pid, bytes) =>
   spawnSync('prlimit', ['--pid', String(pid), `--fsize=${bytes}:unlimited`]).status === 0;
 
-/** What `t.test` is given where it can't be. */
+/** For `t.test`'s `skip`: the reason where prlimit does not work. */
 export const noLimit = limitFiles(process.pid, 'unlimited') ? false : 'there is no prlimit here';

@@ -5,11 +5,11 @@ import { listening } from './addresses.js';
 import { resetSocket } from './http.js';
 
 /**
- * A proxy in front of a server, for planting the faults that a client must notice.
+ * Starts a proxy in front of a server, which plants faults that a client must notice.
  *
  * @param {import('tap').Test} t
- * @param {number} port of the server behind
- * @param {(answer: object, path: string) => void} [tamper] may change a poll's answer on its way
+ * @param {number} port the server's port
+ * @param {(answer: object, path: string) => void} [tamper] may change a poll's answer
  * @returns {Promise<{port: number, cut: () => void}>} `cut` breaks every connection through it
  */
 export async function startProxy(t, port, tamper = () => {}) {
@@ -39,7 +39,7 @@ function change(path, body, tamper) {
   return JSON.stringify(answer);
 }
 
-/** What may become of a piece of an answer by chance, where it does not pass. */
+/** The random faults of a piece of an answer. */
 const FATES = {
   lost: ({ client }) => client.destroy(),
   cut: ({ client, bytes, random }) => client.end(bytes.subarray(0, random.below(bytes.length))),
@@ -54,26 +54,26 @@ const FATES = {
 };
 
 /**
- * A proxy for bytes that does to connections what networks do: it cuts, delays, loses, resets, and lets a reader stall.
+ * A TCP proxy with network faults: it cuts, delays, loses, resets, and stalls connections.
  *
- *   client ──▶ FaultProxy ──▶ server      `target` may change: the server was started anew
+ *   client ──▶ FaultProxy ──▶ server      `target` may change when the server restarts
  */
 export class FaultProxy {
   #sockets = new Set();
   #swallow = [];
   #random;
 
-  /** Milliseconds that answers are held back. */
+  /** Delay of answers, in milliseconds. */
   delay = 0;
-  /** Whether pieces of answers meet their fates by chance. */
+  /** Whether pieces of answers meet random faults. */
   faults;
-  /** How often each of them did. */
+  /** Number of pieces by fate. */
   counts = { passed: 0, lost: 0, cut: 0, reset: 0, stalled: 0 };
 
   /**
    * @param {{teardown: (end: () => unknown) => void}} t
-   * @param {number} target the port of the server behind, now
-   * @param {import('../fuzz/random.js').Random} [random] of faults by chance
+   * @param {number} target the server's port at first
+   * @param {import('../fuzz/random.js').Random} [random] source of random faults; none without it
    * @returns {Promise<FaultProxy>} with its `port` and `url`
    */
   static async start(t, target, random) {
@@ -86,12 +86,12 @@ export class FaultProxy {
     return proxy;
   }
 
-  /** Resets every connection there is. */
+  /** Resets all connections. */
   cut() {
     for (const socket of this.#sockets) resetSocket(socket);
   }
 
-  /** The next answer to a request whose first line matches comes as far as here, and then the connection is reset. */
+  /** Drops the next answer to a request whose first line matches, and resets its connection. */
   swallow(request) {
     this.#swallow.push(request);
   }

@@ -8,21 +8,21 @@ import { launch, ROOT } from './launch.js';
 import { temporary } from './processes.js';
 import { until, untilCounts } from './until.js';
 
-/** Where the tests' own questions to the admin port come from: what attacks it has another address. */
+/** Source address of the tests' own requests to the admin port. Tests that attack the port use another one. */
 const OPERATOR = '127.0.0.77';
 
-/** Milliseconds that a server may take to end: more than any drain here and what the kernel gives a client that reads nothing. */
+/** Timeout for a server's end, in milliseconds: above any drain here plus the kernel's timeout of a stalled reader. */
 const PATIENCE = 120_000;
 
 /**
- * The server as its users have it: a process of its own, spoken to through sockets.
+ * Runs the server as a process, and speaks to it over sockets.
  */
 
 export { ROOT };
 
 /**
- * How many workers the servers of the tests have where a test says nothing else: SPRITES_TEST_DOORS may be "worker" or
- * "workers", one and two of them. By two a bound is reached where one has its share of it.
+ * Default number of workers of the tests' servers: SPRITES_TEST_DOORS may be "worker" (1) or "workers" (2). With two,
+ * each worker has its share of a limit.
  */
 export const WORKERS = { worker: 1, workers: 2 }[process.env.SPRITES_TEST_DOORS] ?? 0;
 
@@ -31,10 +31,10 @@ export const WORKERS = { worker: 1, workers: 2 }[process.env.SPRITES_TEST_DOORS]
  *
  * @param {import('tap').Test} t
  * @param {object} [how]
- * @param {Record<string, string | number>} [how.options] without the dashes
+ * @param {Record<string, string | number>} [how.options] options without the dashes
  * @param {Record<string, string>} [how.env] added to the environment
- * @param {string} [how.greeting] what every connection begins with, as a proxy's would
- * @param {string[]} [how.command] what to run, by default bin/sprites with this Node
+ * @param {string} [how.greeting] first bytes of every connection, such as a PROXY header
+ * @param {string[]} [how.command] the program; default: bin/sprites with this Node
  * @returns {Promise<Server>} once it listens
  */
 export async function startServer(t, how = {}) {
@@ -55,10 +55,10 @@ export async function startServer(t, how = {}) {
 }
 
 /**
- * Starts a server with every port that there is: the main port, TLS, the admin port and the transient one.
+ * Starts a server with all its ports: the main port, TLS, the admin port and the transient port.
  *
  * @param {import('tap').Test} t
- * @param {Record<string, string | number>} [options] as startServer's; `workers` 0: the first three alone
+ * @param {Record<string, string | number>} [options] startServer's options; `workers` 0: no transient port
  * @returns {Promise<{server: object, ways: Record<string, {port: number, open: () => Promise<Wire>}>}>}
  *     `ways` by name: main, tls, admin and workers
  */
@@ -78,8 +78,8 @@ export async function startWithEveryWay(t, { workers = 2, ...options } = {}) {
 }
 
 /**
- * Has the end of a test stop a server. One that does not end well fails the test; by an error tap would leave out
- * what else is to be ended, and the file would wait for that.
+ * Stops a server at the test's end. A server that does not end well fails the test by `t.threw`: after a thrown error
+ * tap would skip the other teardowns, and the test file would hang.
  *
  * @param {import('tap').Test} t
  * @param {Server} server
@@ -88,12 +88,12 @@ export function stopAtEnd(t, server) {
   t.teardown(() => server.stop().catch((error) => t.threw(error)));
 }
 
-/** Whether a descriptor is what an event loop waits by, or is woken by. */
+/** Returns whether a descriptor belongs to an event loop: its epoll, eventfd or pipe. */
 function isOfLoop(fd) {
   try {
     return /^(pipe|anon_inode):/.test(readlinkSync(fd));
   } catch {
-    return true; // It was closed just now.
+    return true; // The descriptor was closed just now.
   }
 }
 
@@ -110,16 +110,16 @@ class Server {
     this.#greeting = greeting;
     this.#ended = ended;
     this.#cors = cors;
-    /** What it printed, line by line. */
+    /** The lines of its stdout. */
     this.lines = lines;
     this.errors = errors;
     this.host = host;
-    /** Where it listens: port, adminPort, tlsPort and transientPort; undefined where it does not. */
+    /** Sets port, adminPort, tlsPort and transientPort; undefined: no such port. */
     Object.assign(this, ports);
     this.pid = child.pid;
   }
 
-  /** The process, for signals. */
+  /** The child process, for signals. */
   get child() {
     return this.#child;
   }
@@ -128,25 +128,25 @@ class Server {
     return `http://${this.host}:${this.port}`;
   }
 
-  /** What it has logged, line by line. */
+  /** The parsed lines of its log. */
   get logged() {
     const lines = Buffer.concat(this.errors).toString().split('\n').slice(0, -1);
     return lines.map((line) => JSON.parse(line));
   }
 
-  /** @returns {Promise<{code: number | null, signal: string | null}>} once it has ended */
+  /** @returns {Promise<{code: number | null, signal: string | null}>} resolves when the server has ended */
   async ended() {
     const [code, signal] = await this.#ended;
     return { code, signal };
   }
 
-  /** Ends its process at once. */
+  /** Kills the server by SIGKILL. */
   kill() {
     this.#child.kill('SIGKILL');
     return this.ended();
   }
 
-  /** @returns {Promise<Wire>} a connection, closed at the latest by `leaveNothing` */
+  /** @returns {Promise<Wire>} a connection; `leaveNothing` closes it */
   async wire() {
     const wire = await Wire.open(this.port, this.host);
     if (this.#greeting !== '') wire.send(this.#greeting);
@@ -155,7 +155,7 @@ class Server {
   }
 
   /**
-   * Sends a request over a connection of its own, and checks the answer against what holds of all.
+   * Sends a request over a new connection, and checks the answer by `checkAnswer`.
    *
    * @returns {Promise<import('./http.js').Answer>}
    */
@@ -170,12 +170,12 @@ class Server {
     }
   }
 
-  /** Reads an answer from a connection and checks it against what holds of all. */
+  /** Reads an answer from a connection, and checks it by `checkAnswer`. */
   async read(wire, options = {}) {
     return checkAnswer(await wire.read(options), { cors: this.#cors, ...options });
   }
 
-  /** @returns {Promise<string>} the id of a client that `leaveNothing` will make leave */
+  /** @returns {Promise<string>} the id of a new client; `leaveNothing` makes it leave */
   async join() {
     const { status, body } = await this.ask('POST', '/join');
     assert.equal(status, 201);
@@ -187,7 +187,7 @@ class Server {
     return this.ask('GET', `/poll/${id}${query && `?${query}`}`);
   }
 
-  /** Polls and waits until the poll is parked; `answer` is a promise. */
+  /** Sends a poll, and waits until it is parked; `answer` is a promise. */
   async park(id, query = '', wire = undefined) {
     const over = wire ?? (await this.wire());
     const { polls } = await this.status();
@@ -207,8 +207,9 @@ class Server {
   }
 
   /**
-   * @returns {Promise<object>} the counts, which must be conserved: the public ones, and from the
-   *     admin port what only the operator is
+   * Asserts that sprites are conserved.
+   *
+   * @returns {Promise<object>} the public counts, with the operator's counts of the admin port
    */
   async status() {
     const { body } = await this.ask('GET', '/status');
@@ -218,12 +219,12 @@ class Server {
     const { inputs, inputsReduced, inputsSuperseded, inputsWaiting } = body;
     assert.equal(inputs, inputsReduced + inputsSuperseded + inputsWaiting, 'and so are inputs');
     const inside = await this.inside();
-    // The public status tells less of the world.
+    // The public status has less on the world.
     return { ...inside, ...body, world: inside.world ?? body.world };
   }
 
   /**
-   * @param {Wire} [by] a held connection to the admin port; by default one of its own
+   * @param {Wire} [by] an open connection to the admin port; default: a new one
    * @returns {Promise<object>} /status of the admin port
    */
   async inside(by) {
@@ -236,12 +237,12 @@ class Server {
     }
   }
 
-  /** Looks at /status until `holds(status)`; for what happens soon, but not at once. */
+  /** Polls /status until `holds(status)`. */
   until(holds, seconds) {
     return untilCounts(() => this.status(), holds, seconds);
   }
 
-  /** How many descriptors the process has open; not those of event loops: a thread that starts later has one. */
+  /** Number of the process's open descriptors, without event loops': a thread that starts later has its own loop. */
   descriptors() {
     const folder = `/proc/${this.pid}/fd`;
     return readdirSync(folder).filter((fd) => !isOfLoop(`${folder}/${fd}`)).length;
@@ -256,7 +257,7 @@ class Server {
         const now = this.descriptors();
         same = now === last ? same + 1 : 0;
         last = now;
-        // Without a baseline yet: until the number stands still.
+        // Without a baseline yet: waits until the number is stable.
         return this.baseline === undefined ? same >= 5 : now <= this.baseline + count;
       },
       () => `${last} descriptors are open, and there were ${this.baseline}`
@@ -264,8 +265,8 @@ class Server {
   }
 
   /**
-   * Closes every connection and makes every client leave, then asserts that nothing is left of
-   * them: descriptors, clients, parked polls, mailbox bytes.
+   * Closes every connection and makes every client leave. Then asserts that the server keeps nothing of them: no
+   * descriptors, clients, parked polls or mailbox bytes.
    */
   async leaveNothing() {
     if (this.#child.exitCode !== null) return;
@@ -284,7 +285,7 @@ class Server {
     await this.noConnectionBut(0);
   }
 
-  /** Ends it as an operator does; it must end well, and in time. */
+  /** Stops the server by a signal. It must exit well and in time. */
   async stop(signal = 'SIGTERM') {
     this.#child.kill(signal);
     const late = setTimeout(() => this.#child.kill('SIGKILL'), PATIENCE);
@@ -299,7 +300,7 @@ class Server {
 }
 
 /**
- * Runs tests of the wire contract against one server. After each of them nothing may be left in the server, and at the
+ * Runs tests of the wire contract against one server. After each test the server must keep nothing of it, and at the
  * end it must stop well.
  *
  * @param {import('tap').Test} t
@@ -320,9 +321,9 @@ export function contract(t, how, tests) {
  *
  * @param {import('tap').Test} t
  * @param {Server} server
- * @param {string} problem its name
+ * @param {string} problem the problem's name
  * @param {() => Promise<import('./http.js').Answer>} ask
- * @param {string} [why] what was wrong with it
+ * @param {string} [why] the fault of the request, for messages
  */
 export async function refused(t, server, problem, ask, why = problem) {
   const before = steady(await server.status());
@@ -332,7 +333,7 @@ export async function refused(t, server, problem, ask, why = problem) {
   return answer;
 }
 
-/** The counts that only what is accepted may change. */
+/** The counts that a refused request must not change. */
 const STEADY = [
   ...['clients', 'parked', 'thrown', 'acked', 'waiting', 'lost', 'mailboxBytes'],
   ...['joined', 'left', 'expired', 'flown', 'rows', 'columns'],
@@ -340,7 +341,7 @@ const STEADY = [
   ...['players', 'playersJoined', 'playersLeft', 'inputs', 'inputsWaiting', 'inputsRepeated']
 ];
 
-/** Those of a server; a worker tells a little later of watchers that have gone. */
+/** Returns the STEADY counts of a server. With workers without `watching`, which a worker reports with a delay. */
 const steady = (status) =>
   pick(
     status,
@@ -350,13 +351,13 @@ const steady = (status) =>
 /**
  * @param {object} object
  * @param {string[]} names
- * @returns {object} those of its properties
+ * @returns {object} an object with only these properties
  */
 export function pick(object, names) {
   return Object.fromEntries(names.map((name) => [name, object[name]]));
 }
 
-/** The counts that outlive a process. */
+/** The counts that survive a restart with a state. */
 const LASTING = [
   ...['clients', 'rows', 'columns', 'thrown', 'acked', 'waiting', 'lost', 'mailboxBytes'],
   ...['joined', 'left', 'expired', 'flown']

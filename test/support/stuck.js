@@ -1,12 +1,12 @@
 /**
- * Ends a test that waits for what can never come.
+ * Fails a test that waits for an event that can't come.
  *
- * Where time and the server are fakes, a promise that is not resolved leaves Node with nothing to do.
- * The process then ends, and tap reports this test and every one behind it as unfinished. With this
- * the test fails by itself, under its own name, and the next ones run.
+ * With a fake clock and a fake server, an unresolved promise leaves Node with nothing to do. The process then ends, and
+ * tap reports this test and all later ones as unfinished. With this file the test fails under its own name, and the
+ * next tests run.
  */
 
-/** The tests that are running, the innermost last. */
+/** The running tests, the innermost last. */
 const running = [];
 
 process.prependListener('beforeExit', () => {
@@ -15,7 +15,7 @@ process.prependListener('beforeExit', () => {
 });
 
 /**
- * Watches over the tests of a file. To be called once, before the first of them.
+ * Watches the tests of a file. Call it once, before the first test.
  *
  * @param {import('tap').Test} t
  */

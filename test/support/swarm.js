@@ -9,12 +9,12 @@ import { Tally } from '../../lib/swarm/tally.js';
 import { ROOT } from './server.js';
 import { until } from './until.js';
 
-/** bin/sprites-swarm as a process, for tests. */
+/** Runs bin/sprites-swarm as a process, for tests. */
 
-// Before anything waits for it: in a fresh clone, on a busy machine, the engine takes its time to build.
+// The engine's build takes long in a fresh clone on a busy machine: build it before a test's timeout runs.
 buildWhenWanted(ENGINE);
 
-/** @returns {number} the bucket of an engine's histogram into which so many nanoseconds fall */
+/** @returns {number} the bucket of an engine's histogram for a time in nanoseconds */
 export function bucketOf(value) {
   if (value < 2048) return Math.floor(value);
   const shift = Math.floor(Math.log2(value)) - 10;
@@ -25,11 +25,11 @@ const wordsOf = (args) => (typeof args === 'string' ? args.split(' ') : args);
 
 /**
  * @param {import('tap').Test} t its end kills the process
- * @param {string | Array<string | number>} args its command line, or the words of it
- * @param {{files?: number, bytes?: number, cwd?: string, env?: Record<string, string>}} [how] files it may have open, the
- *     bytes that a file of its may have, the folder it is in, and what is added to its environment
+ * @param {string | Array<string | number>} args the command line as text or as words
+ * @param {{files?: number, bytes?: number, cwd?: string, env?: Record<string, string>}} [how] most open files; most
+ *     bytes of a file; working directory; additions to the environment
  * @returns {import('node:child_process').ChildProcess} with `result()`, which resolves with `code`,
- *     `signal`, `out` and `err` when it has ended, and `says(pattern)`, which does when that is in `err`
+ *     `signal`, `out` and `err` when it has ended, and `says(pattern)`, which resolves when `err` matches
  */
 export function start(t, args, { files, bytes, cwd, env } = {}) {
   const limits = [files && `ulimit -n ${files} && `, bytes && `ulimit -f ${bytes / 512} && `];
@@ -67,21 +67,21 @@ export function start(t, args, { files, bytes, cwd, env } = {}) {
   return child;
 }
 
-/** @returns {Promise<{code: number, err: string, result: ?object}>} of a run against `port` */
+/** @returns {Promise<{code: number, err: string, result: ?object}>} the outcome of a run against `port` */
 export async function swarm(t, port, args, how) {
   const all = [...wordsOf(args), '--port', port, '--json'];
   const { code, out, err } = await start(t, all, how).result();
   return { code, err, result: out ? JSON.parse(out) : null };
 }
 
-/** @returns {Promise<object>} the result of a run against `port` that goes well */
+/** Runs the swarm against `port`, and asserts success. @returns {Promise<object>} the result */
 export async function goodRun(t, port, args, how) {
   const { code, err, result } = await swarm(t, port, args, how);
   t.equal(code, 0, result?.faults.join() ?? err);
   return result;
 }
 
-/** @returns {Promise<string>} the file of the report of a run against `server` that went well */
+/** Runs the swarm against `server`, and asserts success. @returns {Promise<string>} the report's file */
 export async function reportFrom(t, server, args) {
   const cwd = t.testdir();
   const all = [...args, '--port', server.port, '--report', 'report.html'];
@@ -90,7 +90,7 @@ export async function reportFrom(t, server, args) {
   return join(cwd, 'report.html');
 }
 
-/** @returns {object} the result of a run without engines: what is judged of `facts`, and of `more` that was seen */
+/** @returns {object} the swarm's verdict on made-up `facts` and `more` members, without engines */
 export const resultWith = (options, facts, more = {}) =>
   resultOf({
     options,

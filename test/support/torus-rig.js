@@ -4,12 +4,12 @@ import { cellOf, checkLaw1, checkLaw4, law5Share, TorusModel } from '../model/to
 
 const { Torus } = loadTestAddon();
 
-/** Law 2: the most other nodes one step may touch. */
+/** Law 2: most other nodes that a step may touch. */
 export const MOST_TOUCHED = 12;
 
 /**
  * @param {number} seed
- * @returns {() => number} random numbers from 0 to below 1, the same for the same seed
+ * @returns {() => number} random numbers in [0, 1), the same for the same seed
  */
 export function seeded(seed) {
   let state = seed | 0;
@@ -22,9 +22,9 @@ export function seeded(seed) {
 }
 
 /**
- * A native torus and its model, stepped together. Every step is held to law 2. Every so many steps
- * the whole torus is compared with the model and checked against laws 1 and 4; when that is every
- * step, its count of touched nodes is held against the links that really changed, too.
+ * A native torus and its model, stepped together. Checks law 2 at every step. Every `every` steps it compares the whole
+ * torus with the model, and checks laws 1 and 4. With `every` 1 it also compares the torus's count of touched nodes
+ * with the links that changed.
  */
 export class Rig {
   /**
@@ -42,7 +42,7 @@ export class Rig {
     this.most = 0;
     this.links = new Uint32Array(4 * capacity).fill(0xffffffff);
     this.before = this.links.slice();
-    // Numbers are given out at random, so that none says anything of a node's place.
+    // Nodes get random numbers, so that a number does not tell a node's place.
     this.free = Array.from({ length: capacity }, (_, i) => i);
     for (let i = capacity - 1; i > 0; i--) this.#swap(this.free, i, this.pick(i + 1));
     this.nodes = [];
@@ -53,12 +53,12 @@ export class Rig {
     return this.nodes.length;
   }
 
-  /** A random whole number below `bound`. */
+  /** Returns a random integer from 0 to below `bound`. */
   pick(bound) {
     return Math.floor(this.random() * bound);
   }
 
-  /** Lets a node join. */
+  /** Joins a node. */
   join() {
     const node = this.free.pop();
     const touched = this.torus.join(node);
@@ -67,7 +67,7 @@ export class Rig {
     this.#checkTouched(node, undefined, touched);
   }
 
-  /** Lets a node leave, by default a random one. */
+  /** Removes a node, by default a random one. */
   leave(node = this.nodes[this.pick(this.size)]) {
     const touched = this.torus.leave(node);
     const moved = this.model.leave(node);
@@ -79,14 +79,14 @@ export class Rig {
     this.#checkTouched(node, moved, touched);
   }
 
-  /** Joins, or random leaves, until there are `size` nodes. */
+  /** Joins nodes, or removes random ones, until there are `size` nodes. */
   resize(size) {
     while (this.size < size) this.join();
     while (this.size > size) this.leave();
   }
 
   /**
-   * One random step at a population that wavers around a size, as arrivals and departures do.
+   * Takes one random step, a join or a leave, such that the population stays near `size`.
    *
    * @param {number} size
    */
@@ -96,8 +96,8 @@ export class Rig {
   }
 
   /**
-   * Lets every node leave that the condition, asked now, is true of; in the order of their slots,
-   * as long as more than `least` are left.
+   * Removes the nodes for which `condition` is true at the time of their turn, in the order of their slots, as long as
+   * more than `least` nodes are left.
    *
    * @param {(cell: {row: number, column: number, rows: number, columns: number, slot: number}) =>
    *     boolean} condition
@@ -115,18 +115,18 @@ export class Rig {
     }
   }
 
-  /** How large the grid is: {rows, columns, opened}. */
+  /** Returns the size of the grid. */
   extent() {
     const { rows, columns, opened } = this.torus.state();
     return { rows, columns, opened };
   }
 
-  /** The node in the last slot. */
+  /** Returns the node in the last slot. */
   newest() {
     return this.model.nodeAt.get(this.model.opened - 1);
   }
 
-  /** Compares all with the model, and checks laws 1 and 4. Costs time in proportion to the size. */
+  /** Compares the torus with the model, and checks laws 1 and 4. Costs O(size). */
   inspect() {
     this.torus.links(this.links);
     const state = this.torus.state();
@@ -154,13 +154,13 @@ export class Rig {
     checkLaw4(this.links, this.nodes, (node) => this.model.slotOf.get(node));
   }
 
-  /** The share of law 5, as things are. */
+  /** Returns the current share of law 5. */
   share() {
     this.torus.links(this.links);
     return law5Share(this.links, this.nodes);
   }
 
-  /** What the steps since the last call touched: {steps, mean, most}. */
+  /** Returns the number of steps since the last call, and the mean and most of the nodes that they touched. */
   account() {
     const { steps, touched, most } = this;
     this.steps = this.touched = this.most = 0;

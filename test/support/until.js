@@ -1,18 +1,18 @@
 import { setTimeout as pause } from 'node:timers/promises';
 
 /**
- * Milliseconds between two looks: at first, and at the most. In between a tenth of the wait so far: a look costs CPU
- * time, the server's too, and a test that has waited for seconds does not wait for milliseconds.
+ * Poll interval in milliseconds: first and most. Between these bounds it is a tenth of the wait so far: each poll costs
+ * CPU time, also the server's, and after seconds of waiting some milliseconds don't matter.
  */
 const LOOK = { first: 10, most: 150 };
 
 /**
- * Looks at a server's counts until something holds of them.
+ * Polls a server's counts until `holds` accepts them.
  *
- * @param {() => Promise<object>} ask for the counts
+ * @param {() => Promise<object>} ask returns the counts
  * @param {(status: object) => unknown} holds
  * @param {number} [seconds] see `until`
- * @returns {Promise<object>} the counts of which it holds
+ * @returns {Promise<object>} the accepted counts
  */
 export async function untilCounts(ask, holds, seconds) {
   let status;
@@ -24,12 +24,12 @@ export async function untilCounts(ask, holds, seconds) {
 }
 
 /**
- * Looks until something holds: tests wait by this, and never for a time.
+ * Polls until `holds` returns a true value. Tests wait with this function, never for a fixed time.
  *
  * @template T
  * @param {() => T | Promise<T>} holds
- * @param {string | (() => string)} [what] what the error says when it never holds
- * @param {number} [seconds] after which it never will; generous, for machines that are busy
+ * @param {string | (() => string)} [what] the error's message after the timeout
+ * @param {number} [seconds] timeout; generous, for busy machines
  * @returns {Promise<T>} the first true value
  */
 export async function until(holds, what = String(holds), seconds = 45) {
@@ -46,13 +46,13 @@ export async function until(holds, what = String(holds), seconds = 45) {
 }
 
 /**
- * Does `work` to all of them, so many at a time.
+ * Calls `work` for all items, with at most `atOnce` calls at a time.
  *
  * @template T
  * @param {T[]} all
  * @param {number} atOnce
  * @param {(one: T) => Promise<void>} work
- * @returns {Promise<void>} when all are done; fails with the first that failed
+ * @returns {Promise<void>} resolves when all calls are done; rejects with the first error
  */
 export async function each(all, atOnce, work) {
   const queue = all.values();
@@ -64,8 +64,8 @@ export async function each(all, atOnce, work) {
 }
 
 /**
- * How much of a random history is played: the short form, which finds what earlier defects were, or the long one
- * with TEST_LONG=1 (`npm run test:all`).
+ * Whether random histories have their long form (TEST_LONG=1, `npm run test:all`). The short form finds defects like
+ * the earlier ones.
  */
 const LONG = process.env.TEST_LONG === '1';
 

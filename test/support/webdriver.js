@@ -11,22 +11,22 @@ import { Screen } from './cpp-screen.js';
 import { temporary } from './processes.js';
 import { until } from './until.js';
 
-/** WebKitGTK and Firefox, by WebDriver: what Playwright drives are other builds than people have. */
+/** Drives WebKitGTK and Firefox by WebDriver: Playwright drives its own builds, not the distribution's. */
 
-/** What starts each of them, and why it can't run here, for a test's `skip`. */
+/** By browser: `start` starts it; `skip` is the reason why it can't run here, or false. */
 export const BROWSERS = {
   WebKit: { start: startWebKit, skip: missing({ programs: ['WebKitWebDriver', 'Xvfb'] }) },
   Firefox: { start: startFirefox, skip: missing({ programs: ['firefox-esr'] }) }
 };
 
-/** Milliseconds that a page may take for what is waited for, on a machine that does other things too. */
+/** Timeout of a page's action, in milliseconds, on a busy machine. */
 const PATIENCE = 45_000;
 
-/** Of a drag: steps, and milliseconds from one to the next. */
+/** Steps of a drag, and the time between two steps, in milliseconds. */
 const STEPS = 6;
 const PACE = 20;
 
-/** What a browser is asked for, by its name in WebDriver, and how it is asked over HTTP. */
+/** WebDriver's commands by name, with their HTTP methods and paths. */
 const COMMANDS = {
   DeleteSession: ['DELETE', ''],
   ExecuteAsyncScript: ['POST', '/execute/async'],
@@ -37,26 +37,26 @@ const COMMANDS = {
   TakeScreenshot: ['GET', '/screenshot']
 };
 
-/** A process of the test's, which its end ends after `bye()`. */
+/** Starts a process. The test's end calls `bye()`, and then ends the process. */
 function starts(t, command, args, { env, bye }) {
   const child = spawn(command, args, { env, stdio: 'ignore' });
   const ended = once(child, 'close');
   t.teardown(async () => {
-    await bye().catch(() => {}); // it is gone
+    await bye().catch(() => {}); // the process is gone
     child.kill();
     await ended;
   });
 }
 
-/** @returns {Promise<(name: string, params?: object) => Promise<any>>} what asks WebKit, over HTTP */
+/** @returns {Promise<(name: string, params?: object) => Promise<any>>} sends commands to WebKit over HTTP */
 async function startWebKit(t) {
   const screen = await Screen.start(t, { width: 1400, height: 1000 });
   const port = await freePort();
   const env = {
-    // By its locale C.UTF-8 pages have the language "C", which Intl refuses.
+    // In the locale C.UTF-8 pages have the language "C", which Intl refuses.
     ...screen.env,
     LIBGL_ALWAYS_SOFTWARE: '1',
-    // Its sandbox wants namespaces, which containers do not give; the pages are ours.
+    // The sandbox needs namespaces, which containers lack. The pages are our own.
     WEBKIT_DISABLE_SANDBOX_THIS_IS_DANGEROUS: '1'
   };
   const base = `http://127.0.0.1:${port}/session`;
@@ -71,7 +71,7 @@ async function startWebKit(t) {
   return ask;
 }
 
-/** @returns {Promise<(name: string, params?: object) => Promise<any>>} what asks Firefox, by its own protocol */
+/** @returns {Promise<(name: string, params?: object) => Promise<any>>} sends commands to Firefox by Marionette */
 async function startFirefox(t) {
   const profile = temporary(t);
   writeFileSync(join(profile, 'user.js'), 'user_pref("marionette.port", 0);\n');
@@ -99,7 +99,7 @@ async function startFirefox(t) {
       if (bytes.length < end) return;
       const [, id, error, result] = [JSON.parse(bytes.subarray(at + 1, end))].flat();
       bytes = bytes.subarray(end);
-      const { resolve, reject } = waiting.get(id) ?? {}; // its greeting answers nothing
+      const { resolve, reject } = waiting.get(id) ?? {}; // the greeting has no command
       if (error) reject(new Error(JSON.stringify(error)));
       else resolve?.(result.value);
     }
@@ -108,12 +108,12 @@ async function startFirefox(t) {
   return ask;
 }
 
-/** A window with one page in it, of which the helpers of page-browser.js can ask what they ask of Playwright's. */
+/** A window with one page. It has the members of Playwright's Page that the helpers of page-browser.js use. */
 export class DrivenPage {
   #ask;
 
   /**
-   * @param {import('tap').Test} t it ends with
+   * @param {import('tap').Test} t its end closes the window
    * @param {keyof typeof BROWSERS} browser
    * @param {string} url
    * @param {{width: number, height: number}} [size]
@@ -125,7 +125,7 @@ export class DrivenPage {
     await page.#ask('SetTimeouts', { script: PATIENCE });
     await page.#ask('SetWindowRect', { x: 0, y: 0, ...size });
     await page.#ask('Navigate', { url });
-    // WebDriver has no console: from here on the page takes down what it complains about.
+    // WebDriver has no console: from here on the page records its own errors and violations.
     await page.evaluate(() => {
       const complaints = (globalThis.complaints = []);
       for (const name of ['error', 'unhandledrejection', 'securitypolicyviolation']) {
@@ -140,19 +140,19 @@ export class DrivenPage {
     return page;
   }
 
-  /** @returns {Promise<string[]>} what went wrong in the page since it was loaded */
+  /** @returns {Promise<string[]>} the page's errors and violations since it was loaded */
   complaints() {
     return this.evaluate(() => globalThis.complaints);
   }
 
-  /** Calls a function in the page. @returns {Promise<any>} its result as JSON has it, or what its promise resolves to */
+  /** Calls a function in the page. @returns {Promise<any>} its result, or that of its promise, as JSON */
   async evaluate(call, arg) {
     const script = `const done = arguments[1];
       Promise.resolve(arguments[0]).then(${call}).then((value) => done({ value }), (error) => done({ error: String(error.stack ?? error) }));`;
     const { value, error } = await this.#ask('ExecuteAsyncScript', {
       script,
       args: [arg ?? null],
-      // Firefox keeps what the page's part of a test has made.
+      // With a fixed sandbox Firefox keeps the global variables of earlier calls.
       sandbox: 'default',
       newSandbox: false
     });
@@ -172,7 +172,7 @@ export class DrivenPage {
     );
   }
 
-  /** Moves the mouse along a line; `still`: milliseconds before it goes up. */
+  /** Moves the mouse along a line; `still`: milliseconds without movement before the button goes up. */
   async drag(from, to, { still = 400 } = {}) {
     const move = (share, duration = PACE) => ({
       type: 'pointerMove',
@@ -191,13 +191,13 @@ export class DrivenPage {
     await this.#ask('PerformActions', { actions: [mouse] });
   }
 
-  /** Writes what is to be seen as a PNG. */
+  /** Writes a screenshot as a PNG. */
   async screenshot(path) {
     writeFileSync(path, Buffer.from(await this.#ask('TakeScreenshot', { full: false }), 'base64'));
   }
 }
 
-/** A command of WebDriver. @returns {Promise<any>} its value */
+/** Sends a command of WebDriver. @returns {Promise<any>} the answer's value */
 async function send(method, url, body = {}) {
   const text = method === 'POST' ? JSON.stringify(body) : undefined;
   const response = await fetch(url, { method, body: text });

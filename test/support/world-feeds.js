@@ -9,21 +9,21 @@ import { Conflict, WorldError } from '../../lib/world/world-error.js';
 import { PlayedStore, silent } from './world-virtual.js';
 
 /**
- * Servers that share feeds by a store, all of it without sockets and in played time (world-virtual.js): the store takes
- * its time, drops news, is away, hangs, loses all it has or what it was told last; servers are cut off, killed, and come
- * back with or without what they had. `Servers` holds at every step what must never happen.
+ * Simulates servers that share feeds by a store, without sockets and in virtual time (world-virtual.js). The store is
+ * slow, drops news, is away, hangs, loses all its data or its newest writes. Servers are cut off, killed, and come back
+ * with or without their data. `Servers` checks the invariants at every step.
  */
 
-/** What JetStream is to FeedStore. */
+/** Stands in for JetStream behind FeedStore. */
 export class FeedsStore extends PlayedStore {
   messages = new Map();
-  /** Those of logs. */
+  /** The messages of logs. */
   parts = new Map();
   last = 0;
   identity = 'first';
-  /** Whether it has lost some of what it had promised. */
+  /** Whether the store has lost acknowledged writes. */
   hasForgotten = false;
-  /** Whether some news come twice, and so out of order. */
+  /** Whether some news are delivered twice, and so out of order. */
   doubles = false;
   #kept;
   ends = new Set();
@@ -59,7 +59,7 @@ export class FeedsStore extends PlayedStore {
     for (const end of this.ends) end.missed();
   }
 
-  /** Its store is lost. */
+  /** Loses all data. */
   forget() {
     this.hasForgotten = true;
     this.messages.clear();
@@ -67,12 +67,12 @@ export class FeedsStore extends PlayedStore {
     this.last = 0;
   }
 
-  /** What it has now is what is on its disk. */
+  /** Writes the current data to the simulated disk. */
   sync() {
     this.#kept = { ...this, messages: new Map(this.messages), parts: new Map(this.parts) };
   }
 
-  /** The machine fails: it has what was on its disk, and other servers' writes may get the same numbers. */
+  /** Simulates a machine's crash: the data since `sync` is lost, and later writes reuse its numbers. */
   loseTail() {
     if (!this.#kept) return;
     this.hasForgotten = true;
@@ -82,13 +82,13 @@ export class FeedsStore extends PlayedStore {
   }
 }
 
-/** One server's end of it: FeedStore's members. */
+/** One server's connection to the store, with FeedStore's members. */
 class End {
   #store;
   #watcher = { news() {}, missed() {} };
   isCut = false;
   isDead = false;
-  /** What it asks is done, and it does not hear of it. */
+  /** Whether its requests are executed but their answers are lost. */
   isDeaf = false;
   room = 2 ** 20;
 
@@ -180,14 +180,14 @@ class End {
 
 const UNWRITABLE = { problem: 'state-unwritable' };
 
-/** A table and its threads: what SharedFeeds needs of lib/feeds/feeds.js. */
+/** A simple table with threads: the members of lib/feeds/feeds.js that SharedFeeds needs. */
 class PlainFeeds {
   table = new Map();
   shared;
   restored = new Map();
-  /** Milliseconds that its threads take; by default it is up to chance. */
+  /** Milliseconds that its threads take; default: random. */
   slow;
-  /** `full`: it takes nothing; `late`: it is only written later, and no caller may be told before. */
+  /** `full`: refuses writes; `late`: writes are delayed, and no caller may get an answer before. */
   disk = 'well';
   #queues = new Map();
 
@@ -272,7 +272,7 @@ class PlainFeeds {
     const follows = before?.epoch === epoch && before.version + 1 === version;
     if (goesOn && !follows)
       throw new Error(`${key}: ${version} is not behind ${cursorText(before)}`);
-    // Of another epoch it is given all over, from an older version on.
+    // A log of another epoch is sent again from an older version on.
     const older = before?.epoch === epoch ? before : undefined;
     this.took(key, { epoch, version }, item, older, true);
     const text = Buffer.from(item).toString();
@@ -287,10 +287,10 @@ class PlainFeeds {
   }
 }
 
-/** Servers of one world. */
+/** The servers of one world. */
 export class Servers {
   all = new Map();
-  /** What each cursor means. */
+  /** The value of each cursor. */
   #meanings = new Map();
   #time;
   #random;
@@ -306,8 +306,8 @@ export class Servers {
   /**
    * @param {string} name
    * @param {object} [how]
-   * @param {Map} [how.kept] a table of before
-   * @param {number} [how.most] feeds it has room for
+   * @param {Map} [how.kept] the table of an earlier run
+   * @param {number} [how.most] most feeds
    */
   start(name, { kept = new Map(), most = 1000 } = {}) {
     const took = (...what) => this.#took(name, ...what);
@@ -355,7 +355,7 @@ export class Servers {
     const what = `${key} ${cursorText(cursor)}`;
     const text = Buffer.from(value).toString();
     const meaning = this.#meanings.get(what);
-    // An item goes on in its epoch; one that was forgotten has another in its place until the log gets a new one.
+    // After a loss, a new item may have the cursor of a lost item, until the log gets a new epoch.
     const mayDiffer = isItem && this.store.hasForgotten;
     if (meaning !== undefined && meaning !== text && !mayDiffer) {
       this.#t.fail(`${what} at ${name} means two values: ${meaning} and ${text}`);
@@ -367,7 +367,7 @@ export class Servers {
     }
   }
 
-  /** @returns {string[]} what each has, as text: the same of all in the end */
+  /** @returns {string[]} each server's table as text; in the end all are equal */
   tables() {
     return [...this.all.values()].map(({ feeds }) =>
       JSON.stringify(
@@ -381,7 +381,7 @@ export class Servers {
     );
   }
 
-  /** Whether all have the same, and the store has it. */
+  /** Whether all servers have the same feeds, and the store has them too. */
   isQuiet() {
     const [first, ...rest] = this.tables();
     const through = [...this.all.values()].every(({ shared }) => {

@@ -5,16 +5,16 @@ import { startServer } from './server.js';
 import { until } from './until.js';
 import { silent } from './world-virtual.js';
 
-/** Servers of one world: how they start, what they say, and what they owe. */
+/** Helpers for servers of one world: start them, read their status, check their counts. */
 
-/** Starts a server of the world of `nats`, by its name. */
+/** Starts a server with this name in the world of `nats`. */
 export async function enterWorld(t, nats, name, more = {}) {
   const world = { world: nats.url, name, 'world-lease': 3 };
   const server = await startServer(t, { options: { ...world, ...more } });
   return Object.assign(server, { name });
 }
 
-/** A server's membership alone, in this process. */
+/** Starts only a server's membership, in this process. */
 export function enterMember(t, nats, name, how = {}) {
   const broker = new Broker({ servers: [nats.url], name, ...how });
   const membership = new Membership({
@@ -29,7 +29,7 @@ export function enterMember(t, nats, name, how = {}) {
   return { broker, membership, ring: () => names().join(''), problem };
 }
 
-/** Waits until each server is looked at and is as wanted. */
+/** Waits until `look` returns the wanted result for each server. */
 export async function untilEach(servers, wanted, look) {
   const text = JSON.stringify(wanted);
   for (const server of servers) {
@@ -42,10 +42,10 @@ export async function untilEach(servers, wanted, look) {
   }
 }
 
-/** What the admin ports say. */
+/** Returns each server's status from its admin port. */
 export const lookAt = (servers) => Promise.all(servers.map((one) => one.inside()));
 
-/** Looks until something holds of what the admin ports say. */
+/** Polls the statuses of the admin ports until `holds` accepts them. */
 export async function untilAll(servers, holds) {
   let all;
   const look = async () => {
@@ -55,7 +55,7 @@ export async function untilAll(servers, holds) {
   return until(look, () => `${holds} in ${JSON.stringify(all?.map(({ world }) => world))}`);
 }
 
-/** Waits until these are the ring, each with the rows it has. */
+/** Waits until every server sees exactly these servers as the ring, with their rows. */
 export const sewn = (servers) =>
   untilAll(servers, (all) => {
     const ring = all.map(({ rows }, at) => [servers[at].name, rows]);
@@ -70,7 +70,7 @@ export const sum = (all, name) => all.reduce((total, one) => total + one[name], 
 /**
  * @param {import('tap').Test} t
  * @param {object[]} servers
- * @returns {Promise<Record<string, number>>} the counts of all, added up, when no acknowledgement is on its way
+ * @returns {Promise<Record<string, number>>} the sums of all servers' counts, once no acknowledgement is under way
  */
 export async function books(t, servers) {
   const names = ['thrown', 'acked', 'waiting', 'lost', 'crossedIn', 'crossedOut'];
@@ -82,12 +82,12 @@ export async function books(t, servers) {
 }
 
 /**
- * Has every client throw one sprite by an edge.
+ * Lets every client throw one sprite over an edge.
  *
  * @param {import('tap').Test} t
  * @param {{server: object, id: string, seq: number}[]} clients
  * @param {string} edge
- * @returns {Promise<Map<string, string>>} the client from which each has got one, by ids
+ * @returns {Promise<Map<string, string>>} by a receiver's id, the thrower's id
  */
 export async function throwAll(t, clients, edge) {
   for (const { server, id } of clients) {
@@ -104,17 +104,17 @@ export async function throwAll(t, clients, edge) {
   return got;
 }
 
-/** The problem for which a server is not ready, if any. */
+/** Returns the problem for which a server is not ready; undefined: it is ready. */
 export async function unready(server) {
   const response = await fetch(`http://127.0.0.1:${server.adminPort}/readyz`);
   return response.ok ? undefined : problemOf({ body: await response.json() });
 }
 
-/** Waits until all are ready. */
+/** Waits until all servers are ready. */
 export const ready = (servers) =>
   Promise.all(servers.map((server) => until(async () => !(await unready(server)))));
 
-/** @returns {[string, string, object][]} requests with an id, one for each target that has one: as Server#ask takes them */
+/** @returns {[string, string, object][]} arguments of Server#ask: a request for each target that contains an id */
 export const requestsOf = (id) =>
   [
     ...[`/poll/${id}`, `/poll/${id}?ack=3&hold=5`, `/place/${id}`, `/status/${id}`],
@@ -126,5 +126,5 @@ export const requestsOf = (id) =>
     /^.(throw|arena)/.test(target) ? { body: '{"y":0}' } : {}
   ]);
 
-/** What a server has logged. */
+/** Returns a server's log. */
 export const logged = (server) => Buffer.concat(server.errors).toString();

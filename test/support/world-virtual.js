@@ -2,16 +2,16 @@ import { Membership } from '../../lib/world/membership.js';
 import { Conflict, WorldError } from '../../lib/world/world-error.js';
 
 /**
- * A world without sockets and without waiting: a clock that jumps from event to event, the key-value store of a broker
- * that takes its time and can be away, and processes that can be cut off from it, stopped and killed.
+ * A simulated world without sockets or waiting: a clock that jumps from event to event, a broker's key-value store that
+ * is slow or away, and processes that can be cut off, stopped and killed.
  */
 
-/** Time that passes only when `run` lets it. */
+/** Virtual time, which passes only in `run`. */
 export class VirtualTime {
   #now = 0;
-  /** Events by their time, in whole milliseconds. */
+  /** Events by time, in whole milliseconds. */
   #events = new Map();
-  /** The times there are, the next one last. */
+  /** The times with events, the next one last. */
   #times = [];
 
   now = () => this.#now;
@@ -37,7 +37,7 @@ export class VirtualTime {
    * Lets time pass.
    *
    * @param {number} ms
-   * @param {() => boolean} [holds] ends earlier when it does
+   * @param {() => boolean} [holds] ends the run early when it returns true
    */
   async run(ms, holds = () => false) {
     const end = this.#now + ms;
@@ -54,10 +54,10 @@ export class VirtualTime {
   }
 }
 
-/** Until all wait for time again. */
+/** Waits until all code waits for time again. */
 const settled = () => new Promise(setImmediate);
 
-/** A store that takes its time, is away, or hangs: then what it is asked waits until it starts again. */
+/** A store that is slow, away, or hangs. While it hangs, requests wait until it starts again. */
 export class PlayedStore {
   away = false;
   hangs = false;
@@ -71,7 +71,7 @@ export class PlayedStore {
     this.hangs = true;
   }
 
-  /** @returns {boolean} whether it was away */
+  /** Restarts the store. @returns {boolean} whether it was away */
   start() {
     const wasAway = this.away;
     this.away = this.hangs = false;
@@ -80,13 +80,13 @@ export class PlayedStore {
   }
 
   /**
-   * Asks it: there and back.
+   * Sends a request to the store and its answer back.
    *
-   * @param {() => unknown} what
+   * @param {() => unknown} what executes the request
    * @param {object} by
-   * @param {() => boolean} by.reaches whether there is a way
-   * @param {(then: () => void) => void} by.hears what is done with an answer that has come
-   * @param {(then: () => void) => void} by.late when there is none
+   * @param {() => boolean} by.reaches whether the store can be reached
+   * @param {(then: () => void) => void} by.hears calls `then` when the process receives an answer
+   * @param {(then: () => void) => void} by.late calls `then` at the request's timeout
    */
   ask(what, { reaches, hears, late }) {
     return new Promise((resolve, reject) => {
@@ -108,14 +108,14 @@ export class PlayedStore {
   }
 }
 
-/** A broker with one bucket. */
+/** A simulated broker with one bucket. */
 export class VirtualBroker extends PlayedStore {
   /**
    * @param {object} how
    * @param {VirtualTime} how.time
-   * @param {() => number} [how.delay] milliseconds of one way
-   * @param {() => number | undefined} [how.echo] after which news are told once more, if at all, milliseconds
-   * @param {number} [how.patience] after which a request has failed, milliseconds
+   * @param {() => number} [how.delay] milliseconds one way
+   * @param {() => number | undefined} [how.echo] delay of a second delivery of news, in milliseconds; undefined: none
+   * @param {number} [how.patience] timeout of a request, in milliseconds
    */
   constructor({ time, delay = () => 1, echo = () => {}, patience = 1000 }) {
     super();
@@ -126,7 +126,7 @@ export class VirtualBroker extends PlayedStore {
     this.counts = { asked: 0, writes: 0, conflicts: 0, told: 0 };
   }
 
-  /** The broker is killed; with `forgets` its store is empty when it is back. */
+  /** Kills the broker. With `forgets` it comes back with an empty store. */
   stop({ forgets = false } = {}) {
     super.stop();
     if (!forgets) return;
@@ -158,10 +158,10 @@ export class VirtualBroker extends PlayedStore {
   }
 }
 
-/** A server's process, as far as a membership needs one: its clock, and its end of the store. */
+/** A server's simulated process, as a membership needs it: a clock, and a connection to the store. */
 export class VirtualProcess {
   #broker;
-  /** What would have run while it was stopped. */
+  /** Callbacks that were due while the process was stopped. */
   #waiting = [];
   /** Whether it is stopped. */
   isStopped = false;
@@ -178,18 +178,18 @@ export class VirtualProcess {
     this.clock = { now: time.now, after: (ms, then) => time.after(ms, () => this.#do(then)) };
   }
 
-  /** SIGKILL. */
+  /** Simulates SIGKILL. */
   kill() {
     this.#broker.processes.delete(this);
     this.#do = () => {};
   }
 
-  /** SIGSTOP. */
+  /** Simulates SIGSTOP. */
   stop() {
     this.isStopped = true;
   }
 
-  /** SIGCONT: everything that has come meanwhile is there at once. */
+  /** Simulates SIGCONT: everything that came meanwhile runs at once. */
   continue() {
     this.isStopped = false;
     for (const then of this.#waiting.splice(0)) this.#do(then);
@@ -250,40 +250,41 @@ export class VirtualProcess {
 }
 
 /**
- * What a world of many servers comes to, worked out and simulated: no sockets. Ring and membership are the server's own
- * (lib/world); only time, the broker and the sprites are played.
+ * Calculates and simulates the costs of a world of many servers, without sockets. Ring and membership are the server's
+ * code (lib/world); time, the broker and the sprites are simulated.
  */
 
-/** What a message costs on the wire besides its payload, bytes: subject, headers, lengths; and an entry, as JSON. */
+/** Overhead of a message on the wire (subject, headers, lengths), and size of an entry as JSON, in bytes. */
 const MESSAGE = 100;
 const ENTRY = 300;
 
 /**
- * @param {number} clients of one server
- * @returns {number} rows of its torus when it is full: slots are opened in shells, a column and a row in turn
+ * @param {number} clients clients of one server
+ * @returns {number} the rows of its full torus: slots are opened in shells, a column and a row in turn
  *     (native/torus/torus.h)
  */
 export const rowsOf = (clients) => Math.round(Math.sqrt(clients));
 
-/** @returns {number} of all throws, each over one of four edges, the share that leads to another server */
+/** @returns {number} the share of throws, over random edges, that lead to another server */
 export const shareThatCrosses = (clients) => (2 * rowsOf(clients)) / (4 * clients);
 
-/** @returns {string} a server's; ids of s0233 and of s0700 would begin alike */
+/** @returns {string} a server's name. The prefix is n: the ids of s0233 and of s0700 would begin alike */
 export const nameOf = (at) => `n${String(at).padStart(4, '0')}`;
 
-/** @returns {string} where a row's end leads from a server, which need not have the row; itself where no other one has */
+/** @returns {string} the server to which a row leads from `name`, which need not have it; `name` if no other has it */
 export const leadsTo = (ring, side, name, row) => ring.seams(name, row + 1)[side].at(-1).peer;
 
 /**
- * Messages that NATS takes and gives in a second.
+ * Returns the messages that NATS receives and delivers in a second.
  *
  * @param {object} world
  * @param {number} world.servers
- * @param {number} world.clients of each
+ * @param {number} world.clients clients of each server
  * @param {number} world.throws a second at each server
  * @param {number} world.lease seconds
- * @returns {{crossing: number, sprites: number, members: number, bytes: number}} sprites that cross; messages in and out
- *     for them, each acknowledged by a message of its own; messages in and out for membership; bytes out for membership
+ * @returns {{crossing: number, sprites: number, members: number, bytes: number}} `crossing`: sprites that cross;
+ *     `sprites`: messages in and out for them, each acknowledged by its own message; `members`, `bytes`: messages in
+ *     and out, and bytes out, for membership
  */
 export function messages({ servers, clients, throws, lease }) {
   const crossing = servers * throws * shareThatCrosses(clients);
@@ -296,24 +297,25 @@ export function messages({ servers, clients, throws, lease }) {
   };
 }
 
-/** A log that says nothing. */
+/** A log that drops everything. */
 export const silent = { info() {}, warn() {}, error() {}, debug() {} };
 
 /**
- * How long a ring takes to be whole again after servers were killed at once.
+ * Returns how long a ring takes to heal after servers were killed at the same time.
  *
  * @param {object} how
  * @param {number} how.servers
  * @param {number} how.losses
  * @param {number} how.lease milliseconds
  * @param {import('../fuzz/random.js').Random} how.random
- * @param {boolean} [how.neighbors] whether the lost ones are side by side in the ring
- * @returns {Promise<{healed: number, conflicts: number, asked: number}>} milliseconds until every server has the ring of
- *     those that are left; writes that came too late; requests to the broker meanwhile
+ * @param {boolean} [how.neighbors] whether the killed servers are neighbors in the ring
+ * @returns {Promise<{healed: number, conflicts: number, asked: number}>} `healed`: milliseconds until
+ *     every remaining server has the ring of the remaining servers; `conflicts`: failed writes; `asked`: requests to
+ *     the broker
  */
 export async function healingOf({ servers, losses, lease, random, neighbors = false }) {
   const time = new VirtualTime();
-  // Most ways take a millisecond or some; one in fifty takes long.
+  // Most delays are a few milliseconds; one in fifty is long.
   const delay = () => (random.below(50) === 0 ? 20 + random.below(80) : 0.5 + random.below(4));
   const broker = new VirtualBroker({ time, delay });
   const all = Array.from({ length: servers }, (_, at) => {
@@ -326,7 +328,7 @@ export async function healingOf({ servers, losses, lease, random, neighbors = fa
       describe: () => ({ rows: 1000 }),
       log: silent
     });
-    // They do not start in step, and so do not renew in step.
+    // The servers start, and so renew, at different times.
     time.after(random.below(lease), () => membership.start());
     return { process, membership };
   });
@@ -346,8 +348,8 @@ export async function healingOf({ servers, losses, lease, random, neighbors = fa
 }
 
 /**
- * Whether each of these has all of them in its ring. One that was behind at the last look is looked at first: to look at a
- * thousand rings takes longer than to play a second of them.
+ * Returns a function: whether each server has all of these in its ring. It first checks the server that was behind at
+ * the last call: checking a thousand rings takes longer than simulating a second of them.
  */
 function wholeOf(list) {
   let first = 0;
@@ -361,7 +363,7 @@ function wholeOf(list) {
   };
 }
 
-/** Looks every 50 ms of the played time. */
+/** Polls every 50 ms of virtual time until `holds`. */
 async function until(time, holds, most) {
   const began = time.now();
   while (!holds()) {
