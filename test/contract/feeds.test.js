@@ -367,7 +367,7 @@ contract(t, { options }, async (t, server) => {
     const texts = Array.from({ length: 20 }, (_, n) => ({ player: `Name ${n}`, goals: n }));
     await both({ ...long(1), texts });
     t.ok(stream.bytes < plain.bytes / 2, `${stream.bytes} of ${plain.bytes} bytes`);
-    // Longer than the longest compressed value, and than a block.
+    // Longer than what is compressed in a tick (128 KiB), and than a block of deflate.
     await both(['a long text '.repeat(20000)]);
     await remove(server, key);
     t.strictSame(await stream.news(), await plain.news());

@@ -1,22 +1,24 @@
-// The whole native server in one thread under one seed, or a world of them: sockets, clock, disk,
-// threads and broker are simulated, all else is real.
+// Runs the whole native server, or a world of servers, in one thread under one seed. Sockets,
+// clock, disk, threads and broker are simulated; all other code is the real one.
 //
 //   simulate [--seed N] [--seeds COUNT] [--minutes M] [--steps N] [--clients N] [--servers N]
 //       [--trace] [--without WHAT,…] [--draw FILE]
-//   simulate … --shrink       looks for less that breaks the same law
-//   simulate --fixed COUNT    the first seeds, and whether one seed has one trace
+//   simulate … --shrink       searches for a shorter history that breaks the same law
+//   simulate --fixed COUNT    runs the first seeds, and checks that a seed always has the same
+//   trace
 //
-// --draw writes a page for a browser: what has happened last, and the law that is broken.
+// --draw writes a page for a browser with the last events and the broken law.
 //
-// A seed decides everything: how many clients there are, what they do, how bad network, disk and
-// clock are, when the server crashes, and how its threads take turns. --without takes from that:
+// A seed decides everything: the number of clients, their actions, the faults of network, disk and
+// clock, the server's crashes, and the schedule of its threads. --without leaves aspects out:
 // network, clients (that misbehave), crashes, power, disk, clock, state, workers, feeds, churn,
-// ways (lists, streams and patches), arena, ahead (clients that do not wait for an answer), grants,
-// broker (that loses messages, or is away), world. Every third seed has several servers;
-// ways, arena, ahead and grants are in those with one.
+// ways (lists, streams and patches), arena, ahead (clients that pipeline requests), grants, broker
+// (its lost messages and outages), world. Every third seed has several servers; ways, arena, ahead
+// and grants are only in seeds with one server.
 //
-// At last nothing fails any more and nothing new is begun: then each promised sprite must come,
-// each watcher have the newest, each request its answer; all leave, and nothing is left.
+// At the end of a run faults stop and clients begin nothing new. Then each promised sprite must
+// arrive, each watcher must have the newest version, and each request its answer. Then all clients
+// leave, and the server must keep nothing of them.
 #include <unistd.h>
 
 #include <algorithm>
@@ -43,12 +45,12 @@ struct Order {
   uint64_t seed = 1;
   double minutes = 1;
   uint64_t steps = UINT64_MAX;
-  uint32_t clients = 0;  // as the seed says
-  uint32_t servers = 0;  // the same
+  uint32_t clients = 0;  // 0: by the seed
+  uint32_t servers = 0;  // 0: by the seed
   bool trace = false;
   bool quiet = false;
-  uint64_t breaks = 0;  // sprites that break a law of a test when they have come
-  std::string draw;     // a file; empty: nothing is drawn
+  uint64_t breaks = 0;  // for tests: this many arrived sprites break a law
+  std::string draw;     // file to draw into; empty: none
   std::set<std::string> without;
 
   bool has(const char* aspect) const { return !without.contains(aspect); }
@@ -56,14 +58,14 @@ struct Order {
 
 struct Figures {
   uint64_t steps, requests, sprites, lives;
-  double seconds, took;  // of simulated time, and of the clock
+  double seconds, took;  // simulated time; real time
 };
 
-/** What fails, and when. */
+/** Mean intervals of faults, in milliseconds where not noted; 0: never. */
 struct Faults {
-  uint64_t crashEvery = 0;  // seconds, on an average; 0: never
+  uint64_t crashEvery = 0;  // seconds
   bool power = false;
-  uint64_t starveEvery = 0;  // milliseconds
+  uint64_t starveEvery = 0;
   uint64_t jumpEvery = 0;
   uint64_t fullEvery = 0;
   uint64_t brokerEvery = 0;
@@ -142,7 +144,7 @@ class Run : public Actor {
   }
 
  private:
-  static constexpr uint32_t kReaders = 4;  // of each feed
+  static constexpr uint32_t kReaders = 4;  // watchers of each feed
 
   enum : uint64_t { kLook, kCrash, kStarve, kJump, kFull, kRoom, kLeave, kBroker, kMend, kBegin };
 
@@ -158,7 +160,7 @@ class Run : public Actor {
     }
   }
 
-  /** What the seed has in store. Each is drawn, so that leaving one out changes no other. */
+  /** Draws the seed's plan. All aspects are drawn, so that leaving one out changes no other. */
   void plan() {
     plan_.clients = 2 + static_cast<uint32_t>(below(3) == 0 ? below(150) : below(30));
     if (order_.clients != 0) plan_.clients = order_.clients;
@@ -189,14 +191,14 @@ class Run : public Actor {
     if (churns && order_.has("churn")) crowd_.odds.leaves = 50000;
     if (plan_.keeps) {
       if (crashes && order_.has("crashes")) faults_.crashEvery = 20;
-      // A disk that fails just before a power cut may leave what no start takes.
+      // A failing disk and a power cut together may leave files that no start accepts.
       faults_.power = power && !badDisk && plan_.sync == Sync::kTurn && order_.has("power");
       if (badDisk && order_.has("disk")) {
         diskOdds_ = {.syncTakes = 20000, .slowSync = 2000, .fails = 3000, .shortWrites = 50000};
         faults_.fullEvery = 30000;
         crowd_.lossy = true;
       }
-      // The longer a sync takes, the more there is that a power cut takes.
+      // The longer a sync takes, the more writes a power cut can lose.
       if (faults_.power && below(2) == 0) diskOdds_.syncTakes = 200 * kMillisecond;
     }
     crowd_.late += (badNetwork ? 10 : 0) * kSecond + (badClock ? 60 : 0) * kSecond +
@@ -219,7 +221,7 @@ class Run : public Actor {
   void planWorld() {
     machine_.say("%" PRIu64 " servers", plan_.servers);
     if (below(4) == 0) plan_.doubt = 3000;
-    // Where it is little a server is full of sprites now and then.
+    // With little memory the mailboxes are full now and then.
     if (below(4) == 0) plan_.memory = order_.seed % 2 == 0 ? 1 << 12 : 1 << 14;
     const bool loses = below(2) == 0;
     const bool fails = below(2) == 0;
@@ -253,7 +255,7 @@ class Run : public Actor {
     if (order_.has("grants") && order_.seed % 2 == 0) lobby_->open(&clients_);
   }
 
-  /** Feeds, and watchers of each: of one server by every way, of a world by polls. */
+  /** Adds feeds and their watchers: at one server by every way, in a world only by polls. */
   void addFeeds() {
     using Way = FeedWatcher::Way;
     static constexpr std::pair<const char*, uint64_t> kFeeds[] = {
@@ -280,7 +282,7 @@ class Run : public Actor {
     }
   }
 
-  /** So many milliseconds from now, on an average. */
+  /** Schedules a fault after `every` milliseconds on average. */
   void arm(uint64_t every, uint64_t what) {
     if (every != 0) machine_.after((every / 2 + below(every)) * kMillisecond, this, what);
   }
@@ -288,7 +290,7 @@ class Run : public Actor {
   void fault(uint64_t what) {
     switch (what) {
       case kCrash:
-        // At any call of the disk from now on, in order or within its end, or now.
+        // At a later call of the disk, or within an orderly end, or now.
         if (Host& host = anyHost(); below(2) == 0) {
           host.disk.endsAt = below(30);
         } else if (host.life() != nullptr && below(2) == 0) {
@@ -360,7 +362,7 @@ class Run : public Actor {
     hosts_[server]->end();
     machine_.dead = false;
     disk->crash(how);
-    // In a world it may be taken out of the ring meanwhile.
+    // In a world the pause may be long enough to lose the place in the ring.
     const uint64_t most = plan_.servers > 1 && below(3) == 0 ? 20 : 3;
     machine_.after(50 * kMillisecond + below(most * kSecond), this, kBegin + server);
   }
@@ -377,7 +379,7 @@ class Run : public Actor {
     }
   }
 
-  /** A server ends in order, as one does that has left its world, and starts again. */
+  /** Ends a server in order, as after a leave of its world, and starts it again. */
   void restart(Host* host) {
     machine_.server = host->number();
     machine_.say("server %" PRIu64 " ends in order", host->number());
@@ -388,7 +390,7 @@ class Run : public Actor {
     machine_.after(below(20 * kSecond), this, kBegin + host->number());
   }
 
-  /** Now and then: what takes a look at all. */
+  /** Checks the laws that need a look at everything; called now and then. */
   void look() {
     for (const auto& one : clients_) one->expectInTime();
     for (const auto& host : hosts_) {
@@ -418,7 +420,7 @@ class Run : public Actor {
     }
   }
 
-  /** At most so many seconds, until `holds`. */
+  /** Runs until `holds`. After `seconds` the law is broken. */
   template <typename Holds>
   void await(uint64_t seconds, const char* law, Holds&& holds) {
     const uint64_t end = machine_.now() + seconds * kSecond;
@@ -481,7 +483,7 @@ class Run : public Actor {
         "arena: an input waits of a player that has left");
     crowd_.over = true;
     for (const auto& one : clients_) one->close();
-    // Workers that are told at every step read nothing.
+    // Not at every step: workers that get messages at every step never read.
     uint64_t next = 0;
     await(120, "connections: one stays that is closed", [&] {
       if (machine_.now() < next || !isEasy()) return false;
@@ -538,7 +540,7 @@ Figures play(const Order& order) {
   return figures;
 }
 
-/** What another process says, with these arguments; `status` of its end. */
+/** Runs a program with these arguments. Returns its output; `status`: its exit status. */
 std::string outputOf(const std::string& program, const std::string& arguments, int* status) {
   FILE* const pipe = popen((program + " " + arguments).c_str(), "r");
   std::string text;
@@ -548,7 +550,7 @@ std::string outputOf(const std::string& program, const std::string& arguments, i
   return text;
 }
 
-/** The same, and the page that it draws. */
+/** Runs the simulation. Returns its output; `drawn`: its drawing. */
 std::string outputOf(const std::string& program, const std::string& arguments, int* status,
                      std::string* drawn) {
   std::string page = P_tmpdir "/simulate-XXXXXX";
@@ -560,7 +562,7 @@ std::string outputOf(const std::string& program, const std::string& arguments, i
   return text;
 }
 
-/** The workers of a server have columns. */
+/** Tests that a worker has a column in the drawing. */
 bool testDrawing(const std::string& program) {
   int status;
   std::string drawn;
@@ -572,7 +574,7 @@ bool testDrawing(const std::string& program) {
   return isDrawn;
 }
 
-/** Of a run that breaks a law for a test, little is left, told in words and drawn. */
+/** Tests that --shrink shortens a failing run, prints its events and draws them. */
 bool testShrinking(const std::string& program) {
   int status;
   std::string drawn;
@@ -590,7 +592,7 @@ bool testShrinking(const std::string& program) {
   return isLittle && isDrawn;
 }
 
-/** One seed has one trace, to the byte; then the first `count` seeds. */
+/** Checks that a seed has the same trace, to the byte, each time. Then runs `count` seeds. */
 int fixedSet(const char* program, const char* count) {
   for (const uint64_t seed : {12, 11, 50}) {
     int status;
@@ -622,14 +624,14 @@ int fixedSet(const char* program, const char* count) {
   return 0;
 }
 
-/** A run of another process: the law that it breaks, and in which step; empty: none. */
+/** Result of a run in another process: the broken law (empty: none), and its step. */
 struct Broken {
   std::string law, text;
   uint64_t step = 0;
 };
 
-/** Looks for less that breaks the same law: without something, with fewer clients, in less time,
- * under another seed; what breaks it in the fewest steps is told, step by step. */
+/** Searches for a shorter run that breaks the same law: without aspects, with fewer clients, in
+ * less time, under other seeds. Prints the steps of the shortest run. */
 int shrink(const std::string& program, Order order) {
   const std::string drawn = std::exchange(order.draw, {});
   const auto textOf = [](const Order& one) {
@@ -651,13 +653,13 @@ int shrink(const std::string& program, Order order) {
     broken.text = outputOf("timeout 60 " + program, "--quiet " + textOf(one) + more, &status);
     const std::string behind = ", broken in step ";
     const size_t at = broken.text.rfind(behind);
-    // A process that ends otherwise has broken a law of its own.
+    // A process that ends by a crash counts as a broken law, too.
     if (status != 0) broken.law = "the process ends by status " + std::to_string(status);
     if (at == std::string::npos) return broken;
     broken.law.clear();
     broken.step = strtoull(broken.text.c_str() + at + behind.size(), nullptr, 10);
     const size_t law = broken.text.find(": ", at) + 2;
-    // The same law with other numbers is the same.
+    // Numbers in the message do not distinguish laws.
     for (size_t i = law; i < broken.text.size() && broken.text[i] != '\n'; ++i) {
       if (isdigit(static_cast<unsigned char>(broken.text[i])) == 0) broken.law += broken.text[i];
     }
@@ -670,7 +672,7 @@ int shrink(const std::string& program, Order order) {
   }
   const std::string law = least.law;
   int tries = 0;
-  // Whether this breaks the law as well, before so many steps: then it is the least.
+  // Returns whether a run breaks the same law before step `before`. Then it is the new shortest.
   const auto takes = [&](const Order& one, uint64_t before) {
     ++tries;
     const Broken broken = run(one, " 2>&1");
@@ -685,7 +687,7 @@ int shrink(const std::string& program, Order order) {
     takes(one, UINT64_MAX);
   }
   for (const uint32_t clients : {2, 3, 5, 10}) {
-    // Another number of clients, or another seed, is another history. Grants are of even seeds.
+    // Another number of clients or another seed has another history. Only even seeds have grants.
     for (uint64_t i = 0; i < 20; ++i) {
       Order one = order;
       one.clients = clients;
@@ -702,7 +704,7 @@ int shrink(const std::string& program, Order order) {
   }
   const std::string trace =
       run(order, " --trace 2>/dev/null" + (drawn.empty() ? "" : " --draw " + drawn)).text;
-  // Turns say nothing.
+  // Turns are left out.
   for (size_t at = 0; at < trace.size();) {
     const size_t end = std::min(trace.find('\n', at), trace.size());
     const std::string line = trace.substr(at, end - at);

@@ -1,5 +1,4 @@
-// Players of an arena. What an input says is its number: so a reduction that gets it shows which
-// input that was.
+// Players of an arena. An input's value is its number: so a reduction shows which input it got.
 #ifndef TEST_NATIVE_SIMULATED_ARENA_H_
 #define TEST_NATIVE_SIMULATED_ARENA_H_
 
@@ -36,10 +35,10 @@ class ArenaPlayer : public Client {
       leaves_ |= pipe_.ask(post("/arena/hall/" + player_ + "/leave"), {.within = kAnswerTime});
       return;
     }
-    // Some pause for as long as a lease, or longer.
+    // Some players pause for a lease, or longer.
     if (!crowd->calm && machine->below(100) == 0) pausesUntil_ = machine->now() + 30 * kSecond;
     if (!crowd->calm && machine->now() < pausesUntil_) return;
-    // What has no answer is sent again; and some say once more what they have said before.
+    // An unanswered input is sent again. Some players also repeat an old input.
     if (pending_ == 0) pending_ = ++newest_, pendingSince_ = machine->now();
     asked_ = pending_;
     if (newest_ > 1 && machine->below(5) == 0) asked_ = 1 + machine->below(newest_ - 1);
@@ -69,7 +68,7 @@ class ArenaPlayer : public Client {
     if (answer.status == 204) {
       Inputs& its = (*inputs)[number_];
       its.taken = std::max(its.taken, asked_);
-      // An input that has come before renews no lease.
+      // A repeated input does not renew the lease.
       if (asked_ == pending_) pending_ = 0, renewedAt_ = pendingSince_;
       return;
     }
@@ -88,15 +87,15 @@ class ArenaPlayer : public Client {
     leaves_ = false;
   }
 
-  std::string player_;   // its id; empty: it has not joined
-  bool leaves_ = false;  // or has, as far as it knows
+  std::string player_;   // its id; empty: not joined
+  bool leaves_ = false;  // whether a leave was sent
   uint64_t number_ = 0;
-  uint64_t newest_ = 0;   // of its inputs
-  uint64_t pending_ = 0;  // the newest, while it is unanswered
+  uint64_t newest_ = 0;   // number of its newest input
+  uint64_t pending_ = 0;  // the newest input while it is unanswered; 0: none
   uint64_t asked_ = 0;
   uint64_t pendingSince_ = 0;
   uint64_t askedAt_ = 0;
-  uint64_t renewedAt_ = 0;  // not later than this, its lease
+  uint64_t renewedAt_ = 0;  // lower bound of the lease's last renewal
   uint64_t pausesUntil_ = 0;
 };
 

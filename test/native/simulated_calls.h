@@ -1,5 +1,5 @@
-// The calls that the linker has the server make instead of the system's: see simulate_LINK in the
-// Makefile.
+// Replacements for the system's calls; the linker redirects the server's calls to them: see
+// simulate_LINK in the Makefile.
 #ifndef TEST_NATIVE_SIMULATED_CALLS_H_
 #define TEST_NATIVE_SIMULATED_CALLS_H_
 
@@ -23,8 +23,8 @@
 namespace sim {
 
 /**
- * Where a thread of the server waits: for its event set, or what wakes it. Returns whether
- * something is there.
+ * Lets a server's thread wait for its event set, or for its wake-up. Returns whether something is
+ * ready.
  */
 inline bool await(int fd, uint64_t microseconds) {
   if (network->isReady(fd) || microseconds == 0 || machine->running == nullptr) return true;
@@ -35,8 +35,8 @@ inline bool await(int fd, uint64_t microseconds) {
 }
 
 /**
- * The time of day, in microseconds, which is set an hour ahead and back again every twenty seconds.
- * No hold and no lease goes by it.
+ * Returns the time of day, in microseconds. It jumps an hour ahead, and back, every twenty seconds:
+ * no hold and no lease may depend on it.
  */
 inline uint64_t wallClock(uint64_t now) {
   const bool ahead = now / (20 * kSecond) % 2 == 1;
@@ -170,11 +170,11 @@ ssize_t __wrap_sendmsg(int fd, const msghdr* message, int) {
   }
   return sum;
 }
-// Its descriptor might be one of the simulated ones: messages are copied.
+// A real descriptor could equal a simulated one: it fails, so that messages are copied.
 int __wrap_memfd_create(const char*, unsigned) { return -1; }
 int __wrap_shutdown(int fd, int) { return sim::network->shutdown(fd); }
 
-// ---- Files, and what sockets have with them
+// ---- Files, and calls for files and sockets
 
 int __wrap_close(int fd) {
   if (sim::Disk::has(fd)) return sim::disk->close(fd);
@@ -225,7 +225,7 @@ long __wrap_syscall(long number, ...) {
   return sim::disk->rename(from, to, false);
 }
 
-/** Reads the names of the folder. */
+/** Position in the folder's list of names. */
 struct SimulatedFolder {
   size_t place;
   dirent entry;

@@ -1,9 +1,8 @@
-// The clients of a simulation, each of which knows what it was promised, and the laws that they see
-// broken.
+// The clients of a simulation. Each knows the server's promises to it, and checks the laws.
 //
-//   Pipe     one connection: its requests, each answered in order, once and in time, or closed
+//   Pipe     a connection: each request is answered in order, once and in time, or it is closed
 //   Client   an actor with such a connection
-//   Ledger   of every sprite: promised, refused, to whom it came, and by what number
+//   Ledger   of every sprite: promised, refused, its receiver and its sequence number
 //   Player   joins, throws, polls, acks, leaves
 //
 //   ask, ask, ask ─▶ [ 1 │ 2 │ 3 ] ─▶ server ─▶ answers, in this order; or a stream of events
@@ -26,10 +25,11 @@
 
 namespace sim {
 
-/** How long an answer may take that is not held: the disk may need ten seconds. */
+/** Deadline of an answer without a hold, in microseconds: the disk may need ten seconds. */
 constexpr uint64_t kAnswerTime = 90 * kSecond;
 
-/** The number behind the next `behind` in a text, from `at` on, which then is there. */
+/** Returns the number behind the next `behind` in a text, from `at` on. Moves `at` to the number.
+ */
 inline uint64_t numberIn(std::string_view text, std::string_view behind, size_t* at) {
   *at = text.find(behind, *at);
   if (*at == text.npos) return UINT64_MAX;
@@ -58,12 +58,12 @@ inline std::string post(const std::string& target, const std::string& body = {},
 
 // ---- Connections --------------------------------------------------------------------------------
 
-/** A request, as its client knows it. */
+/** A request that waits for its answer. */
 struct Asked {
   uint32_t kind = 0;
   uint32_t session = 0;
   uint64_t number = 0;
-  uint64_t within = 0;  // microseconds from when it is the oldest: then it is to be answered
+  uint64_t within = 0;  // microseconds to answer it in, from when it is the oldest
 };
 
 struct Answer {
@@ -76,25 +76,25 @@ struct Answer {
 class PipeOwner {
  public:
   virtual ~PipeOwner() = default;
-  /** The answer to the oldest request. */
+  /** Receives the answer to the oldest request. */
   virtual void answered(const Asked& asked, const Answer& answer) = 0;
-  /** What a stream has sent, which is the answer to the oldest request. */
+  /** Receives a piece of a stream, which answers the oldest request. */
   virtual void streamed(std::string_view) {}
-  /** The connection is gone, and with it the answer to this. */
+  /** The connection is gone before the answer to this request. */
   virtual void lost(const Asked&) {}
 };
 
-/** A client's connection, whose answers may be compressed; it is opened again where it is gone. */
+/** A client's connection. Answers may be compressed. A request opens a closed one again. */
 class Pipe : public Peer {
  public:
   Pipe(PipeOwner* owner, uint32_t address, uint32_t server)
       : owner_(owner), address_(address), port_(portOf(server)) {}
 
-  /** How many requests have no answer. */
+  /** Number of unanswered requests. */
   size_t asked() const { return asked_.size(); }
   bool streams() const { return streams_; }
 
-  /** False: there is no server, or its client has ended its half of the connection. */
+  /** Sends a request. False: there is no server, or the client has ended its half. */
   bool ask(std::string_view request, const Asked& what) {
     if (crowd->over || ended_) return false;
     if (stream_ == kNoStream) {
@@ -108,14 +108,14 @@ class Pipe : public Peer {
     return true;
   }
 
-  /** Closes it: at once, or behind what was asked. */
+  /** Closes the connection: by a reset, or behind its requests. */
   void cut(bool reset) {
     if (stream_ == kNoStream) return;
     network->leave(std::exchange(stream_, kNoStream), reset);
     forget();
   }
 
-  /** Some connections are cut, or half of them; some are not read from for a while. */
+  /** Plays faults: cuts the connection or its half, or stops reading for a while. */
   void misbehave() {
     if (stopped_) stop(false);
     if (crowd->calm || stream_ == kNoStream) return;
@@ -163,7 +163,7 @@ class Pipe : public Peer {
     return head.find(field) != head.npos;
   }
 
-  /** The oldest request is answered. */
+  /** Removes and returns the oldest request. */
   Asked next() {
     const Asked answered = asked_.front();
     asked_.pop_front();
@@ -171,7 +171,7 @@ class Pipe : public Peer {
     return answered;
   }
 
-  /** Takes one answer from what has come; false: it is not whole. */
+  /** Reads one answer; false: it is incomplete. */
   bool takeAnswer() {
     const size_t end = text_.find("\r\n\r\n");
     if (end == std::string::npos) return false;
@@ -237,7 +237,7 @@ class Pipe : public Peer {
     return text;
   }
 
-  /** The connection is gone. */
+  /** Resets the state after the connection's end. */
   void forget() {
     stopped_ = streams_ = ended_ = false;
     text_.clear();
@@ -248,20 +248,20 @@ class Pipe : public Peer {
   const uint32_t address_;
   const uint16_t port_;
   StreamNumber stream_ = kNoStream;
-  std::string text_;         // what has come
-  std::deque<Asked> asked_;  // without an answer
-  uint64_t until_ = 0;       // when there is to be an answer to the oldest
-  bool streams_ = false;     // the oldest is being answered by a stream
+  std::string text_;         // received bytes
+  std::deque<Asked> asked_;  // unanswered requests
+  uint64_t until_ = 0;       // deadline of the oldest
+  bool streams_ = false;     // a stream answers the oldest
   std::optional<Inflater> unpacked_;
-  bool last_ = false;     // it closes behind the answer that comes
-  bool stopped_ = false;  // it is not read from
-  bool ended_ = false;    // its client sends nothing more
+  bool last_ = false;     // the server closes behind the current answer
+  bool stopped_ = false;  // the client does not read
+  bool ended_ = false;    // the client has ended its half
 };
 
-/** The events of a stream, which come in pieces. */
+/** Joins the pieces of a stream to events. */
 class Events {
  public:
-  /** Calls `take(event)` for each that is whole now. */
+  /** Adds a piece. Calls `take(event)` for each complete event. */
   template <typename Take>
   void add(std::string_view text, Take&& take) {
     text_ += text;
@@ -276,7 +276,7 @@ class Events {
   std::string text_;
 };
 
-/** A client as the run has it. */
+/** A client of the run. */
 class Client : public Actor, protected PipeOwner {
  public:
   explicit Client(uint32_t address, uint32_t server = 0) : pipe_(this, address, server) {
@@ -284,13 +284,13 @@ class Client : public Actor, protected PipeOwner {
   }
 
   virtual void expectInTime() const { pipe_.expectInTime(); }
-  /** Whether something it was promised, or has begun, is still to come. */
+  /** Whether the client waits for a promise, or for the end of an action. */
   virtual bool owes() const { return false; }
-  /** Whether it has what is newest, now that nothing new is begun. */
+  /** Whether the client has the newest versions; asked when nothing new is begun. */
   virtual bool isUpToDate() const { return true; }
-  /** Whether it is gone, now that all are to go. */
+  /** Whether the client has left; asked when all must leave. */
   virtual bool isDone() const { return true; }
-  /** In the end. */
+  /** Closes the connections at the end of the run. */
   virtual void close() { pipe_.cut(false); }
 
  protected:
@@ -305,8 +305,8 @@ struct Session {
   uint32_t server = 0;
   std::string text;
   uint64_t acked = 0;             // by any poll
-  uint64_t confirmed = 0;         // acked, and the server has said that it knows
-  std::vector<uint32_t> sprites;  // by their numbers
+  uint64_t confirmed = 0;         // acked by an answered poll
+  std::vector<uint32_t> sprites;  // by sequence number
 };
 
 class Ledger {
@@ -319,7 +319,7 @@ class Ledger {
   Session& session(uint32_t number) { return sessions_[number]; }
   const std::deque<Session>& sessions() const { return sessions_; }
 
-  /** Of no thrower: in no order. */
+  /** Thrower of sprites without an order. */
   static constexpr uint32_t kUnordered = UINT32_MAX;
 
   uint32_t thrown(uint32_t thrower = kUnordered, uint8_t edge = 0) {
@@ -335,7 +335,7 @@ class Ledger {
     sprites_[sprite].refused = true;
   }
 
-  /** A sprite has come to a session under a number. */
+  /** Records that a sprite has come to a session, with its sequence number. */
   void came(uint32_t number, uint64_t sequence, uint64_t sprite) {
     Session& session = sessions_[number];
     expect(sprite < sprites_.size(), "sprites: one comes that was never thrown");
@@ -352,11 +352,11 @@ class Ledger {
       const Life* const life = hosts[of.server]->life();
       return life != nullptr && life->pool().find(of.id) != Pool::kNoRecord;
     };
-    // What comes twice counts once among those in doubt.
+    // A doubled sprite counts once against the doubted ones.
     if (one.holder == number + 1) {
       expectOnce(false, "sprites: one comes twice to the same client");
     } else if (one.holder != 0) {
-      // What comes to a client that has left meanwhile may be late.
+      // A late delivery to a client that has left does not count.
       if (!isThere(session)) return;
       const Session& before = sessions_[one.holder - 1];
       const bool acked = one.sequence <= before.confirmed;
@@ -388,18 +388,18 @@ class Ledger {
  private:
   struct Sprite {
     uint32_t thrower;
-    uint32_t holder;    // the session to which it has come last, and 1
-    uint64_t sequence;  // there
+    uint32_t holder;    // its last receiver's session, plus 1
+    uint64_t sequence;  // its number there
     uint8_t edge;
     bool promised, refused;
   };
 
-  /** A sprite that a server has given up in doubt may come from both. */
+  /** Expects that a sprite comes once. One that a server gave up in doubt may come from both. */
   void expectOnce(bool holds, const char* law) {
     if (!holds) expect(++twice_ <= Books::read().doubted, law);
   }
 
-  /** While torus and ring stay, what one client throws over one edge comes in that order. */
+  /** Expects the order of one client's sprites over one edge, while torus and ring don't change. */
   void expectOrder(uint32_t number, const Sprite& one, uint64_t sprite) {
     const uint64_t shape = Books::read().shape;
     if (std::exchange(shape_, shape) != shape) {
@@ -415,8 +415,8 @@ class Ledger {
   std::deque<Session> sessions_;
   std::deque<Sprite> sprites_;
   uint64_t twice_ = 0;
-  uint64_t shape_ = 0;  // as it was when one came last
-  uint64_t from_ = 0;   // the first that was thrown since it is so
+  uint64_t shape_ = 0;  // at the last arrival
+  uint64_t from_ = 0;   // the first sprite thrown with this shape
   std::map<std::tuple<uint32_t, uint8_t, uint32_t>, uint64_t> newest_;
 };
 inline Ledger* ledger = nullptr;
@@ -424,8 +424,8 @@ inline Ledger* ledger = nullptr;
 /** A client of the torus. */
 class Player : public Client {
  public:
-  /** One thing after the other, and polls on a connection of their own; or all on one, several
-   * requests ahead of their answers. */
+  /** One request at a time, with polls on a second connection; or all on one connection, pipelined.
+   */
   enum class Way : uint8_t { kInTurn, kAhead };
 
   Player(uint32_t number, uint32_t address, uint32_t server, Way way)
@@ -435,7 +435,7 @@ class Player : public Client {
         isAhead_(way == Way::kAhead),
         polls_(this, address, server) {}
 
-  /** What a client does next. */
+  /** Takes the client's next step. */
   void act(uint64_t) override {
     pipe_.misbehave();
     polls_.misbehave();
@@ -466,7 +466,7 @@ class Player : public Client {
   static constexpr size_t kMostAhead = 12;
   enum class Kind : uint8_t { kJoin, kLeave, kThrow, kPoll, kPlace, kFeed, kCold };
 
-  /** A sprite whose throw has no answer. */
+  /** An unanswered throw. */
   struct Throw {
     uint32_t sprite;
     uint64_t number;
@@ -478,7 +478,7 @@ class Player : public Client {
 
   const std::string& id() const { return ledger->session(session_).text; }
 
-  /** `number`: of a throw's sprite, of a poll's ack, or drawn. */
+  /** Sends a request. `number`: a throw's sprite, a poll's ack, or a random number. */
   bool ask(Kind kind, uint64_t number, const std::string& request) {
     Pipe& by = kind == Kind::kPoll && !isAhead_ ? polls_ : pipe_;
     const uint64_t holds = kind == Kind::kPoll || isAhead_ ? kHold * kSecond : 0;
@@ -488,7 +488,7 @@ class Player : public Client {
                             .within = holds + kAnswerTime});
   }
 
-  /** What has joined goes on. */
+  /** Takes the next step of a joined client. */
   void go() {
     for (Throw& one : throws_) {
       if (!one.sent) send(&one);
@@ -506,7 +506,7 @@ class Player : public Client {
 
   void begin() {
     for (uint64_t more = isAhead_ ? machine->below(6) : 1; more > 0; --more) {
-      // Of more throws without an answer than a server remembers one may be stale.
+      // Not more unanswered throws than the server remembers: an older one could be stale.
       if (std::max(pipe_.asked(), throws_.size()) >= (isAhead_ ? kMostAhead : 1)) return;
       const uint64_t what = isAhead_ ? machine->below(6) : 0;
       const uint64_t number = machine->below(1000000);
@@ -546,7 +546,7 @@ class Player : public Client {
     if (crowd->leaving) return;
     Session& session = ledger->session(session_);
     uint64_t ack = session.sprites.size();
-    // Some ack less than they have.
+    // Some clients ack less than they have.
     if (!crowd->calm && ack > session.acked && machine->below(20) == 0) {
       ack = session.acked + machine->below(ack - session.acked);
     }
@@ -563,7 +563,7 @@ class Player : public Client {
     if (answer.status == 503) return lost(asked);
     if (kind == Kind::kPoll) --polling_;
     if (kind != Kind::kJoin && asked.session != session_) {
-      // Of a session before: a promise holds.
+      // An answer to an earlier session: its promise holds.
       if (kind == Kind::kThrow && answer.status == 202) {
         ledger->promised(static_cast<uint32_t>(asked.number));
       }
@@ -618,7 +618,7 @@ class Player : public Client {
     } else {
       expectRefusal(answer);
       machine->say("sprite %" PRIu64 " is refused", sprite);
-      // An earlier try of it may have been taken.
+      // An earlier try may have been accepted.
       if (found->tries == 1) ledger->refused(found->sprite);
     }
     throws_.erase(found);
@@ -652,7 +652,7 @@ class Player : public Client {
     pollSoon();
   }
 
-  /** Most ask again at once. */
+  /** Polls again at once, mostly. */
   void pollSoon() {
     if (!isAhead_ && polling_ == 0 && machine->below(50) != 0) poll();
   }
@@ -662,7 +662,7 @@ class Player : public Client {
     machine->say("client %" PRIu64 " has no answer", number_);
     if (kind == Kind::kPoll) --polling_;
     if (kind != Kind::kThrow) return;
-    // It is thrown once more.
+    // The throw is repeated.
     const auto found = findThrow(asked.number);
     if (found != throws_.end()) found->sent = false;
   }
@@ -680,7 +680,7 @@ class Player : public Client {
   const bool isAhead_;
   Pipe polls_;
   uint32_t session_ = kNobody;
-  uint32_t polling_ = 0;  // polls without an answer
+  uint32_t polling_ = 0;  // unanswered polls
   std::deque<Throw> throws_;
   uint64_t thrown_ = 0;
 };

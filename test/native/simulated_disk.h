@@ -1,14 +1,12 @@
-// A disk of a simulation: one folder of files, what of them a power cut would leave, and its
-// faults.
+// A simulated disk: one folder of files, the possible results of a power cut, and faults.
 //
-//   file    now     what the kernel has: what a killed process leaves
-//           safe    what the last sync has brought to the disk
-//           since   what was written behind that: of it a power cut leaves any part, in any order,
-//                   the last of it torn
-//   names   in the order in which they were given; a power cut leaves the first of those since the
-//           folder, or a file that is new, was synced
+//   file    now     the kernel's content: a killed process leaves this
+//           safe    the content at the last sync
+//           since   the writes since then: a power cut leaves any of them, the last one torn
+//   names   changes of the names, in order; a power cut leaves the first of those since the last
+//           sync of the folder or of a new file
 //
-// A failed sync loses what it should have written, as Linux does, and a read still shows it.
+// A failed sync loses the unsynced writes, as on Linux. Reads still return them.
 #ifndef TEST_NATIVE_SIMULATED_DISK_H_
 #define TEST_NATIVE_SIMULATED_DISK_H_
 
@@ -30,13 +28,13 @@
 namespace sim {
 
 struct DiskOdds {
-  uint64_t syncTakes = 2000;  // microseconds, at most
-  uint64_t slowSync = 0;      // of a million syncs, those that take up to ten seconds
-  uint64_t fails = 0;         // of a million writes and syncs, those that fail (EIO)
-  uint64_t shortWrites = 0;   // of a million writes, those that take less
+  uint64_t syncTakes = 2000;  // most microseconds of a sync
+  uint64_t slowSync = 0;      // syncs of up to ten seconds, of a million
+  uint64_t fails = 0;         // writes and syncs that fail (EIO), of a million
+  uint64_t shortWrites = 0;   // short writes, of a million
 };
 
-/** How a run of the server ends: with the process, or with the machine. */
+/** How a server crashes: only the process, or the machine. */
 enum class Crash : uint8_t { kKill, kPower };
 
 class Disk {
@@ -46,11 +44,11 @@ class Disk {
 
   DiskOdds odds;
   bool full = false;
-  uint64_t endsAt = kNever;  // the call, counted from now on, at which the process ends
+  uint64_t endsAt = kNever;  // number of calls until the process ends
 
   static bool has(int fd) { return fd >= kFirst; }
 
-  /** A call begins; false: the process is dead. One that ends in a write may have written some. */
+  /** Begins a call; false: the process is dead. A write that kills it may have written a part. */
   bool calls() {
     if (machine->dead) return false;
     if (endsAt == kNever || endsAt-- != 0) return true;
@@ -150,7 +148,7 @@ class Disk {
     const uint64_t takes = machine->chance(odds.slowSync) ? machine->below(10 * kSecond)
                                                           : machine->below(odds.syncTakes);
     const std::shared_ptr<File> file = at(fd).file;
-    // What is written while it goes on it need not bring to the disk.
+    // A sync need not bring writes to the disk that come while it runs.
     const size_t upTo = file ? file->since.size() : 0;
     if (machine->running != nullptr) {
       machine->running->wait(machine->now() + takes);
@@ -197,7 +195,7 @@ class Disk {
 
   int stat(int fd, struct stat* info) { return tell(*at(fd).file, info); }
 
-  /** The bytes of a file in memory that the caller unmaps. */
+  /** Returns a file's bytes in memory; the caller unmaps it. */
   void* map(int fd, size_t length) {
     void* const memory =
         ::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -205,21 +203,21 @@ class Disk {
     return memory;
   }
 
-  /** The files' names, one after the other; empty: there are no more. */
+  /** Returns the name at a position of the folder; empty: there are no more. */
   std::string nameAt(size_t place) const {
     auto found = names_.begin();
     while (place > 0 && found != names_.end()) ++found, --place;
     return found == names_.end() ? std::string() : found->first;
   }
 
-  /** Whether a file is shorter than its header: its process was killed before that was written. */
+  /** Whether a journal is shorter than its header: the process was killed before writing it. */
   bool hasBegun(size_t header) const {
     return std::any_of(names_.begin(), names_.end(), [&](const auto& one) {
       return one.first.find(".journal-") != std::string::npos && one.second->now.size() < header;
     });
   }
 
-  /** The process is gone; by a power cut so is what was not on the disk. */
+  /** Ends the process. A power cut also loses data that was not on the disk. */
   void crash(Crash how) {
     for (auto& one : opened_) expect(!one, "a file is left open");
     full = false;
@@ -249,7 +247,7 @@ class Disk {
   struct Write {
     size_t place;
     std::string bytes;
-    bool cuts;  // the file ends there
+    bool cuts;  // a truncation: the file ends there
   };
 
   struct File {
@@ -315,16 +313,16 @@ class Disk {
   }
 
   Names names_;
-  std::vector<Names> before_ = {Names()};  // what a power cut may leave: the first, or a later one
+  std::vector<Names> before_ = {Names()};  // possible names after a power cut, the oldest first
   std::vector<std::unique_ptr<Opened>> opened_;
   uint64_t files_ = 0;
   uint64_t boot_ = 1;
 
  public:
-  bool remembers = true;  // what a power cut would take
+  bool remembers = true;  // whether to keep the data that a power cut would lose
 };
 
-/** Each server has one. */
+/** The disk of each server. */
 struct Disks {
   Disk* operator->() const { return at[machine->server]; }
   Disk* at[kMostServers] = {};

@@ -1,6 +1,6 @@
-// A value that a publication changes a little, and the patches that lead from one to the next
-// (RFC 6902): {"n":7,"s":[3,1,4]}. Its patches move what is behind them, so that one left out, one
-// twice or two exchanged end at another value.
+// A document that a publication changes a little, and the patches from one to the next (RFC 6902):
+// {"n":7,"s":[3,1,4]}. Patches shift later cells, so that a lost, doubled or exchanged patch leads
+// to a wrong value.
 #ifndef TEST_NATIVE_SIMULATED_DOCUMENTS_H_
 #define TEST_NATIVE_SIMULATED_DOCUMENTS_H_
 
@@ -30,7 +30,7 @@ struct Sheet {
     return text + "]}";
   }
 
-  /** Reads one; false: it is another document. */
+  /** Parses a document; false: it is none of this form. */
   bool read(std::string_view text) {
     cells.clear();
     if (!skip(&text, "{\"n\":") || !take(&text, &number) || !skip(&text, ",\"s\":[")) return false;
@@ -41,7 +41,7 @@ struct Sheet {
     return text.empty();
   }
 
-  /** The operations that make another one of it, joined by commas. */
+  /** Returns the operations that lead to `next`, joined by commas. */
   std::string patchTo(const Sheet& next) const {
     size_t begin = 0;
     while (begin < std::min(cells.size(), next.cells.size()) && cells[begin] == next.cells[begin]) {
@@ -53,7 +53,7 @@ struct Sheet {
     }
     std::string patch = operation("replace", "/n", next.number);
     for (size_t at = begin; at < std::max(end, nextEnd); ++at) {
-      // What is too much goes from the first place behind the others.
+      // Surplus cells are removed one by one at the same place.
       const bool goes = at >= nextEnd;
       const std::string path = "/s/" + std::to_string(goes ? nextEnd : at);
       if (goes) {
@@ -107,10 +107,10 @@ struct Sheet {
   }
 };
 
-/** Documents that were published, by their feed and their number. */
+/** Published documents, by feed and number. */
 inline std::map<std::pair<std::string, uint64_t>, std::string>* sheets = nullptr;
 
-/** Compressed, as a worker thread of JavaScript does it. */
+/** Returns a text as gzip, with the settings of JavaScript's worker thread. */
 inline std::string gzipOf(std::string_view text) {
   z_stream stream = {};
   deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
@@ -125,7 +125,7 @@ inline std::string gzipOf(std::string_view text) {
   return out;
 }
 
-/** Reads gzip as it comes. */
+/** Decompresses gzip piece by piece. */
 class Inflater {
  public:
   Inflater() { inflateInit2(&stream_, 15 + 16); }
@@ -133,7 +133,7 @@ class Inflater {
   Inflater(const Inflater&) = delete;
   Inflater& operator=(const Inflater&) = delete;
 
-  /** False: it is no gzip. */
+  /** Adds bytes; false: they are no gzip. */
   bool add(std::string_view bytes, std::string* to) {
     stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
     stream_.avail_in = static_cast<uInt>(bytes.size());
@@ -149,7 +149,7 @@ class Inflater {
     return true;
   }
 
-  /** The trailer has come, and fits. */
+  /** Whether the trailer has come, with a correct checksum. */
   bool ended() const { return ended_; }
 
  private:

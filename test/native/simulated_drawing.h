@@ -1,6 +1,6 @@
-// The drawing of a run of a simulation, for a browser: time goes down, a column each for clients,
-// server, workers and disk, a line for each crash, and at the end the law that is broken. Worker 12
-// is the second of server 1.
+// Draws a run of the simulation for a browser. Time goes down; clients, server, workers and disk
+// have columns; crashes have lines; the broken law is at the end. Worker 12 is the second worker of
+// server 1.
 #ifndef TEST_NATIVE_SIMULATED_DRAWING_H_
 #define TEST_NATIVE_SIMULATED_DRAWING_H_
 
@@ -10,24 +10,24 @@
 
 namespace sim {
 
-/** Of the lines of a trace, whose words stand behind time and step. */
+/** Draws the lines of a trace: time, step, and words. */
 class Drawing {
  public:
-  /** Steps that are drawn: the last ones. */
+  /** Most steps in a drawing: the last ones. */
   static constexpr size_t kMost = 500;
 
-  /** Turns say nothing. */
+  /** Adds a line. Turns are left out. */
   void add(const std::string& line) {
     if (!line.ends_with(" a turn")) lines_.push_back(line);
   }
 
-  /** The page; `end`: the law that is broken, or that none is. */
+  /** Returns the page; `end`: its last line, the broken law or success. */
   std::string page(const std::string& end, bool broken) {
     const size_t from = lines_.size() > kMost ? lines_.size() - kMost : 0;
     std::string rows;
     for (size_t i = 0; i < lines_.size(); ++i) {
       const std::string said = wordsOf(lines_[i]);
-      // The thrower of a sprite may be said in an earlier line.
+      // Also for lines that are not drawn: they name a sprite's thrower.
       const std::string name = nameOf(said);
       if (i < from) continue;
       const size_t column = columns_.emplace(name, columns_.size()).first->second;
@@ -67,7 +67,7 @@ class Drawing {
     return text;
   }
 
-  /** The actor of a step: "client 3", "worker 1", the thrower of a sprite, otherwise the server. */
+  /** Returns a step's actor: "client 3", "worker 1", a sprite's thrower, otherwise the server. */
   std::string nameOf(const std::string& said) {
     const size_t end = said.find(' ');
     const std::string first = said.substr(0, end);

@@ -1,11 +1,10 @@
-// The publishers of feeds, and clients that take feeds by every way there is: polls with patches,
-// lists of feeds, event streams, each compressed now and then. Every one knows what it has of each
-// feed, so that patches have something to be applied to.
+// Publishers of feeds, and watchers by all ways: polls with patches, lists of feeds, event streams;
+// now and then compressed. A watcher keeps its values, to which it applies patches.
 //
-//   Records      of every version of a feed: its one value
-//   Publisher    puts values, or appends items, one after the other
-//   FeedWatcher  asks for what is newer than it has
-//   Headcount    watches how many watch a feed
+//   Records      the value of every version of a feed
+//   Publisher    puts values, or appends items, one at a time
+//   FeedWatcher  asks for newer versions than its own
+//   Headcount    watches the number of a feed's watchers
 #ifndef TEST_NATIVE_SIMULATED_FEEDS_H_
 #define TEST_NATIVE_SIMULATED_FEEDS_H_
 
@@ -21,7 +20,7 @@
 
 namespace sim {
 
-/** What every version of every feed has: the number that its publisher has written into it. */
+/** For every version of every feed the number in its value, which its publisher chose. */
 class Records {
  public:
   void saw(const std::string& key, uint32_t server, Cursor cursor, uint64_t number) {
@@ -32,10 +31,10 @@ class Records {
     newest = std::max(newest, cursor.version);
   }
 
-  /** The newest version that a server has told a client of. */
+  /** Returns the newest version that a server has sent to any client. */
   uint64_t newest(const std::string& key, uint32_t server = 0) { return newest_[{key, server}]; }
 
-  /** An item has one place in a log, also after the log's epoch was renewed. */
+  /** Records an item. It must keep its place in the log, also in a new epoch. */
   void sawItem(const std::string& key, uint32_t server, Cursor cursor, uint64_t number) {
     saw(key, server, cursor, number);
     const auto [found, isNew] = items_.emplace(std::pair(key, number), cursor.version);
@@ -49,20 +48,21 @@ class Records {
 };
 inline Records* records = nullptr;
 
-/** One at a time publishes under a key: a value, or items of a log where the key begins with l. */
+/** The only publisher of a key. It puts values, or appends items to a log: a key that begins with
+ * l. */
 class Publisher : public Client {
  public:
-  /** `cells`: of the sheets that are its values, at most; 0: they are something else. */
+  /** `cells`: most cells of its values, which are sheets; 0: its values are no sheets. */
   Publisher(std::string key, uint32_t address, uint32_t server = 0, uint64_t cells = 0)
       : Client(address, server), key_(std::move(key)), server_(server), most_(cells) {}
 
   const std::string& key() const { return key_; }
-  /** Whether it knows that one of its publications holds. */
+  /** Whether one of its publications was confirmed. */
   bool holds() const { return held_ > 0; }
-  /** When it has begun to publish a number. */
+  /** Returns when the publication of a number began. */
   uint64_t askedAt(uint64_t number) const { return asked_.at(number); }
 
-  /** What it knows to hold its server has: versions go on through lives and epochs. */
+  /** Also expects that the server has the confirmed version: it survives restarts and epochs. */
   bool isUpToDate() const override {
     const Life* const life = hosts[server_]->life();
     if (life == nullptr) return false;
@@ -93,11 +93,11 @@ class Publisher : public Client {
            std::string(machine->below(200), 'x') + "\"}";
   }
 
-  /** A document that differs from the one before in a few places. */
+  /** Returns a document that differs from the last one in a few places. */
   std::string sheetOf(uint64_t number) {
     sheet_.number = number;
     auto& cells = sheet_.cells;
-    // Seldom all is new.
+    // Rarely all cells are new.
     if (cells.empty() || machine->below(50) == 0) {
       cells.resize(1 + machine->below(most_));
       for (uint64_t& cell : cells) cell = machine->below(100000);
@@ -142,7 +142,7 @@ class Publisher : public Client {
   const uint64_t most_;
   Sheet sheet_;
   uint64_t tried_ = server_ * uint64_t{1000000000};
-  uint64_t held_ = 0;  // a version
+  uint64_t held_ = 0;  // version of the last confirmed publication
   std::map<uint64_t, uint64_t> asked_;
 };
 
@@ -167,7 +167,7 @@ class FeedWatcher : public Client {
 
   void act(uint64_t) override {
     pipe_.misbehave();
-    // The page is reloaded, and keeps its values or loses them.
+    // The page reloads, and keeps or loses its values.
     if (!crowd->calm && machine->below(60) == 0) {
       pipe_.cut(machine->below(2) == 0);
       if (machine->below(3) == 0) forget(&feeds_[machine->below(feeds_.size())]);
@@ -177,13 +177,13 @@ class FeedWatcher : public Client {
   }
 
  private:
-  /** What it has of a feed. */
+  /** The watcher's state of a feed. */
   struct Has {
     std::string key;
     std::string cursor;  // empty: nothing
-    bool waits = false;  // it has asked for the first value whenever that comes
+    bool waits = false;  // it waits for the first value
     uint64_t version = 0;
-    uint64_t told = 0;  // to any client, before it has asked
+    uint64_t told = 0;  // newest version sent to any client before this request
     Sheet sheet;
     bool isSheet = false;
   };
@@ -266,10 +266,10 @@ class FeedWatcher : public Client {
   void takeList(std::string_view body) {
     expect(body.starts_with("{\"items\":[") && body.ends_with("]}"), "lists: one has another form");
     body = body.substr(10, body.size() - 12);
-    size_t last = 0;  // feeds come in the order in which they were asked for, but unknown ones
+    size_t last = 0;  // feeds come in the order of the request, except unknown ones
     std::vector<bool> refused(feeds_.size());
     while (!body.empty()) {
-      // No document has this in it.
+      // No document contains this text.
       const size_t end = std::min(body.find(",{\"feed\":\""), body.size());
       const std::string_view item = body.substr(0, end);
       body.remove_prefix(std::min(end + 1, body.size()));
@@ -290,7 +290,7 @@ class FeedWatcher : public Client {
     machine->say("a watcher gets a list of %" PRIu64 " feeds", last);
   }
 
-  /** An event of a stream, or some; each comes whole. */
+  /** Reads the events of a stream. */
   void streamed(std::string_view text) override {
     events_.add(text, [this](std::string_view event) {
       const size_t data = event.find("\ndata: ");
@@ -364,7 +364,7 @@ class FeedWatcher : public Client {
     expect(version == to.version, "logs: an answer has not as many items as its cursors say");
     one->version = version;
     one->cursor = text;
-    one->told = 0;  // there may be more
+    one->told = 0;  // the stream may have more events
   }
 
   const Way way_;
@@ -373,14 +373,14 @@ class FeedWatcher : public Client {
   Events events_;
 };
 
-/** Watches how many watch a feed, at all servers of a world together. */
+/** Watches the number of a feed's watchers at all servers of a world. */
 class Headcount : public Client {
  public:
-  /** In the end `watching` watch the feed. */
+  /** `watching`: the feed's watchers at the end of the run. */
   Headcount(std::string key, uint64_t watching, uint32_t server)
       : Client(0x11000000, server), key_(std::move(key)), all_(watching) {}
 
-  /** A server of which no client has published the feed tells nothing of it, to none. */
+  /** The number is right, or some server has no version of the feed: it reports no watchers. */
   bool isUpToDate() const override {
     bool isEverywhere = true;
     for (const Host* const host : hosts) {
@@ -420,7 +420,7 @@ class Headcount : public Client {
   const std::string key_;
   const uint64_t all_;
   std::string cursor_ = kNone;
-  uint64_t watching_ = 0;  // that it was told of last
+  uint64_t watching_ = 0;  // the last number received
 };
 
 }  // namespace sim

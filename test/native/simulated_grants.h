@@ -1,11 +1,11 @@
-// Grants of a simulation: the book of those that the application has signed and of what was
-// revoked, and what JavaScript does with a request that the server's table does not know.
+// Grants of a simulation: the book of signed grants and of revocations, and the part of JavaScript,
+// which verifies grants that the server's table does not know.
 //
 //   visitor ─ request ─▶ server ─ unknown ─▶ Admission: verifies, late ─▶ watches, or refuses
 //                           └──── known ───▶ served
-//   operator ─ revoke ─▶ Admission ─▶ note ─▶ journal ─▶ it is told that this holds
+//   operator ─ revoke ─▶ Admission ─▶ note ─▶ journal ─▶ confirmed
 //
-// The book knows of each grant from when on the server may refuse it, and from when on it must.
+// The book knows from when on the server may refuse a grant, and from when on it must.
 #ifndef TEST_NATIVE_SIMULATED_GRANTS_H_
 #define TEST_NATIVE_SIMULATED_GRANTS_H_
 
@@ -24,18 +24,18 @@
 
 namespace sim {
 
-/** How long JavaScript takes to verify a grant, at most. */
+/** Most microseconds that JavaScript takes to verify a grant. */
 constexpr uint64_t kVerifies = 3 * kSecond;
 
-/** The feeds that want a grant. */
+/** The feeds that require a grant. */
 inline const std::vector<std::string> kPrivate = {"secret/*"};
 
 struct SignedGrant {
   std::string token, sub, jti;
   std::string read;  // one pattern
   bool present;
-  bool forged;   // no key of the server has signed it
-  uint64_t end;  // microseconds
+  bool forged;   // signed by a foreign key
+  uint64_t end;  // expiry, in microseconds
 
   bool reads(std::string_view key) const {
     const std::string_view told = server::toldBy(key);
@@ -59,31 +59,31 @@ class Book {
     return found == numbers_.end() ? nullptr : &grants_[found->second];
   }
 
-  /** One of the newest grants; nullptr: there is none. */
+  /** Returns one of the newest grants; nullptr: there is none. */
   const SignedGrant* any() const {
     if (grants_.empty()) return nullptr;
     const size_t newest = std::min<size_t>(grants_.size(), 12);
     return &grants_[grants_.size() - 1 - machine->below(newest)];
   }
 
-  /** A revocation was asked for, and later told to hold. */
+  /** Record a revocation's request, and its confirmation. */
   void begin(const std::string& what) { revoked_.emplace(what, Revoked{machine->now(), kNever}); }
   void held(const std::string& what) {
     uint64_t& held = revoked_.at(what).held;
     held = std::min(held, machine->now());
   }
 
-  /** From when on it may be refused as one that was revoked. */
+  /** Returns from when on the grant may be refused as revoked. */
   uint64_t begunOf(const SignedGrant& grant) const { return least(grant, &Revoked::begun); }
 
-  /** From when on it opens nothing. */
+  /** Returns from when on the grant must be refused. */
   uint64_t endOf(const SignedGrant& grant) const {
     return std::min(grant.end, least(grant, &Revoked::held));
   }
 
   bool isRevoked(const std::string& sub) const { return revoked_.contains("sub/" + sub); }
 
-  /** From when on no watcher may have this name. */
+  /** Returns from when on no watcher may have this name. */
   uint64_t endOfName(const std::string& sub) const {
     const auto found = revoked_.find("sub/" + sub);
     return found == revoked_.end() ? kNever : found->second.held;
@@ -109,10 +109,10 @@ class Book {
 };
 inline Book* book = nullptr;
 
-/** What lib/grants/open.js and lib/grants/revocations.js do, in one life of the server. */
+/** Stands in for lib/grants/open.js and lib/grants/revocations.js in one life of the server. */
 class Admission {
  public:
-  /** `later` has `act` called after so many microseconds. */
+  /** `later(n)` schedules a call of `act` after n microseconds. */
   Admission(server::Turn* turn, server::Front* front, std::function<void(uint64_t)> later)
       : turn_(turn), front_(front), later_(std::move(later)) {
     for (const auto& [name, bytes] : turn_->notes()) {
@@ -120,7 +120,7 @@ class Admission {
     }
   }
 
-  /** Whether this is a request to read a feed: it is answered then, sooner or later. */
+  /** Accepts a request to read a feed, to answer it later; false: it is another request. */
   bool takes(server::Caller caller, const server::Question& question) {
     const std::string target(question.head.target);
     if (question.head.method != "GET" || !target.starts_with("/feed/")) return false;
@@ -137,21 +137,22 @@ class Admission {
     const std::string_view field = question.head.last("authorization");
     if (field.starts_with("Bearer ")) job.token = field.substr(7);
     if (job.stream) job.after = question.head.last("last-event-id");
-    // A core that is busy, or a key that takes its time.
+    // A busy core, or a slow key.
     const uint64_t takes = machine->below(machine->below(4) == 0 ? kVerifies : kMillisecond);
     jobs_.emplace(machine->now() + takes, std::move(job));
     later_(takes);
     return true;
   }
 
-  /** Answers what is verified by now. */
+  /** Answers the requests whose verification is done. */
   void act() {
     while (!jobs_.empty() && jobs_.begin()->first <= machine->now()) {
       admit(jobs_.extract(jobs_.begin()).mapped());
     }
   }
 
-  /** Revokes; `told` is called when that is in the journal, and never if that can't be said. */
+  /** Revokes; calls `told` when the revocation is in the journal, and never when that is unknown.
+   */
   void revoke(server::GrantPart part, const std::string& name, std::function<void()> told) {
     const std::string what = (part == server::GrantPart::kSub ? "sub/" : "jti/") + name;
     revoked_[what] = true;
@@ -163,7 +164,7 @@ class Admission {
     told_.push_back(std::move(told));
   }
 
-  /** A turn that was waited for is over. */
+  /** Ends the wait for a turn. */
   void settle(server::TurnEnd end) {
     for (const auto& told : std::exchange(told_, {})) {
       if (end == server::TurnEnd::kSend) told();
@@ -188,8 +189,7 @@ class Admission {
     return text.substr(begin, text.find('&', begin) - begin);
   }
 
-  /** The time by which a grant is judged is that at which its verification began; what is revoked
-   * is looked at in the end. */
+  /** Judges the expiry at the time when verification began, and revocation when it is done. */
   const char* problemOf(const SignedGrant* grant, const Job& job) const {
     if (job.token.empty()) return "grant-required";
     if (grant == nullptr || grant->forged) return "bad-grant";
@@ -233,7 +233,7 @@ class Admission {
   server::Front* const front_;
   const std::function<void(uint64_t)> later_;
   std::map<std::string, bool> revoked_;
-  std::multimap<uint64_t, Job> jobs_;  // by when they are verified
+  std::multimap<uint64_t, Job> jobs_;  // by the time when verification ends
   std::vector<std::function<void()>> told_;
 };
 

@@ -1,11 +1,11 @@
-// The machine that a simulation runs on: one seed, the time, what is to happen next, and threads.
+// The machine that a simulation runs on: one seed, the time, a queue of events, and threads.
 //
 //   events  [ at │ actor │ what ] …  ─ the next one ─▶ actor.act(what): a step
-//   time    goes to the event's, and a little further at some looks at the clock
-//   threads each has a stack of its own, and runs as a step until it waits: for its event set, a
-//           lock's condition, the disk. No two ever run at once, so that a run is its seed's.
+//   time    advances to the event's time, and a little at some reads of the clock
+//   threads each has its own stack, and runs as a step until it waits: for its event set, a lock's
+//           condition, the disk. Only one runs at a time, so that the seed decides the run.
 //
-// A step is said in words that have up to three numbers; the last ones are kept for a failure.
+// A step is described in words with up to three numbers. The last steps are kept for a failure.
 #ifndef TEST_NATIVE_SIMULATED_MACHINE_H_
 #define TEST_NATIVE_SIMULATED_MACHINE_H_
 
@@ -35,14 +35,14 @@ constexpr uint64_t kSecond = 1000 * kMillisecond;
 constexpr uint64_t kNever = UINT64_MAX;
 constexpr uint32_t kMostServers = 4;
 
-/** What happens to it at a moment that the machine keeps; outlives its events. */
+/** The receiver of events. It must outlive its events. */
 class Actor {
  public:
   virtual ~Actor() = default;
   virtual void act(uint64_t what) = 0;
 };
 
-/** What a std::thread runs, as the library has it: a table with two destructors, and this. */
+/** The library's object that a std::thread runs: a vtable with two destructors and `run`. */
 class ThreadBody {
  public:
   virtual ~ThreadBody() = default;
@@ -59,27 +59,27 @@ class Thread : public Actor {
   Thread(const Thread&) = delete;
   Thread& operator=(const Thread&) = delete;
 
-  /** A wait that was begun as `what` is over. */
+  /** Ends the wait with the number `what`. */
   void act(uint64_t what) override {
     if (what == waits_ && !done_) resume();
   }
 
-  /** Goes on with it until it waits, or is done. */
+  /** Runs the thread until it waits or is done. */
   void resume();
 
   /** Makes the thread a worker of its server. */
   void call(uint64_t number) { worker = server_ * uint64_t{10} + number; }
 
-  /** By itself: waits until `at`, or until it is woken. */
+  /** Waits until `at` or `wake`; the thread itself calls it. */
   void wait(uint64_t at);
 
-  /** Ends the wait it is in, soon. */
+  /** Ends the thread's wait after `delay`. */
   void wake(uint64_t delay);
 
   bool done() const { return done_; }
 
-  const void* condition = nullptr;  // that it waits for
-  uint64_t worker = 0;              // its number, with the server's before it; 0: it is none
+  const void* condition = nullptr;  // the condition it waits for
+  uint64_t worker = 0;              // server and worker: 12 is worker 2 of server 1; 0: no worker
 
  private:
   static constexpr size_t kStack = 1 << 20;
@@ -89,7 +89,7 @@ class Thread : public Actor {
 
   Machine* const machine_;
   const uint32_t server_;
-  ThreadBody* body_;  // its own; of a class that a sanitizer takes for another
+  ThreadBody* body_;  // owned; a sanitizer mistakes its class
   void* stack_ = mmap(nullptr, kStack, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   ucontext_t own_ = {};
@@ -97,7 +97,7 @@ class Thread : public Actor {
   uint64_t waits_ = 0;
   bool begun_ = false;
   bool done_ = false;
-  // What a sanitizer is told of the stacks.
+  // The stacks, for AddressSanitizer.
   void* fake_ = nullptr;
   const void* mainStack_ = nullptr;
   size_t mainSize_ = 0;
@@ -111,13 +111,13 @@ class Machine {
 
   uint64_t now() const { return now_; }
 
-  /** A look at the clock takes its time now and then. */
+  /** Reads the clock. Every fourth read takes time. */
   uint64_t look() {
     if (++looks_ % 4 == 0) now_ += lookTakes;
     return now_;
   }
 
-  /** The clock jumps, or what runs has taken so long. */
+  /** Advances the clock: it jumps, or the running code took this long. */
   void pass(uint64_t microseconds) { now_ += microseconds; }
 
   uint64_t below(uint64_t bound) { return bound == 0 ? 0 : random_() % bound; }
@@ -127,10 +127,10 @@ class Machine {
     events_.push({now_ + delay, ++ordered_, actor, what});
   }
 
-  /** When the next event is. */
+  /** Returns the time of the next event. */
   uint64_t next() const { return events_.empty() ? kNever : events_.top().at; }
 
-  /** One step. */
+  /** Runs the next event. */
   void step() {
     const Event event = events_.top();
     events_.pop();
@@ -148,7 +148,7 @@ class Machine {
     if (told) told(textOf(last));
   }
 
-  /** A law does not hold: says which, and what has happened last; the run is over. */
+  /** Ends the run: prints the last steps and the broken law. */
   [[noreturn]] void broken(const std::string& law) {
     fflush(stdout);
     const uint64_t from = saidCount_ < said_.size() ? 0 : saidCount_ - said_.size();
@@ -168,7 +168,7 @@ class Machine {
     return threads_.back().get();
   }
 
-  /** Runs a thread to its end, and forgets it. */
+  /** Runs a thread to its end, and removes it. */
   void join(Thread* thread) {
     for (int times = 0; !thread->done(); ++times) {
       if (times > 100000) broken("a thread does not end");
@@ -177,10 +177,10 @@ class Machine {
     forgotten_.push_back(thread);
   }
 
-  /** The thread that runs; nullptr: the main one. */
+  /** The running thread; nullptr: the main thread. */
   Thread* running = nullptr;
 
-  /** The condition was told. */
+  /** Wakes one thread that waits for the condition. */
   void notify(const void* condition) {
     for (const auto& thread : threads_) {
       if (thread->condition != condition || thread->done()) continue;
@@ -189,7 +189,7 @@ class Machine {
     }
   }
 
-  /** Threads that are done go, when none of their events is left. */
+  /** Frees ended threads that have no events left. */
   void tidy() {
     if (forgotten_.empty() || running != nullptr) return;
     const auto isForgotten = [this](const Event& event) {
@@ -212,15 +212,15 @@ class Machine {
     forgotten_.clear();
   }
 
-  uint32_t server = 0;  // the one whose code runs, or has run last
+  uint32_t server = 0;  // the server whose code runs, or ran last
 
-  /** Its process is dead: what still runs of it has no effect, and every call fails. */
+  /** The server's process is dead: its code has no more effect, and all its calls fail. */
   bool dead = false;
 
-  // Are told each step in words, and the law that is broken.
+  // Called for each step in words, and for the broken law.
   std::function<void(const std::string&)> told, ended;
 
-  uint64_t lookTakes = 1;  // microseconds of every fourth look at the clock
+  uint64_t lookTakes = 1;  // microseconds of every fourth read of the clock
 
   static constexpr uint64_t kBegins = 1000 * kSecond;
 
@@ -266,7 +266,7 @@ class Machine {
   std::vector<Thread*> forgotten_;
 };
 
-/** The one of this run: the calls of the server have no other way to it. */
+/** This run's machine. Global, since the server's system calls have no other access to it. */
 inline Machine* machine = nullptr;
 
 inline void expect(bool holds, const char* law) {

@@ -1,6 +1,6 @@
-// The server of a simulation: the real one, from its sockets to its files, as the main process has
-// it; what JavaScript says there is said by a few lines here. A life of it ends in order, by a call
-// that it does not survive, or with the machine; the next begins with what the disk has.
+// The server of a simulation: the real native code from the sockets to the files; a few lines here
+// stand in for JavaScript. A life of the server ends in order, by a kill during a call, or with the
+// machine. The next life starts from the disk.
 #ifndef TEST_NATIVE_SIMULATED_SERVER_H_
 #define TEST_NATIVE_SIMULATED_SERVER_H_
 
@@ -26,51 +26,51 @@ namespace sim {
 
 using namespace server;
 
-constexpr uint16_t kPort = 80;            // of the first server
+constexpr uint16_t kPort = 80;            // the first server's
 constexpr uint32_t kHold = 30;            // seconds
 constexpr uint32_t kLease = 20;           // seconds
-constexpr uint32_t kHeldBytes = 1 << 20;  // for an address
+constexpr uint32_t kHeldBytes = 1 << 20;  // of an address
 constexpr uint64_t kMailboxMemory = 1 << 22;
 constexpr LogBounds kLog = {.items = 40, .bytes = 1 << 14};
 
-/** What all clients share. */
+/** How clients misbehave. */
 struct ClientOdds {
-  uint64_t think = 10 * kSecond;  // microseconds between two throws, at most
-  uint64_t resets = 0;            // of a million moments, those at which a connection is cut
-  uint64_t stops = 0;             // at which a reader stops for a while
-  uint64_t leaves = 0;            // at which a client leaves
+  uint64_t think = 10 * kSecond;  // most microseconds between two throws
+  uint64_t resets = 0;            // of a million moments: a connection is cut
+  uint64_t stops = 0;             // of a million: a reader stops for a while
+  uint64_t leaves = 0;            // of a million: a client leaves
 };
 
 struct Crowd {
   ClientOdds odds;
-  bool calm = false;            // nothing new is begun
-  bool lossy = false;           // the disk fails: an ack may be forgotten with a crash
-  bool leaving = false;         // all are to go
-  bool over = false;            // nothing is asked any more
-  uint64_t late = 3 * kSecond;  // by how much disk, clock and network delay things at most
+  bool calm = false;            // clients begin nothing new
+  bool lossy = false;           // the disk fails: a crash may lose an ack
+  bool leaving = false;         // all clients must leave
+  bool over = false;            // no more requests
+  uint64_t late = 3 * kSecond;  // most delay by disk, clock and network
   uint64_t requests = 0;
 };
 inline Crowd* crowd = nullptr;
 
-/** What is known of a player's inputs, each of which says its number. */
+/** A player's inputs, by their numbers. */
 struct Inputs {
-  uint64_t sent = 0;   // the newest
-  uint64_t taken = 0;  // the newest that the server has said it has
-  uint64_t seen = 0;   // by the last reduction of a life
+  uint64_t sent = 0;   // the newest input
+  uint64_t taken = 0;  // the newest confirmed input
+  uint64_t seen = 0;   // the newest input in a reduction of this life
   uint64_t life = 0;
 };
-/** Of all players, by the numbers that the arena gives them. */
+/** All players' inputs, by the players' numbers in the arena. */
 inline std::map<uint64_t, Inputs>* inputs = nullptr;
 
 struct ServerPlan {
   uint32_t clients = 100;
   uint32_t workers = 0;
-  bool keeps = false;  // a state
+  bool keeps = false;  // whether it has a state
   Sync sync = Sync::kNever;
-  uint64_t turnTakes = 200;  // microseconds, at most, until the loop looks again
+  uint64_t turnTakes = 200;  // most microseconds until the loop's next turn
   uint64_t memory = kMailboxMemory;
   uint32_t servers = 1;    // in the world
-  uint32_t number = 0;     // of this one
+  uint32_t number = 0;     // this server's
   uint64_t doubt = 60000;  // milliseconds: see SeamsOptions
 };
 
@@ -89,10 +89,10 @@ inline uint16_t portOf(uint32_t server) { return static_cast<uint16_t>(kPort + s
 
 inline uint64_t microseconds() { return machine->look(); }
 
-/** What is answered, each with the name of its outcome. */
+/** Returns the answers, which contain the outcomes' names. */
 inline Replies makeReplies() {
   Replies replies = test::doorReplies();
-  // To its client each of them is the end of the connection.
+  // To the client each of these is the end of the connection.
   replies.timedOut = replies.badRequest = replies.refused;
   return replies;
 }
@@ -100,7 +100,7 @@ inline Replies makeReplies() {
 /** One run of the server. */
 class Life {
  public:
-  /** Tells the host what is to be done later, and when. */
+  /** Work that a life schedules at its host. */
   enum class Due : uint8_t {
     kTurn,
     kPoolTick,
@@ -161,7 +161,7 @@ class Life {
     feeds_.onBusy([this] { stepSoon(); });
     if (turn_.store() != nullptr && !machine->dead) {
       const int error = turn_.start([this] { later_(machine->below(300), Due::kCaughtUp); });
-      // A process that dies meanwhile fails at nothing.
+      // A process that dies during the start does not fail.
       if (error != 0 && !machine->dead) giveUp(error);
     }
     if (recovery_.doubtful && !machine->dead) renew();
@@ -184,7 +184,7 @@ class Life {
   Life(const Life&) = delete;
   Life& operator=(const Life&) = delete;
 
-  /** Why it could not go on from what the disk has; empty: it could. */
+  /** The reason why the life could not start from the disk; empty: it started. */
   const std::string& problem() const { return failed_; }
 
   int fd() { return front_.events()->fd(); }
@@ -194,14 +194,14 @@ class Life {
   const Feeds& feeds() const { return feeds_; }
   const Arena& arena() const { return arena_; }
   Admission& admission() { return admission_; }
-  /** The newest version of a feed. */
+  /** Returns a feed's newest version. */
   Cursor newest(const std::string& key) const {
     const Feed* const feed = feeds_.find(key);
     return feed != nullptr && feed->value ? feed->cursor : Cursor{};
   }
   const Recovery& recovery() const { return recovery_; }
   std::vector<WorkerCounts> counts() const { return front_.counts(); }
-  /** The server's part in the world; nullptr: there is none. */
+  /** The server's membership in the world; nullptr: there is no world. */
   const Member* member() const { return member_.get(); }
   void leave() { member_->leave(); }
   bool blocked() const { return turn_.store() != nullptr && turn_.store()->blocked() != 0; }
@@ -209,7 +209,7 @@ class Life {
     return turn_.store() == nullptr ? 0 : turn_.store()->counts().snapshots;
   }
 
-  /** The end in order: no client hears of what only its snapshot has. */
+  /** Ends in order: closes the front first, so that no client learns what only the snapshot has. */
   void finish() {
     front_.close();
     if (turn_.store() == nullptr) return;
@@ -267,13 +267,13 @@ class Life {
     }
   }
 
-  /** What must hold at every moment between two steps. */
+  /** Checks the laws that hold between any two steps. */
   void expectLaws() const {
     const Counts& counts = pool_.counts();
     expect(counts.thrown + counts.crossedIn ==
                counts.acked + counts.waiting + counts.lost + counts.crossedOut,
            "sprites: what is thrown or has come is not acked + waiting + lost + gone");
-    // What crosses may take as much again.
+    // The outboxes may take as much again.
     expect(counts.mailboxBytes <= plan_.memory * (plan_.servers > 1 ? 2 : 1),
            "memory: mailboxes have more than they may");
     const ArenaCounts& played = arena_.counts();
@@ -287,7 +287,7 @@ class Life {
   enum class JobKind : uint8_t { kValue, kItem, kPlayer };
 
   struct Job {
-    std::optional<Caller> caller;  // none: it is the server's own
+    std::optional<Caller> caller;  // none: the server's own job
     std::string key, body;
     JobKind kind;
   };
@@ -338,7 +338,7 @@ class Life {
     return true;
   }
 
-  /** The disk fails: such a process says so and ends, and is begun anew. */
+  /** Ends a process whose disk fails. It is started again. */
   static void giveUp(int error) {
     if (machine->dead) return;
     machine->say("a start fails, by errno %" PRIu64, static_cast<uint64_t>(error));
@@ -354,7 +354,7 @@ class Life {
   }
 
   void tickLater(Due due) {
-    // Timers are late now and then.
+    // Timers are late sometimes.
     const uint64_t late = machine->below(50) == 0 ? machine->below(300 * kMillisecond) : 0;
     later_(kTickMilliseconds * kMillisecond + late, due);
   }
@@ -364,7 +364,7 @@ class Life {
     later_(machine->below(plan_.turnTakes), Due::kFeedsStep);
   }
 
-  // ---- As JavaScript
+  // ---- The part of JavaScript
 
   static uint64_t keyOf(Caller caller) {
     return uint64_t{caller.worker} << 56 ^ uint64_t { caller.ticket.generation } << 24 ^
@@ -399,7 +399,7 @@ class Life {
                    "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n", body);
   }
 
-  /** One publication after the other, each when the one before holds. */
+  /** Begins the next publication when the last one is durable. */
   void nextJob() {
     while (!publishing_ && !jobs_.empty()) {
       publishing_ = std::move(jobs_.front());
@@ -424,7 +424,7 @@ class Life {
     carryOut(publish(key, cursor, body, kind == JobKind::kItem));
   }
 
-  /** What is under way is done, or refused: its answer waits for the end of the turn. */
+  /** Ends the current job, done or refused. Its answer waits for the end of the turn. */
   void carryOut(Outcome outcome) {
     if (outcome != Outcome::kOk) {
       const Job job = *std::exchange(publishing_, std::nullopt);
@@ -451,7 +451,7 @@ class Life {
     if (!jobs_.empty()) later_(1, Due::kScript);
   }
 
-  /** Joins, or leaves. */
+  /** Lets a player join or leave. */
   Outcome play() {
     const std::string& path = publishing_->key;
     Id id;
@@ -480,7 +480,7 @@ class Life {
     return feeds_.publish({.key = key, .cursor = cursor, .value = body, .patch = patch}, &watching);
   }
 
-  /** As the reducer of a game: looks at what it gets, and publishes it. */
+  /** Acts as a game's reducer: checks its inputs, and publishes them. */
   void reduce() {
     uint32_t numbers[20];
     uint8_t fresh[20];
@@ -514,7 +514,7 @@ class Life {
     later_(1, Due::kScript);
   }
 
-  /** Some can't be. */
+  /** Compresses a feed's value; some compressions fail. */
   void compress(const std::string& key, Cursor cursor) {
     const Feed* const feed = feeds_.find(key);
     std::string whole;
@@ -522,13 +522,13 @@ class Life {
       feed->appendHead(&whole);
       whole.append(feed->value->text()).append("}");
     }
-    // The table knows whether that is still the version that was asked for.
+    // The table ignores the result if the version is not the requested one any more.
     feeds_.compressed(key, cursor, whole.empty() ? std::string() : gzipOf(whole));
   }
 
   static uint64_t newEpoch() { return 1 + machine->below(uint64_t{1} << 40); }
 
-  /** Versions may have been told that are not known here. */
+  /** Gives all feeds new epochs: clients may have versions that this life does not know. */
   void renew() {
     std::vector<std::string> keys;
     feeds_.forEach([&](const Feed& feed) { keys.push_back(feed.key); });
@@ -561,7 +561,7 @@ class Life {
   bool stepping_ = false;
   std::deque<Job> jobs_;
   std::optional<Job> publishing_;
-  std::string says_;  // the answer of what is being published, when it holds
+  std::string says_;  // the current job's answer, sent when it is durable
   uint64_t reduced_ = 0;
   const uint64_t bornAt_ = machine->steps();
   bool holds_ = false;  // when the turn is written
@@ -574,13 +574,13 @@ class Life {
   std::unique_ptr<Member> member_;
 };
 
-/** The machine's place for a server: its disk; begins lives, and has them do what is due. */
+/** A server's host: has its disk, begins its lives, and calls their due work. */
 class Host : public Actor {
  public:
   explicit Host(const ServerPlan& plan) : plan_(plan) { sim::disk.at[plan.number] = &disk; }
 
   Disk disk;
-  uint64_t doubted = 0;  // sprites, by the last life
+  uint64_t doubted = 0;  // doubted sprites of the last life
 
   Life* life() const { return life_.get(); }
 
@@ -602,7 +602,7 @@ class Host : public Actor {
     act(nameOf(Life::Due::kReady));
   }
 
-  /** The server's process is gone. */
+  /** Ends the server's process. */
   void end() {
     machine->server = plan_.number;
     if (life_) doubted = life_->pool().counts().doubted;
@@ -627,7 +627,7 @@ class Host : public Actor {
     if (machine->dead) return;
     if (due != Life::Due::kReady) life_->expectLaws();
     if (due == Life::Due::kCrossing) expectWorldLaws();
-    // The call may come from within another: the turn is a step of its own.
+    // A call of the server may be running: the turn is a separate step.
     if (turnDue_ || life_->waits()) return;
     if (due == Life::Due::kReady || network->isReady(life_->fd())) {
       turnDue_ = true;
@@ -641,12 +641,12 @@ class Host : public Actor {
     machine->dead = true;
   }
 
-  /** The server has left its world in order, and is to start again. */
+  /** Whether the server has left its world in order, and should start again. */
   bool hasLeft() const {
     return life_ != nullptr && life_->member() != nullptr && life_->member()->hasLeft();
   }
 
-  /** The process has no core for so long. */
+  /** Takes the core from the process for this time. */
   void starve(uint64_t microseconds) { busyUntil_ = machine->now() + microseconds; }
 
   uint64_t lives() const { return number_; }
@@ -664,13 +664,13 @@ class Host : public Actor {
   uint64_t busyUntil_ = 0;
 };
 
-/** By their numbers; nullptr: there is none. */
+/** The hosts by number; nullptr: none. */
 inline Host* hosts[kMostServers] = {};
 
-/** What the books of all servers say together. */
+/** The sums of all servers' counts. */
 struct Books {
   uint64_t waiting = 0, lost = 0, clients = 0, crossedIn = 0, crossedOut = 0, doubted = 0;
-  uint64_t shape = 0;  // another number where a torus, or a ring, is another one
+  uint64_t shape = 0;  // changes with every torus and ring
   bool whole = true;   // no server is down
 
   static Books read() {
@@ -699,7 +699,7 @@ struct Books {
   }
 };
 
-/** What is acked between servers is taken there. */
+/** Checks that acknowledged crossings have arrived. */
 inline void Host::expectWorldLaws() {
   const Books books = Books::read();
   if (!books.whole) return;

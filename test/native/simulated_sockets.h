@@ -1,10 +1,10 @@
-// Sockets of a simulation: connections, event sets and wake-ups, as the kernel has them.
+// Simulates the kernel's sockets: connections, event sets and wake-ups.
 //
-//   client ─ send ─▶ [ on its way ] ─ pieces, later ─▶ [ in ] ─ recv ─▶ server
+//   client ─ send ─▶ [ coming ] ─ pieces, later ─▶ [ in ] ─ recv ─▶ server
 //   client ◀─ pieces, later ─ [ out, as far as the window goes ] ◀─ send ─ server
 //
-// The network cuts what is sent wherever it likes, and takes its time; a reader that stops lets the
-// window fill. An event set tells as epoll does without edges, its descriptors in any order.
+// The network splits the bytes at random, and delays them. A stopped reader lets the window fill.
+// An event set reports like epoll, in any order.
 #ifndef TEST_NATIVE_SIMULATED_SOCKETS_H_
 #define TEST_NATIVE_SIMULATED_SOCKETS_H_
 
@@ -30,17 +30,17 @@ class Peer {
  public:
   virtual ~Peer() = default;
   virtual void came(std::string_view bytes) = 0;
-  /** Nothing comes any more: the server has ended its half, or the connection is gone. */
+  /** The server has ended its half, or the connection is gone. */
   virtual void over() = 0;
 };
 
-/** How the network is. */
+/** Properties of the network. */
 struct NetworkOdds {
-  uint64_t latency = 300;  // microseconds, at most, of a piece
-  uint64_t cuts = 0;       // of a million pieces, those that are cut
-  uint64_t cutCalls = 0;   // of a million calls, those that take less than they could
-  uint64_t noRoom = 0;     // of a million sends, those that find none
-  size_t window = 65536;   // bytes that wait for a client at most
+  uint64_t latency = 300;  // most microseconds of a piece
+  uint64_t cuts = 0;       // split pieces, of a million
+  uint64_t cutCalls = 0;   // short reads and writes, of a million calls
+  uint64_t noRoom = 0;     // sends that fail by EAGAIN, of a million
+  size_t window = 65536;   // most bytes that wait for a client
 };
 
 using StreamNumber = uint32_t;
@@ -54,7 +54,7 @@ class Network : public Actor {
 
   static bool has(int fd) { return fd >= kFirst && fd < kFirst * 2; }
 
-  // ---- By clients
+  // ---- Called by clients
 
   /** @return kNoStream: no program listens there */
   StreamNumber connect(uint16_t port, uint32_t address, Peer* peer) {
@@ -88,17 +88,17 @@ class Network : public Actor {
     bring(number);
   }
 
-  /** Ends the client's half, behind what it has sent. */
+  /** Ends the client's half, behind its sent bytes. */
   void end(StreamNumber number) {
     streams_[number].ends = true;
     bring(number);
   }
 
-  /** The client is gone: by a reset, or by an end that the server sees behind all it has sent. */
+  /** Closes the client's end: by a reset, or by an end behind its sent bytes. */
   void leave(StreamNumber number, bool reset) {
     Stream& stream = streams_[number];
     stream.peer = nullptr;
-    // What it has not read makes a reset of any end.
+    // With unread bytes a close is a reset.
     if (!std::exchange(stream.out, {}).empty() || reset) {
       stream.reset = true;
       if (stream.fd >= 0) ready(stream.fd);
@@ -108,13 +108,13 @@ class Network : public Actor {
     giveBack(number);
   }
 
-  /** Whether the client reads. */
+  /** Sets whether the client reads. */
   void reads(StreamNumber number, bool whether) {
     streams_[number].stopped = !whether;
     if (whether) carry(number);
   }
 
-  /** Bytes that wait for the client. */
+  /** Returns the number of bytes that wait for the client. */
   size_t waiting(StreamNumber number) const { return streams_[number].out.size(); }
 
   // ---- Descriptors
@@ -146,7 +146,7 @@ class Network : public Actor {
       stream.fd = -1;
       stream.closed = stream.outEnded = true;
       if (machine->dead) stream.out.clear();
-      // What was not read makes the close a reset.
+      // With unread bytes a close is a reset.
       if (!stream.in.empty()) stream.wasReset = true, stream.out.clear();
       carry(one.stream);
       giveBack(one.stream);
@@ -212,7 +212,7 @@ class Network : public Actor {
     if (machine->dead || stream.reset) return errno = ECONNRESET, -1;
     if (stream.outEnded) return errno = EPIPE, -1;
     if (stream.peer == nullptr) {
-      // The client's kernel says so, a little later.
+      // The reset of the client's kernel comes later.
       stream.reset = true;
       ready(fd);
       return static_cast<ssize_t>(length);
@@ -256,8 +256,8 @@ class Network : public Actor {
   }
 
   /**
-   * Whether a wait for a descriptor, or for an event set, would find something. Those of a set that
-   * have nothing any more are passed over.
+   * Returns whether a descriptor or an event set is ready. Removes descriptors from a set's list
+   * that are not ready any more.
    */
   bool isReady(int set) {
     if (at(set).set >= 0) return eventsOf(set) != 0;
@@ -287,7 +287,7 @@ class Network : public Actor {
       }
       events[count].events = now;
       events[count++].data = one.data;
-      // What is edge-triggered comes again when something has happened to it.
+      // An edge-triggered descriptor comes again after its next change.
       one.listed = (one.interest & EPOLLET) == 0;
       if (one.listed) list.emplace_back(fd, serial);
     }
@@ -295,7 +295,7 @@ class Network : public Actor {
     return count;
   }
 
-  /** What is told when a descriptor is ready: a sleeping thread, or of a set the main thread. */
+  /** Set the receiver of a wake-up: a sleeping thread, or for a set the main thread's actor. */
   void sleeps(int fd, Thread* thread) { at(fd).sleeper = thread; }
   void tells(int set, Actor* actor, uint64_t what) {
     at(set).told = actor;
@@ -307,15 +307,14 @@ class Network : public Actor {
     at(fd).counts = true;
     ready(fd);
   }
-  /** The timer `fd` expires in so many microseconds. One that was to expire before may do so, too.
-   */
+  /** Sets the timer `fd`. An earlier setting may still expire, too. */
   void expires(int fd, uint64_t microseconds) {
     const uint64_t what = uint64_t{at(fd).serial} << 32 | static_cast<uint32_t>(fd);
     machine->after(microseconds, &timers_, what);
   }
   uint64_t takeCount(int fd) { return std::exchange(at(fd).counter, 0); }
 
-  // ---- What is on its way
+  // ---- Bytes under way
 
   void act(uint64_t what) override {
     const auto number = static_cast<StreamNumber>(what >> 33);
@@ -344,10 +343,10 @@ class Network : public Actor {
     uint32_t address = 0;
     int fd = -1;
     std::string coming, in, out;
-    bool ends = false;      // the client's half, behind what is coming
-    bool inEnded = false;   // and that has come
+    bool ends = false;      // the client has ended its half, behind `coming`
+    bool inEnded = false;   // that end has arrived
     bool reset = false;     // by the client, or the network
-    bool outEnded = false;  // the server's half
+    bool outEnded = false;  // the server has ended its half
     bool closed = false;    // by the server
     bool wasReset = false;  // by the server
     bool stopped = false;   // the client does not read
@@ -358,26 +357,26 @@ class Network : public Actor {
     uint32_t serial = 0;
     bool used = false;
     StreamNumber stream = kNoStream;
-    // Of a socket that listens.
+    // For a listening socket.
     bool listens = false;
     uint16_t port = 0;
     std::deque<StreamNumber> backlog;
-    // Of a wake-up.
+    // For an eventfd or timer.
     bool counts = false;
     uint64_t counter = 0;
-    // What watches it.
+    // The event set that watches it.
     int set = -1;
     uint32_t interest = 0;
     epoll_data data = {};
     bool listed = false;
     Thread* sleeper = nullptr;
-    // Of an event set.
+    // For an event set.
     std::deque<std::pair<int, uint32_t>> readyList;
     Actor* told = nullptr;
     uint64_t what = 0;
   };
 
-  /** What the main thread does is said by its turns. */
+  /** Describes a worker's step. The main thread's steps are its turns. */
   static void sayOfWorker(const char* what, size_t bytes, StreamNumber number) {
     const Thread* const thread = machine->running;
     if (thread != nullptr && thread->worker != 0) machine->say(what, thread->worker, bytes, number);
@@ -405,7 +404,7 @@ class Network : public Actor {
     return now & (one.interest | EPOLLERR | EPOLLHUP);
   }
 
-  /** Something may be ready at a descriptor: it is looked at by the next wait. */
+  /** Marks a descriptor that may be ready. The next wait checks it. */
   void ready(int fd) {
     Descriptor& one = at(fd);
     if (one.set < 0 || eventsOf(fd) == 0) return;
@@ -439,7 +438,7 @@ class Network : public Actor {
     machine->after(delay(), this, nameOf(number, false));
   }
 
-  /** What a client has sent comes, or a piece of it. */
+  /** Delivers a client's bytes, or a piece of them, to the server. */
   void arrive(StreamNumber number) {
     Stream& stream = streams_[number];
     stream.arriving = false;
@@ -459,7 +458,7 @@ class Network : public Actor {
     if (stream.fd >= 0) ready(stream.fd);
   }
 
-  /** What the server has sent comes to the client, or a piece of it. */
+  /** Delivers the server's bytes, or a piece of them, to the client. */
   void deliver(StreamNumber number) {
     Stream& stream = streams_[number];
     stream.delivering = false;
@@ -477,7 +476,7 @@ class Network : public Actor {
     if (!piece.empty()) stream.peer->came(piece);
   }
 
-  /** A connection that both ends have left is forgotten. */
+  /** Frees a connection that both ends have closed. */
   void giveBack(StreamNumber number) {
     Stream& stream = streams_[number];
     if (!stream.used || !stream.closed || stream.peer != nullptr) return;

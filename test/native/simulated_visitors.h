@@ -1,17 +1,16 @@
-// Visitors of a simulation: clients that watch private feeds by grants, by polls or by an event
-// stream, and presence feeds; and the operator, which revokes grants.
+// Visitors of a simulation: clients with grants that watch private feeds and presence feeds, by
+// polls or event streams; and the operator, which revokes grants.
 //
-//   Attendance  of each feed: how many may have been watching at a moment, and under which names
-//   Visitor     asks for its feed, by a grant that is good, over, forged, another's, or none
-//   Operator    revokes one grant after the other, by `sub` or by `jti`
+//   Attendance  most watchers of a feed at any time, and their names
+//   Visitor     asks for its feed with a grant (good, expired, forged, another's) or without one
+//   Operator    revokes one grant at a time, by `sub` or by `jti`
 //
-// The laws that a visitor sees broken:
-//   - an answer to what was asked behind a grant's end is a refusal, also after a crash
-//   - a value that was published behind its end does not come by it; its poll, or its stream, ends
-//     with it
-//   - a grant that is good is not refused
-//   - what an outsider is told is the same whether the feed exists or not, and comes at once
-//   - a presence feed has no more watchers than were there within a lease, and no other names
+// The laws that visitors check:
+//   - a request after a grant's end is refused, also after a crash
+//   - a value published after a grant's end is not sent by it; its poll or stream ends with it
+//   - a good grant is not refused
+//   - an outsider gets the same answer, at once, whether the feed exists or not
+//   - a presence feed shows no more watchers than were there within a lease, and no other names
 #ifndef TEST_NATIVE_SIMULATED_VISITORS_H_
 #define TEST_NATIVE_SIMULATED_VISITORS_H_
 
@@ -29,10 +28,10 @@
 
 namespace sim {
 
-/** What a worker's count of watchers is behind, and what a connection that was cut is. */
+/** Most delay of a worker's count of watchers, in microseconds. */
 constexpr uint64_t kWorkerLate = kSecond;
 
-/** The watchers of a feed, as its clients know them: never fewer than the server knows. */
+/** The watchers of each feed, counted by the clients: never fewer than the server's count. */
 class Attendances : public Actor {
  public:
   explicit Attendances(bool workers) : workers_(workers) {}
@@ -43,7 +42,7 @@ class Attendances : public Actor {
     if (!name.empty()) ++one.names[name].watching;
   }
 
-  /** `lost`: its connection was, and the server may notice later. */
+  /** Removes a watcher. `lost`: its connection is lost, and the server may notice that late. */
   void went(const std::string& key, const std::string& name, bool lost) {
     const uint64_t late = lost ? 5 * kSecond + crowd->late : workers_ ? kWorkerLate : 0;
     gone_.push_back({key, name});
@@ -60,7 +59,7 @@ class Attendances : public Actor {
     its.last = machine->now();
   }
 
-  /** The most that were there at a time from then on. */
+  /** Returns the most watchers at any time since `since`. */
   uint64_t mostSince(const std::string& key, uint64_t since) const {
     const auto found = all_.find(key);
     if (found == all_.end()) return 0;
@@ -86,7 +85,7 @@ class Attendances : public Actor {
     uint64_t watching = 0, last = 0;
   };
   struct One {
-    std::deque<std::pair<uint64_t, uint64_t>> changes;  // when, and how many from then on
+    std::deque<std::pair<uint64_t, uint64_t>> changes;  // time, and number from then on
     std::map<std::string, Name> names;
   };
 
@@ -105,7 +104,7 @@ class Visitor : public Client {
  public:
   enum class Way : uint8_t { kPoll, kStream };
 
-  /** `publisher`: of the feed `key`, or of that of which it tells; nullptr: there is none. */
+  /** `publisher`: that of the feed, or of the feed whose presence `key` shows; nullptr: none. */
   Visitor(uint32_t number, Way way, std::string key, const Publisher* publisher)
       : Client(0x0d000000 + number),
         number_(number),
@@ -115,10 +114,10 @@ class Visitor : public Client {
 
   const std::string& key() const { return own_; }
 
-  /** The name under which it watches in the end; empty: none. */
+  /** The visitor's name in its last grant; empty: none. */
   std::string name() const { return isSettled_ && grant_->present ? grant_->sub : ""; }
 
-  /** In the end: whether it knows of exactly these. */
+  /** Whether its last presence has exactly these watchers. */
   bool knows(uint64_t watching, const std::set<std::string>& who) const {
     return watching_ == watching && who_ == who;
   }
@@ -130,7 +129,7 @@ class Visitor : public Client {
     machine->broken("grants: a poll, or a stream, goes on behind its end");
   }
 
-  /** Of presence it is asked otherwise: see Lobby::isRight. */
+  /** Whether it has the newest version. For presence see Lobby::isRight. */
   bool isUpToDate() const override {
     const Life* const life = hosts[0]->life();
     return life != nullptr && (tells(own_) || version_ == life->newest(own_).version);
@@ -145,11 +144,11 @@ class Visitor : public Client {
 
  private:
   static constexpr uint64_t kHour = 3600 * kSecond;
-  /** For so long it does not read, where it stops. */
+  /** Length of a reader's pause. */
   static constexpr uint64_t kPause = kSecond;
 
-  /** When its poll has ended with its grant: within half a second, and what delays that. One that
-   * was sent behind that end lasts until the grant is verified. */
+  /** Returns by when its poll must end with its grant: half a second later, plus possible delays. A
+   * poll sent after the grant's end lasts until the grant is verified. */
   uint64_t latest() const {
     const uint64_t end = std::max(book->endOf(*grant_), sentAt_ + kVerifies);
     const uint64_t pause = crowd->odds.stops > 0 ? kPause : 0;
@@ -163,8 +162,8 @@ class Visitor : public Client {
   }
 
   bool reads() const { return grant_ != nullptr && !grant_->forged && grant_->reads(key_); }
-  /** Whether its poll is to end with the grant. Of a public feed: where the grant was
-   * good when it was verified. */
+  /** Returns whether its poll must end with the grant. At a public feed only if the grant was good
+   * when it was verified. */
   bool binds() const {
     if (!reads() || isPrivate(key_)) return reads();
     const uint64_t end = std::min(grant_->end, book->begunOf(*grant_));
@@ -174,7 +173,7 @@ class Visitor : public Client {
     return reads() && grant_->present && !tells(key_) ? grant_->sub : std::string();
   }
 
-  /** In the end a good one; before that, good ones and all others. */
+  /** Chooses a grant: at the end of the run a good one; before that any kind. */
   void takeGrant() {
     const uint64_t kind = crowd->calm ? 9 : machine->below(10);
     asOutsider_ = kind < 3;
@@ -184,7 +183,7 @@ class Visitor : public Client {
       return;
     }
     if (kind == 3 && book->any() != nullptr) {
-      // An old one, perhaps another's, that may be revoked.
+      // An old grant, perhaps another visitor's, perhaps revoked.
       grant_ = book->any();
       machine->say("visitor %" PRIu64 " takes an old grant", number_);
       return;
@@ -194,7 +193,7 @@ class Visitor : public Client {
     const char* const wide[] = {"secret/*", "*"};
     const bool isOwn = machine->below(3) == 0;
     const std::string told = tells(own_) ? std::string(toldBy(own_)) : own_;
-    // A name is used again, until it is revoked.
+    // A name is reused until it is revoked.
     if (sub_.empty() || book->isRevoked(sub_)) {
       sub_ = "v" + std::to_string(number_) + "." + std::to_string(++names_);
     }
@@ -225,7 +224,7 @@ class Visitor : public Client {
     }
     static constexpr const char* kAny[] = {"secret/a", "secret/none", "presence/secret/a",
                                            "presence/secret/none"};
-    // To an outsider all of them are the same.
+    // An outsider must not see a difference between these.
     key_ = asOutsider_ ? kAny[machine->below(4)] : own_;
     std::string query, fields;
     after_ = cursor_;
@@ -245,7 +244,7 @@ class Visitor : public Client {
     }
     sentAt_ = machine->now();
     wasPublished_ = publisher_ != nullptr && publisher_->holds();
-    // An outsider is answered at once.
+    // An outsider must get its answer at once.
     const bool refusedAtOnce = isPrivate(key_) && !reads();
     const uint64_t within = refusedAtOnce ? kVerifies + crowd->late : kHold * kSecond + kAnswerTime;
     attendances->came(key_, nameHere());
@@ -280,7 +279,7 @@ class Visitor : public Client {
     });
   }
 
-  /** Something comes that is no refusal, or is told of a feed that it may read. */
+  /** Checks that it may read the feed: the answer is no refusal, or tells that the feed exists. */
   void expectGranted() const {
     if (isPrivate(key_)) {
       expect(reads(), "grants: a private feed is told without a grant that reads it");
@@ -311,7 +310,7 @@ class Visitor : public Client {
       fits =
           grant_ != nullptr && (grant_->forged ? isPrivate(key_) : book->begunOf(*grant_) <= now);
     } else if (reason == "grant-expired") {
-      // The server counts milliseconds.
+      // The server's clock has milliseconds.
       fits = grant_ != nullptr && grant_->end <= now + 2 * kMillisecond;
     }
     if (!fits) machine->broken("grants: refused for no reason, by " + std::string(reason));
@@ -332,7 +331,7 @@ class Visitor : public Client {
                  value);
     records->saw(key_, 0, Cursor::of(cursor_), value);
     if (!isPrivate(key_)) return;
-    // What is published while a worker is told of the end may still come.
+    // A value may still come that is published before a worker learns of the grant's end.
     expect(publisher_->askedAt(value) <= book->endOf(*grant_) + kSecond,
            "grants: a value comes that was published behind its end");
   }
@@ -351,7 +350,7 @@ class Visitor : public Client {
     machine->say("visitor %" PRIu64 " hears of %" PRIu64 " watchers, %" PRIu64 " by name", number_,
                  watching_, who_.size());
     const std::string told(toldBy(key_));
-    // What was told last is a second old, and has what was there within the lease.
+    // Presence is up to a second old, and includes watchers that were there within the lease.
     const uint64_t back = (kLease + 1) * kSecond + kSecond + crowd->late;
     const uint64_t since = sentAt_ > back ? sentAt_ - back : 0;
     const uint64_t most = attendances->mostSince(told, since);
@@ -378,21 +377,21 @@ class Visitor : public Client {
 
   const uint32_t number_;
   const Way way_;
-  const std::string own_;  // the feed that it watches
+  const std::string own_;  // its feed
   const Publisher* const publisher_;
   Events events_;
   std::string sub_;
   uint64_t names_ = 0;
   const SignedGrant* grant_ = nullptr;
-  bool hasGrant_ = false;   // or has chosen to have none
-  bool isSettled_ = false;  // it keeps that to the end
+  bool hasGrant_ = false;   // whether it has chosen a grant, or none
+  bool isSettled_ = false;  // whether it keeps the choice to the end
   bool asOutsider_ = false;
   bool refused_ = false;
   bool watches_ = false;
-  bool wasPublished_ = false;  // when it asked
-  std::string key_;            // that it has asked for
+  bool wasPublished_ = false;  // at the time of the request
+  std::string key_;            // of the request
   std::string cursor_;
-  std::string after_;  // the cursor that it has asked with, or has had since
+  std::string after_;  // the request's cursor, or a newer one
   uint64_t version_ = 0;
   uint64_t sentAt_ = 0;
   uint64_t watching_ = 0;
@@ -421,7 +420,7 @@ class Operator : public Actor {
   }
 };
 
-/** All of them, with the publishers of their feeds. */
+/** All visitors, with the publishers of their feeds. */
 class Lobby {
  public:
   explicit Lobby(bool workers) : attendances_(workers) {
@@ -429,7 +428,7 @@ class Lobby {
     attendances = &attendances_;
   }
 
-  /** Lets them come, among the run's `clients`. */
+  /** Adds visitors and publishers to the run's `clients`. */
   void open(std::vector<std::unique_ptr<Client>>* clients) {
     static constexpr const char* kKeys[] = {"secret/a", "secret/b", "hall/a", "secret/c"};
     for (const char* key : kKeys) {
@@ -458,7 +457,7 @@ class Lobby {
     operator_ = std::make_unique<Operator>();
   }
 
-  /** In the end: whether watchers of presence know of exactly the watchers that are there. */
+  /** At the end of the run: whether presence shows exactly the actual watchers. */
   bool isRight() const {
     for (const auto& one : visitors_) {
       const std::string_view told = toldBy(one->key());

@@ -1,12 +1,11 @@
-// The world of a simulation: the broker between its servers, and what a server has of it.
+// The world of a simulation: the broker between the servers, and each server's membership.
 //
-//   Member ─lease─▶ Broker: which servers there are ─▶ its books, to all ─▶ Member ─ring─▶ native
+//   Member ─lease─▶ Broker: the list of servers ─▶ its books, to all ─▶ Member ─ring─▶ native
 //   native ─frame, when its turn is written─▶ Broker: late, lost, doubled ─▶ the other's Member
 //
-// Frames, and what is sent and taken, are native/world's. In the place of what JavaScript decides
-// (lib/world/membership.js, by a store's compare-and-set), the broker itself judges the leases: the
-// same rings come of it, and test/world has the real one, and feeds that are shared, in virtual
-// time.
+// The frames and their sending and receiving are native/world's. The broker itself judges the
+// leases, instead of JavaScript (lib/world/membership.js, by a store's compare-and-set): the rings
+// are the same. test/world tests the real membership, and shared feeds, in virtual time.
 #ifndef TEST_NATIVE_SIMULATED_WORLD_H_
 #define TEST_NATIVE_SIMULATED_WORLD_H_
 
@@ -30,16 +29,16 @@ using namespace server;
 constexpr uint64_t kLeaseTime = 4000;  // milliseconds
 constexpr uint64_t kLeaseMargin = kLeaseTime / 8;
 constexpr uint64_t kRenewEvery = kLeaseTime / 4;
-constexpr uint64_t kFarewell = 8000;  // milliseconds that a server leaves for, at most
+constexpr uint64_t kFarewell = 8000;  // most milliseconds of a leave
 
-/** What a server says of itself. */
+/** A server's announcement of itself. */
 struct Lease {
   enum class State : uint8_t { kNone, kMember, kLeaving, kGone, kLost };
 
   State state = State::kNone;
   uint64_t epoch = 0;
-  uint64_t run = 0;     // the process
-  uint64_t memory = 0;  // whose state it is
+  uint64_t run = 0;     // identifies the process
+  uint64_t memory = 0;  // identifies the state
   uint32_t rows = 0;
   uint64_t saidAt = 0;  // milliseconds
 
@@ -50,19 +49,19 @@ struct Lease {
 };
 using Leases = std::array<Lease, kMostServers>;
 
-/** What goes to the broker, and what comes from it. */
+/** A message to or from the broker. */
 struct Parcel {
   enum class Kind : uint8_t { kFrame, kLease, kBooks, kPresence };
 
   Kind kind = Kind::kFrame;
   uint32_t from = 0, to = 0;               // servers, or the broker
   std::string bytes = {};                  // kFrame
-  Lease lease = {};                        // kLease: its sender's
+  Lease lease = {};                        // kLease: the sender's
   Leases leases = {};                      // kBooks
-  uint64_t revision = 0;                   // the same: how often one has changed
-  std::string key = {};                    // kPresence: of a feed
-  bool asks = false;                       // the same: for the others' shares of it
-  std::optional<Attendance> present = {};  // the same: its sender's share
+  uint64_t revision = 0;                   // kBooks: number of changes
+  std::string key = {};                    // kPresence: the feed
+  bool asks = false;                       // kPresence: asks for the others' shares
+  std::optional<Attendance> present = {};  // kPresence: the sender's share
 };
 
 /** A server's end of its connection to the broker. */
@@ -73,20 +72,20 @@ class Connected {
 };
 
 struct BrokerOdds {
-  uint64_t delay = 2 * kMillisecond;  // at most
-  uint64_t drops = 0;                 // of a million
+  uint64_t delay = 2 * kMillisecond;  // most microseconds of a message
+  uint64_t drops = 0;                 // lost messages, of a million
   uint64_t doubles = 0;
 };
 
 class Broker : public Actor {
  public:
   static constexpr uint32_t kSelf = kMostServers;
-  static constexpr uint64_t kLate = 10 * kSecond;  // when what is doubled comes again, at most
+  static constexpr uint64_t kLate = 10 * kSecond;  // most delay of a doubled message
 
   BrokerOdds odds;
   Connected* ends[kMostServers] = {};
 
-  /** Nothing goes from one to the other any more. */
+  /** Drops all messages from one server to another, until `mend`. */
   void cut(uint32_t from, uint32_t to) { cut_[from][to] = true; }
   void mend() { cut_ = {}; }
 
@@ -113,7 +112,7 @@ class Broker : public Actor {
     machine->after(1 + machine->below(within), this, sent_);
   }
 
-  /** A server goes on, or begins: with the state of the process before, or when that is lost. */
+  /** Receives a lease: a server goes on, or begins, with its last state or after losing it. */
   void hear(uint32_t from, const Lease& lease) {
     const uint64_t now = machine->now() / kMillisecond;
     const uint64_t before = revision_;
@@ -151,11 +150,11 @@ class Broker : public Actor {
 };
 inline Broker* broker = nullptr;
 
-/** A server's part in the world. */
+/** A server's membership in the world. */
 class Member : private Connected {
  public:
-  /** `wake(delay)`: it is to be called by `work` then, microseconds. `pool` has what the last
-   * process has left, and all that it does is written. */
+  /** `wake(delay)` schedules a call of `work`, after microseconds. `pool` has the last process's
+   * state, and its changes are written. */
   Member(uint32_t number, uint32_t servers, uint64_t doubt, Pool* pool, Turn* turn,
          std::function<void(uint64_t delay)> wake)
       : number_(number),
@@ -177,21 +176,22 @@ class Member : private Connected {
   Member(const Member&) = delete;
   Member& operator=(const Member&) = delete;
 
-  /** How often the ring was another one. */
+  /** Number of changes of the ring. */
   uint64_t rings() const { return rings_; }
   const Seams& seams() const { return seams_; }
 
-  /** The server leaves: the neighbors connect, then what waits is handed over, then its name is
-   * free. */
+  /** Begins to leave: the neighbors connect, waiting sprites are handed over, then the name is
+   * free.
+   */
   void leave() { leaveBy_ = std::min(leaveBy_, milliseconds() + kFarewell); }
 
-  /** The server has left, or has given up waiting for that. */
+  /** Whether the server has left, or has given up waiting. */
   bool hasLeft() const {
     const bool gone = leases_[number_].state == Lease::State::kGone;
     return leaveBy_ != kNeverDue && (gone || milliseconds() > leaveBy_);
   }
 
-  /** Tells the others of this server's share of a feed's watchers, or asks for theirs. */
+  /** Sends this server's share of a feed's watchers to the others, or asks for theirs. */
   void tellPresence(const Feeds::Want& want) const {
     for (uint32_t to = 0; to < servers_; ++to) {
       if (to == number_) continue;
@@ -204,17 +204,17 @@ class Member : private Connected {
     }
   }
 
-  /** Has `feeds` know of the others' shares. */
+  /** Sets the table that receives the others' shares. */
   void tellOf(Feeds* feeds) { feeds_ = feeds; }
 
-  /** Says what is to be known of the server: now and then, and where it is something else. */
+  /** Announces the server: regularly, and after a change. */
   void tick() {
     const uint64_t now = milliseconds();
     const Lease& own = leases_[number_];
     const bool isLeaving = leaveBy_ != kNeverDue;
     Lease next = {.run = run_, .memory = seams_.self().memory, .rows = rows(), .saidAt = now};
     if (revision_ > 0 && (isOurs(own) || !isLeaving)) {
-      // Its epoch was never taken, or is over.
+      // The epoch was not accepted, or has ended.
       if (!isOurs(own) && own.epoch >= epoch_) {
         epoch_ = std::max({1700000000 + now / 1000, own.epoch + 1, seams_.self().life + 1});
       }
@@ -232,7 +232,7 @@ class Member : private Connected {
     look();
   }
 
-  /** Takes what has come, and sends what is due. */
+  /** Processes received messages, and sends due ones. */
   void work() {
     if (callAt_ > milliseconds()) return;
     callAt_ = kNeverDue;
@@ -278,20 +278,20 @@ class Member : private Connected {
     const Lease& own = leases_[number_];
     return isOurs(own) && own.state == Lease::State::kMember;
   }
-  /** Where the broker is away, no longer than its lease. */
+  /** Whether it is a member: without the broker only until its lease ends. */
   bool isMember() const {
     return isInRing() && milliseconds() < leases_[number_].saidAt + kLeaseTime;
   }
 
   uint32_t rows() const { return pool_.torus().cycles(); }
 
-  // ---- As lib/world/shared-presence.js
+  // ---- Like lib/world/shared-presence.js
 
   static std::string nameOf(uint32_t server) {
     return std::string(1, static_cast<char>('a' + server));
   }
 
-  /** Forgets the shares of those that are not what they were. */
+  /** Forgets the shares of servers whose epoch has changed. */
   void meetPeers() {
     for (uint32_t name = 0; name < servers_; ++name) {
       const bool there = isOurs(leases_[number_]) && leases_[name].isLiving();
@@ -306,15 +306,15 @@ class Member : private Connected {
     if (told.present) feeds_->takeShare(told.key, nameOf(told.from), *told.present);
   }
 
-  // ---- As lib/world/crossing.js
+  // ---- Like lib/world/crossing.js
 
-  /** Tells native of the ring, where it is another one. */
+  /** Sets the native ring after a change. */
   void look() {
     if (!crossings_) {
       if (!isMember()) return;
       machine->say("server %" PRIu64 " is in the world by epoch %" PRIu64, number_, epoch_);
       crossings_ = std::make_unique<Crossings>(&pool_, epoch_);
-      // Their numbers are those of the servers.
+      // The pool's numbers of peers are the servers' numbers.
       for (uint32_t i = 0; i < servers_; ++i) pool_.know(nameOf(i));
       pool_.openSeams({.outboxBytes = 1 << 14, .doubt = doubt_},
                       [this] { callAt(milliseconds()); });
@@ -345,7 +345,7 @@ class Member : private Connected {
     seams_.set(std::move(ring), milliseconds());
   }
 
-  /** The way out stays as it was, so that what waits can be handed over; nothing comes in. */
+  /** Keeps the way out, so that waiting sprites can be handed over, and accepts nothing more. */
   void lookBack() {
     ring_.accepted.clear();
     ring_.open = false;
@@ -378,7 +378,7 @@ class Member : private Connected {
 
   static PeerNumber peerOf(uint32_t server) { return static_cast<PeerNumber>(server); }
 
-  /** Sends what is due, when the turn that says so is written. */
+  /** Sends due messages when their turn is written. */
   void pump() {
     if (!crossings_) return (void)turn_.endOwn();
     const uint64_t now = milliseconds();
@@ -423,13 +423,13 @@ class Member : private Connected {
   std::vector<Parcel> inbox_;
   Messages answers_, waiting_;
   Feeds* feeds_ = nullptr;
-  std::array<uint64_t, kMostServers> peers_ = {};  // epochs of the others that are there
+  std::array<uint64_t, kMostServers> peers_ = {};  // epochs of the living others
   uint64_t callAt_ = kNeverDue;
   uint64_t rings_ = 0;
-  // Of its lease, and the others':
-  Leases leases_;  // as the broker has told it
+  // Leases, its own and the others':
+  Leases leases_;  // the broker's list
   uint64_t revision_ = 0;
-  Lease said_;  // by itself
+  Lease said_;  // its own announcement
   Leases told_;
   bool toldOpen_ = false;
   Ring ring_;
