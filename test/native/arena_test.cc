@@ -1,5 +1,5 @@
-// The reader of an arena's inputs against what JSON is, the allowance of inputs, and a restart.
-// What players and reductions are promised is a law of the simulation (simulated_arena.h).
+// The arena's reader of inputs compared with JSON, the rate limit of inputs, and a restart. The
+// simulation checks the guarantees to players and reductions (simulated_arena.h).
 //
 //   arena_test
 #include "arena/arena.h"
@@ -35,7 +35,7 @@ void testReader() {
                                   "{\"y\":0}\x01",
                                   std::string("{\"y\":0}\0", 8),
                                   "\xef\xbb\xbf{}"};
-  // One a word.
+  // Each word is a bad input.
   std::istringstream words(R"(
       [] 1 "y" null { } {}{} {,} {"y"} {"y":} {"y":1,} {"y":1 {"y":0}{} {"y":0;"taps":1} {y:0} {'y':0}
       {"y":01} {"y":+1} {"y":.5} {"y":1.} {"y":1e} {"y":-} {"y":1e+} {"y":0x1} {"y":NaN} {"y":Infinity}
@@ -49,12 +49,12 @@ void testReader() {
       abort();
     }
   }
-  // Every beginning of an input is none.
+  // No proper prefix of an input is an input.
   const std::string whole = R"({"y":0.25,"taps":3})";
   for (size_t i = 0; i < whole.size(); ++i) EXPECT(!reads(whole.substr(0, i), &out));
 }
 
-/** What is refused for its rate changes nothing; a player that is silent for a lease has left. */
+/** An input above the rate limit changes nothing; a player that is silent for a lease has left. */
 void testRate() {
   AddressLimits limits({});
   Arena arena({.rooms = {"hall"}, .players = 1, .lease = 2, .rate = 5}, &limits, 0);
@@ -69,7 +69,7 @@ void testRate() {
   EXPECT(arena.counts().inputs == 10);
   EXPECT(arena.input("hall", id, kNoNumber, "{}", 1000 + 200000) == Outcome::kOk);
   EXPECT(arena.input("hall", id, kNoNumber, "{}", 1000 + 200000) == Outcome::kTooManyInputs);
-  // A lease without an input is over: the number is never given again.
+  // A lease without an input ends the player. Its number is never reused.
   arena.tick(2000 + 3 * kTickMilliseconds);
   EXPECT(arena.counts().expired == 1 && arena.players(0) == 0);
   EXPECT(arena.input("hall", id, kNoNumber, "{}", 1000) == Outcome::kUnknownPlayer);
@@ -78,7 +78,7 @@ void testRate() {
   EXPECT(arena.join("hall", {}, 0, &id, &number) == Outcome::kDraining);
 }
 
-/** A restart brings players with their ids, and newcomers get the places between. */
+/** A restart keeps the players and their ids. New players get the free places between them. */
 void testRestore() {
   const ArenaOptions options = {.rooms = {"hall"}, .players = 8, .lease = 2, .rate = 5};
   AddressLimits limits({});
@@ -93,7 +93,7 @@ void testRestore() {
   after.setFields(0, kFields);
   const auto give = [&after](const std::string& name, std::string_view bytes) {
     EXPECT(after.restore(name, bytes));
-    // Neither another room's, nor one that is cut off or there already.
+    // Refused: a player of another room, a truncated one, and a second copy.
     EXPECT(!after.restore("player/yard" + name.substr(name.rfind('/')), bytes));
     EXPECT(!after.restore(name, bytes.substr(1)));
     EXPECT(!name.starts_with("player/") || !after.restore(name, bytes));

@@ -20,8 +20,8 @@
 #include "expect.h"
 #include "http/send_costs.h"
 
-/** The timer wheel against a plain table: random arming, disarming, sweeping, also from callbacks.
- */
+/** The timer wheel compared with a plain table: random arming, disarming and sweeping, also in
+ * callbacks. */
 namespace wheel {
 
 constexpr uint32_t kEntries = 40;
@@ -178,7 +178,7 @@ void test() {
   EXPECT(limits.open(third));
   EXPECT(!limits.open(addressOf(4)));
 
-  // It rests once, also where it was whole again before a tick has seen that.
+  // An address rests once, also when its limit recovered before a tick noticed.
   for (uint64_t now = 2000000; now <= 2100000; now += 2000) {
     EXPECT(limits.mayJoin(addressOf(2), now) && limits.resting() == 1);
   }

@@ -283,7 +283,7 @@ class DoorAsking {
     return text + "\r\n";
   }
 
-  /** Writes a client's requests, the last of which may end its connection. */
+  /** Writes a client's requests. The last one may end its connection. */
   void write(Client* client, bool watches) {
     size_t bytes = 0;
     bool watched = false;

@@ -1,4 +1,4 @@
-// The front door, a worker and the pool under real sockets, with no V8 around them.
+// The front door, a worker and the pool with real sockets, without V8.
 //
 //   door_test [clients] [seed]
 //
@@ -333,7 +333,7 @@ class Test : private Stage {
     sendAheadBy(600, 20, (256 + test::kResumes) * 4);
   }
 
-  /** `count` connections send `ahead` requests each; `most` are served in a turn. */
+  /** `count` connections pipeline `ahead` requests each; a turn serves at most `most`. */
   void sendAheadBy(size_t count, size_t ahead, uint64_t most) {
     const std::string one = request("POST", "/leave/00000000-0000-4000-8000-000000000000");
     std::string requests;

@@ -1,7 +1,7 @@
-// A disk that fails for one file, once or for good: what the journal was to have goes into another
-// file, and a snapshot is made of what was before. Nothing that was promised is missing after a
-// crash, and nothing counts as synced that may not be. And over sockets the law of the turn: no
-// answer goes out before the disk has what was decided; what can't be written is not answered.
+// A disk that fails for one file, once or permanently. The journal goes on in another file, and a
+// snapshot is made of the earlier state. After a crash no promise is missing, and nothing counts as
+// synced that may be lost. Over sockets the test checks the law of the turn: no answer is sent
+// before the disk has its decision, and a decision that can't be written gets no success.
 //
 //   failing_disk_test
 #include <sys/stat.h>
@@ -26,18 +26,18 @@ namespace {
 
 using namespace scene;
 
-/** The file that fails, by its inode; 0: none does. */
+/** Inode of the failing file; 0: none. */
 std::atomic<ino_t> failing = 0;
-/** How many more syncs fail. */
+/** Number of further syncs that fail. */
 std::atomic<int> syncsThatFail = 0;
-/** A sync lasts until this is over. */
+/** While true, syncs do not return. */
 std::atomic<bool> slow = false;
-/** The sync of a folder that fails, from 1 on, and how; 0: none does. */
+/** The number of the folder's sync that fails, counted from 1 (0: none), and its error. */
 std::atomic<int> failingFolderSync = 0;
 std::atomic<int> folderError = EIO;
 /** Whether a signal interrupts the next fallocate. */
 bool isInterrupted = false;
-/** Whether the system has no more threads. */
+/** Whether the system refuses new threads. */
 bool threadsFail = false;
 
 bool isFailing(int fd) {
@@ -58,7 +58,7 @@ void __real__ZNSt6thread15_M_start_threadESt10unique_ptrINS_6_StateESt14default_
 
 ssize_t __wrap_pwrite(int fd, const void* bytes, size_t length, off_t at) {
   if (!isFailing(fd)) return __real_pwrite(fd, bytes, length, at);
-  // A part of it arrives, and then no more.
+  // The write is cut short; the next one fails.
   if (length > 40) return __real_pwrite(fd, bytes, 40, at);
   errno = EIO;
   return -1;
@@ -103,13 +103,13 @@ class Stage : public StoredPool {
     return pool().join({}, 0, &id);
   }
 
-  /** A client joins, and that is written. */
+  /** Joins a client, and writes the turn. */
   void joins() {
     EXPECT(join() == Outcome::kOk);
     EXPECT(end() == Commit::kDone);
   }
 
-  /** Time passes until something holds. */
+  /** Lets time pass until `holds`. */
   void until(const std::function<bool()>& holds) {
     for (int i = 0; i < 2000 && !holds(); ++i) {
       tick();
@@ -124,7 +124,7 @@ std::string journalOf(const Folder& folder, uint64_t generation) {
   return folder.file() + ".journal-" + std::to_string(generation);
 }
 
-/** The first journal takes nothing more. */
+/** Makes the first journal fail. */
 void failFirstJournal(const Folder& folder) {
   struct stat info;
   EXPECT(stat(journalOf(folder, 0).c_str(), &info) == 0);
@@ -133,7 +133,7 @@ void failFirstJournal(const Folder& folder) {
 
 std::string afterACrash(const Folder& folder) { return AfterACrash(folder).state(); }
 
-/** A file that takes nothing more is left for another one. */
+/** The server replaces a failing file by another one. */
 void aFileThatFails() {
   const Folder folder;
   Stage stage(storeOptions(folder));
@@ -156,7 +156,7 @@ void aFileThatFails() {
   failing = 0;
 }
 
-/** Until there is a snapshot the file that failed counts as far as it is whole. */
+/** Until the next snapshot the intact part of the failed file counts. */
 void aFileThatFailedIsReadAgain() {
   const Folder folder;
   Stage stage(storeOptions(folder));
@@ -173,8 +173,7 @@ void aFileThatFailedIsReadAgain() {
   failing = 0;
 }
 
-/** A sync that fails may have lost what was written: that the next one does not fail says nothing.
- */
+/** A failed sync may have lost writes, even if the next sync succeeds. */
 void aSyncThatFails() {
   const Folder folder;
   Stage stage(storeOptions(folder, Sync::kSecond));
@@ -191,7 +190,7 @@ void aSyncThatFails() {
   EXPECT(afterACrash(folder) == stateOf(stage.pool()));
 }
 
-/** What is written is synced also where the system has no more descriptors. */
+/** Writes are synced also when the system has no more descriptors. */
 void noDescriptor() {
   const Folder folder;
   Stage stage(storeOptions(folder, Sync::kSecond));
@@ -210,7 +209,7 @@ void noDescriptor() {
   EXPECT(afterACrash(folder) == stateOf(stage.pool()));
 }
 
-/** As long as the folder fails as well, one new file is begun, and the next after a while. */
+/** While the folder fails too, the server begins one new file, and the next one after a while. */
 void aDiskThatFails() {
   const Folder folder;
   Stage stage(storeOptions(folder, Sync::kSecond));
@@ -229,12 +228,12 @@ void aDiskThatFails() {
   EXPECT(afterACrash(folder) == stateOf(stage.pool()));
 }
 
-/** A snapshot whose folder could not be synced is the server's own: the next takes its place. */
+/** A snapshot whose folder could not be synced is the server's own: the next one replaces it. */
 void aFolderThatFails() {
   const Folder folder;
   Stage stage(storeOptions(folder));
   stage.joins();
-  // The first is before the snapshot.
+  // The first sync comes before the snapshot.
   failingFolderSync = 2;
   EXPECT(!stage.store().compactNow().empty());
   EXPECT(failingFolderSync == 0 && std::filesystem::exists(folder.file()));
@@ -243,7 +242,7 @@ void aFolderThatFails() {
   EXPECT(afterACrash(folder) == stateOf(stage.pool()));
 }
 
-/** A signal is no failure of the disk, nor is a file system that syncs no folders. */
+/** A signal is no disk failure, nor is a file system that can't sync folders. */
 void noFailure() {
   const Folder folder;
   isInterrupted = true;
@@ -253,7 +252,7 @@ void noFailure() {
   EXPECT(!isInterrupted && failingFolderSync == 0 && stage.store().blocked() == 0);
 }
 
-/** Nothing is promised that would not be found, until all of it was written anew. */
+/** Checks that the server promises nothing that is not in the files, until all is written again. */
 void isRescued(const Folder& folder, Stage& stage) {
   stage.until([&] { return stage.store().lost(); });
   EXPECT(stage.store().blocked() == ENOENT);
@@ -265,12 +264,12 @@ void isRescued(const Folder& folder, Stage& stage) {
   EXPECT(afterACrash(folder) == stateOf(stage.pool()));
   base::MappedFile file;
   EXPECT(file.open(journalOf(folder, stage.store().counts().generation), UINT64_MAX) == 0);
-  EXPECT(!knowsOfDisk(file.bytes()));  // It was not synced.
+  EXPECT(!knowsOfDisk(file.bytes()));  // The file was not synced.
   EXPECT(stage.store().compactNow().empty());
   EXPECT(afterACrash(folder) == stateOf(stage.pool()));
 }
 
-/** A journal that is removed still takes writes, which are lost: the server begins another. */
+/** A removed journal still accepts writes, which are lost: the server begins another one. */
 void aFileThatGoes() {
   const Folder folder;
   Stage stage(storeOptions(folder));
@@ -279,7 +278,7 @@ void aFileThatGoes() {
   isRescued(folder, stage);
 }
 
-/** So does one in whose place another lies. */
+/** The server also begins another journal when its file was replaced. */
 void aFileThatIsReplaced() {
   const Folder folder;
   Stage stage(storeOptions(folder));
@@ -290,7 +289,7 @@ void aFileThatIsReplaced() {
   isRescued(folder, stage);
 }
 
-/** So does a whole folder; and what was decided meanwhile is not forgotten. */
+/** The same when the whole folder is removed. Decisions made meanwhile are not forgotten. */
 void aFolderThatGoes() {
   const Folder folder;
   Stage stage(storeOptions(folder));
@@ -305,7 +304,7 @@ void aFolderThatGoes() {
   EXPECT(stage.pool().counts().clients == 3);
 }
 
-/** What can't be read back is known when a snapshot is made of it. */
+/** A damaged file is detected when a snapshot is made of it. */
 void aFileThatIsDamaged() {
   for (const bool gone : {false, true}) {
     const Folder folder;
@@ -324,7 +323,7 @@ void aFileThatIsDamaged() {
   }
 }
 
-/** A journal may be longer than any state: it is read back, and a snapshot is made of it. */
+/** A journal may be longer than any state: it is read, and a snapshot is made of it. */
 void aJournalThatIsLong() {
   const Folder folder;
   StateStoreOptions options = storeOptions(folder);
@@ -345,7 +344,7 @@ void aJournalThatIsLong() {
 void noThread() {
   const Folder folder;
   StateStoreOptions options = storeOptions(folder);
-  options.journalBytes = sizeof(JournalBegin) + 1;  // one that has anything in it
+  options.journalBytes = sizeof(JournalBegin) + 1;  // any journal with content
   Stage stage(options);
   threadsFail = true;
   EXPECT(stage.join() == Outcome::kOk);
@@ -354,12 +353,12 @@ void noThread() {
   threadsFail = false;
   stage.joins();
   stage.until([&] { return stage.store().counts().snapshots == 1; });
-  // No other is under way, whose files come and go while these are copied.
+  // No other snapshot may be under way while the files are copied: its files come and go.
   EXPECT(stage.store().counts().generation == 2);
   EXPECT(afterACrash(folder) == stateOf(stage.pool()));
 }
 
-/** A start for which there is no thread fails, and leaves no file. */
+/** A start without a thread fails, and leaves no file. */
 void noThreadToStartWith() {
   const Folder folder;
   {
@@ -371,8 +370,7 @@ void noThreadToStartWith() {
   EXPECT(std::filesystem::is_empty(folder.path()));
 }
 
-/** A server that ends in order gives every file back: where it is in a program that goes on, too.
- */
+/** A server that ends in order closes every file, which matters in a program that goes on. */
 void nothingIsLeftOpen() {
   const auto countOpen = [] {
     const auto all = std::filesystem::directory_iterator("/proc/self/fd");
@@ -396,7 +394,7 @@ void nothingIsLeftOpen() {
 using server::test::request;
 using server::test::Wire;
 
-/** A front with a state, as the main process has it. */
+/** A front with a state, as in the main process. */
 class Served {
  public:
   Served(const Folder& folder, Sync sync)
@@ -417,7 +415,7 @@ class Served {
   uint32_t clients() const { return pool_.counts().clients; }
   bool waits() const { return waits_; }
 
-  /** Turns of the loop, until `holds`. */
+  /** Runs turns of the loop until `holds`. */
   void until(const std::function<bool()>& holds) {
     for (int turns = 0; !holds(); ++turns) {
       EXPECT(turns < 200000);
@@ -427,7 +425,7 @@ class Served {
     }
   }
 
-  /** The status of the next answer, and its body. */
+  /** Sends a text. Returns the status of the next answer, and its body. */
   std::string answerTo(Wire* wire, const std::string& text, std::string* body) {
     wire->send(text);
     std::string head;
@@ -479,7 +477,7 @@ void whatIsNotWrittenIsNotAnswered() {
   second.send(request("POST", "/join"));
   server.until([&] { return (second.read(), second.over()); });
   EXPECT(second.read().empty());
-  // From now on it is said.
+  // From now on requests get the refusal.
   std::string body;
   EXPECT(server.answerTo(&first, request("POST", "/throw/" + id + "/left", "{}"), &body) == "400");
   failing = 0;
