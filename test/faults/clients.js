@@ -111,22 +111,22 @@ export const storm = {
 };
 
 /**
- * Clients whose cable is pulled: no FIN, no reset, nothing.
+ * Clients whose cable is pulled: the server gets no FIN and no reset.
  *
- *   a network of its own                      another
+ *   network namespace of the server           of the far clients
  *   server ─ near clients ─ 10.77.0.1 ══veth══ 10.77.0.2 ─ far clients
  *
- * Both networks belong to processes alone, and go with them.
+ * Both network namespaces belong to processes, and end with them.
  */
 
 const UNSHARE = ['unshare', ...(process.getuid() === 0 ? [] : ['-r']), '--net'];
 const SERVER = '10.77.0.1';
 const FAR = 4;
 
-/** Clients that may be between two polls when the link goes down: they have nothing to ack. */
+/** Most clients that may be between two polls when the link goes down: they have nothing to ack. */
 const BETWEEN = 1;
 
-/** Seconds; longer than TCP_USER_TIMEOUT, so that the one is told from the other. */
+/** --idle-time in seconds. Longer than TCP_USER_TIMEOUT, to tell the two timeouts apart. */
 const IDLE = 50;
 
 export const cut = {
@@ -159,7 +159,7 @@ export const cut = {
 
 const sh = (line) => execFileSync('sh', ['-c', line], { encoding: 'utf8' });
 
-/** Established connections of the server with the far side, as its kernel sees them. */
+/** Returns the number of the server's established connections in its kernel. */
 function connections() {
   return sh(`ss -Htn state established src ${SERVER}`).split('\n').filter(Boolean).length;
 }

@@ -13,33 +13,33 @@ import { until } from '../support/until.js';
 import { Beside } from './trend.js';
 import { UNBOUND } from '../support/launch.js';
 
-/** The server killed under load, again and again, and started again as its unit does. */
+/** Kills the server under load, again and again, and restarts it as its systemd unit does. */
 
 const CLIENTS = 1000;
 const RATE = 2500;
 
-/** Seconds the unit waits before it starts the server again. */
+/** Pause before the unit restarts the server, in seconds. */
 const BACKOFF = Number(
   /^RestartSec=(\d+)$/m.exec(readFileSync(`${ROOT}deploy/sprites.service`, 'utf8'))[1]
 );
 
-/** Most of all: some clients are just being answered. */
+/** Parked clients that are enough: some clients are just being answered. */
 const NEARLY_ALL = 0.98 * CLIENTS;
 
-/** Seconds from listening within which nearly all are parked, on a machine that does nothing else. */
+/** Seconds from listening until nearly all clients must be parked, on an idle machine. */
 const IN_TIME = 2;
 
-/** Seconds until all clients have to be parked again, on a machine that does other things as well. */
+/** Seconds from listening until all clients must be parked again, on a busy machine. */
 const PATIENCE = 60;
 
-/** Small, so that many of the ends come while a snapshot is made. */
+/** A small journal, so that many kills come while a snapshot is made. */
 const JOURNAL = { 'journal-bytes': 1 << 20, 'snapshot-every': 2 };
 
 const portIn = (line) => Number(/:(\d+)\//.exec(line)?.[1]);
 
 /**
- * Starts a server; gives it as soon as it listens. With a signal it is sent that so many milliseconds after its start,
- * and its end is waited for.
+ * Starts a server, and returns it once it listens. With `signal` the server gets that signal `after` milliseconds, and
+ * the function waits for its end.
  */
 export async function start(scene, options, { signal, after } = {}) {
   const child = spawn(
@@ -93,7 +93,7 @@ async function statusOf({ port }) {
   return status;
 }
 
-/** Seconds from listening until nearly all are parked, each in its old place. */
+/** Returns the seconds from listening until nearly all clients are parked, each in its old place. */
 async function parkedAgain(server) {
   let status;
   await until(
@@ -136,7 +136,7 @@ async function killAgainAndAgain(scene, { workers, sync }) {
   await parkedAgain(server);
   const seconds = [];
   for (let i = 0; i < kills; i += 1) {
-    // A random moment, one in which sprites fly again.
+    // Kill at a random moment after sprites fly again.
     const { thrown } = await statusOf(server);
     await until(
       async () => (await statusOf(server)).thrown > thrown + RATE / 4,

@@ -5,24 +5,23 @@ import { parseArgs } from 'node:util';
 import { Line, Wire } from '../support/http.js';
 
 /**
- * A crowd of clients in a process of its own, to be killed, stopped and cut off.
+ * A crowd of clients in a separate process, which tests kill, stop and cut off.
  *
- * It says what it does as JSON lines on stdout, and it says that it has received a sprite before it
- * acks it: so a reader of the lines knows of every promise the server is held to, whatever
- * happens to this process at any moment.
+ * It reports its actions as JSON lines on stdout. It reports a received sprite before it acks the sprite: so the reader
+ * knows every promise of the server, whenever this process is killed.
  *
- *   {"ready":true}               all have joined
+ *   {"ready":true}               all clients have joined
  *   {"promised":KEY,"state":…}   a throw got 202
- *   {"open":KEY}                 a throw whose outcome stays unknown: its thrower is gone
- *   {"tried":{"first":202,…}}    how a throw fared: its edge, what it was answered at first, 202 or a problem,
- *                                whether it got its 202 in the end, and after how many seconds
- *   {"got":[KEY,…]}              sprites of one answer, in its order
- *   {"gone":ID,"ack":9,…}        a 404: the place is lost, and it joins again. What it had received, and the last of what
- *                                it had acked there: when it did so first, and what
+ *   {"open":KEY}                 a throw with unknown outcome: its thrower is gone
+ *   {"tried":{"first":202,…}}    the outcome of a throw: its edge, its first answer (202 or a problem), whether it
+ *                                got its 202 in the end, and the seconds until then
+ *   {"got":[KEY,…]}              the sprites of one answer, in order
+ *   {"gone":ID,"ack":9,…}        a 404: the client lost its place, and joins again. Its last received number, and its
+ *                                last acks: each with the time of its first sending
  *   {"broken":TEXT}              the server broke its contract
- *   {"quiet":true}               no throw is under way any more (after "quiet" on stdin; "go": throw on)
+ *   {"quiet":true}               no throw is under way (after "quiet" on stdin; "go": throw again)
  *
- * After "stop" on stdin it stops itself, as by SIGSTOP, but never between what it notes of an ack and its sending.
+ * After "stop" on stdin it stops itself, as by SIGSTOP, but never between recording an ack and sending it.
  */
 
 const { values } = parseArgs({
@@ -43,18 +42,18 @@ const { values } = parseArgs({
 });
 const { host, name } = values;
 const port = Number(values.port);
-/** Where joins and throws go. */
+/** The port for joins and throws. */
 const transient = Number(values.transient ?? values.port);
-/** Milliseconds between two throws of a client; 0: it only catches. */
+/** Milliseconds between two throws of a client; 0: the client only catches. */
 const pace = Number(values.pace);
-/** Milliseconds between an answer and the next poll: what is thrown to it meanwhile waits at the server. */
+/** Milliseconds between an answer and the next poll. Meanwhile sprites for the client wait at the server. */
 const doze = Number(values.doze);
-/** Milliseconds an answer may take: a hold and more. Then the connection is taken for dead. */
+/** Timeout of an answer in milliseconds, longer than a hold. After it the connection counts as dead. */
 const patience = Number(values.patience);
-/** By which they throw, in turn. */
+/** The edges of the throws, in turn. */
 const edges = values.edges.split(',');
 
-/** Acks that are remembered. */
+/** Number of remembered acks. */
 const ACKS = 8;
 
 let throwing = pace > 0;
@@ -63,7 +62,7 @@ let made = 0;
 
 const say = (line) => process.stdout.write(`${JSON.stringify(line)}\n`);
 
-/** The address of the n-th client: there may be several. */
+/** Returns the source address of the n-th client. */
 function addressOf(n) {
   if (values.from === undefined) return undefined;
   const [, network, first] = /^(.*\.)(\d+)$/.exec(values.from);
@@ -75,10 +74,10 @@ class Client {
   #throws;
   #joins;
   #ack = 0;
-  /** The last acks, each with the time at which it was sent first: milliseconds of the clock. */
+  /** The last acks, each with the time of its first sending, in milliseconds (Date.now). */
   #acks = [];
   #stay = 0;
-  /** Of the last throw, and the stay that it was made in. */
+  /** The number of the last throw, and the stay in which it was made. */
   #number = 0;
   #numbered = 0;
   id = null;
@@ -104,7 +103,7 @@ class Client {
           return;
         }
       } catch {
-        /* the next try may get through: it is a fault suite */
+        /* the next try may succeed: faults are expected here */
       }
       await pause(100);
     }
@@ -154,7 +153,7 @@ class Client {
     }
   }
 
-  /** Throws until the server has said what became of it, or the thrower's place is gone. */
+  /** Repeats a throw until its outcome is known, or the thrower's place is gone. */
   async #throwOne(stay, number, key) {
     const edge = edges[made % edges.length];
     const id = this.id;
@@ -179,7 +178,7 @@ class Client {
           return say({ broken: `throw: ${status} ${JSON.stringify(body)}` });
         }
       } catch (error) {
-        // The sprite's fate is unknown: a throw with the same number tells.
+        // The outcome is unknown: a throw with the same number will tell it.
         first ??= error.code ?? 'no answer';
       }
       await pause(100);

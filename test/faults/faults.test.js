@@ -6,11 +6,11 @@ import t from 'tap';
 import { plainEnvironment } from '../support/cpp-build.js';
 import { trend } from './trend.js';
 
-/** The runner of the fault suite, held to its word about what it could not show. */
+/** Tests the fault suite's runner: how it reports skipped cases. */
 
 const RUNNER = fileURLToPath(new URL('./run.js', import.meta.url));
 
-/** Runs a case that this host cannot show: there is no program on its path. */
+/** Runs a case that this host can't run: the PATH has no programs. */
 function runSkipped(...args) {
   const { status, stdout } = spawnSync(process.execPath, [RUNNER, ...args], {
     env: { ...plainEnvironment(), PATH: '/nowhere' },
@@ -26,12 +26,12 @@ t.test('a fault that cannot be shown here is a failure where nothing may be miss
   t.equal(runSkipped('--short', '--only', 'cut off without', '--strict'), 1);
 });
 
-/** Whether figures grow, by series of which it is known. */
+/** Tests `trend` with series whose growth is known. */
 
-/** Bytes that wait in mailboxes at full load: most often few, now and then many. */
+/** Mean of the bytes that wait in mailboxes at full load: mostly few, sometimes many. */
 const MEAN = 13_000;
 
-/** @returns {() => number} values of that mean that only scatter, the same ones in every run */
+/** @returns {() => number} random values with the mean MEAN and without a trend, the same in every run */
 function scattering() {
   let state = 1;
   return () => {

@@ -7,16 +7,16 @@ import { parseArgs } from 'node:util';
 import { request, resetSocket } from '../support/http.js';
 
 /**
- * One hostile address, which does at once all that one address can: it has the most clients, which
- * throw and take and ack nothing; it resets, holds, sends ahead, reads nothing, joins and leaves in
- * crowds. It keeps to so many connections and so many bytes, and says at its end what it has done.
+ * One hostile address with all attacks at once: it has as many clients as it may, which throw and receive but never
+ * ack; it resets, holds and pipelines, reads nothing, joins and leaves in crowds. Its connections and bytes are
+ * limited. At its end it reports its counts.
  *
- *   {"ready":true}      its clients have joined, and have made holes for others to sit in
- *   {"done":{…}}        connections, the most at once, bytes sent (after "quiet" on stdin)
+ *   {"ready":true}      its clients have joined, and have left holes between them for honest clients
+ *   {"done":{…}}        connections, most at once, bytes sent (after "quiet" on stdin)
  *
  * The attack begins with "go" on stdin.
  *
- * It reads no answer it has no use for, and takes every error for an answer: it is hostile.
+ * It reads only the answers that it needs, and ignores errors.
  */
 
 const { values } = parseArgs({
@@ -37,24 +37,24 @@ const { values } = parseArgs({
   }
 });
 const port = Number(values.port);
-/** Where joins, throws and leaves go. */
+/** The port for joins, throws and leaves. */
 const transient = Number(values.transient ?? values.port);
 const mostOpen = Number(values.connections);
 const mostBytes = Number(values.bytes);
-/** What there is to spend at the moment: spread over the time of the attack, a fifth at once. */
+/** The budget of bytes until now: a fifth at once, the rest spread over the attack's time. */
 let begun = performance.now();
 const mayHaveSent = () =>
   mostBytes *
   Math.min(1, 0.2 + ((performance.now() - begun) / 1000 / Number(values.seconds)) * 0.8);
 
-/** The part of it that is not kept for the clients that stay. */
+/** The part of the budget that the settlers do not reserve. */
 const OTHERS = 0.8;
 
 const seen = { opened: 0, open: 0, most: 0, bytes: 0 };
 const EDGES = ['left', 'right', 'up', 'down'];
 const JSON_TYPE = 'application/json';
 
-/** Connects, where one more may be; `hear` is told what comes, as text. */
+/** Opens a connection within the limit; null: the limit is reached. Calls `hear` with received text. */
 function open(to = port, { hear = () => {}, reads = true } = {}) {
   if (seen.open >= mostOpen) return null;
   const raw = connect({ port: to, host: values.host, localAddress: values.from });
@@ -74,7 +74,7 @@ function open(to = port, { hear = () => {}, reads = true } = {}) {
   return socket;
 }
 
-/** Sends, where it may still. */
+/** Sends bytes within the budget. */
 function send(socket, bytes, part = OTHERS) {
   if (socket === null || socket.destroyed) return false;
   if (seen.bytes + bytes.length > mayHaveSent() * part) return false;
@@ -86,7 +86,7 @@ function send(socket, bytes, part = OTHERS) {
 const many = (count, make) => Array.from({ length: count }, (_, i) => make(i));
 const all = (requests) => Buffer.concat(requests);
 
-/** A connection that is opened anew whenever it has ended. */
+/** A connection that is opened again whenever it has ended. */
 class Line {
   #socket = null;
 
@@ -105,7 +105,7 @@ class Line {
   }
 }
 
-/** A JPEG of 16×16 for a reader that takes markers wrongly, and of 8,000×8,000 for one that decodes it. */
+/** A JPEG that is 16×16 to a reader with a wrong parser of markers, and 8,000×8,000 to a decoder. */
 const BOMB = Buffer.from(
   'ffd8ff01' + '0011ffc0000b0800100010010111ff'.padEnd(60, '0') + 'ffc0000b081f401f4001011100ffd9',
   'hex'
@@ -117,7 +117,7 @@ const picture = () =>
     fill: 'x'.repeat(12000)
   });
 
-/** Settlers that join between two looks. */
+/** Most settlers that join at a time. */
 const AT_ONCE = 200;
 
 const ID = /"id":"([0-9a-f-]{36})"/g;
@@ -125,9 +125,8 @@ const BESIDE = { left: [0, -1], right: [0, 1], up: [-1, 0], down: [1, 0] };
 const BACK = { left: 'right', right: 'left', up: 'down', down: 'up' };
 
 /**
- * Clients that stay. Each takes what comes and acks nothing, so that its mailbox stays full. They make
- * holes among themselves; a client that joins then has them for neighbors on all sides, and they fill
- * its mailbox.
+ * Hostile clients that stay. They receive sprites but never ack, so that their mailboxes stay full. They leave holes
+ * between them: a client that joins there has hostile neighbors on all sides, which fill its mailbox.
  */
 class Settlers {
   #all = [];
@@ -137,7 +136,7 @@ class Settlers {
   #at = new Map();
   #rows = 1;
   #columns = 1;
-  /** Where others are to sit: [row, column]. */
+  /** The free places for honest clients: [row, column]. */
   #holes = [];
 
   constructor(count) {
@@ -156,10 +155,10 @@ class Settlers {
     return this.#all.filter(({ place }) => place !== null).length;
   }
 
-  /** The clients without a place get one, and say where it is. */
+  /** Joins the settlers without an id, and asks for their places. */
   join() {
     const homeless = this.#all.filter(({ id }) => id === null);
-    // Some at a time: a connection that is too slow to send is closed.
+    // Some at a time: the server closes a connection that sends too slowly.
     const some = homeless.splice(0, Math.min(AT_ONCE, this.#joined.length));
     for (const one of some) one.begin(this.#joined.pop());
     const missing = Math.min(AT_ONCE, homeless.length - this.#joined.length);
@@ -174,14 +173,14 @@ class Settlers {
     }
   }
 
-  /** Some leave, far from each other: the next to join come to sit in their places. */
+  /** Makes some settlers leave, far from each other: the next clients to join get their places. */
   async dig(count) {
     const free = this.#all.filter(({ place }) => place !== null);
     for (let n = 0; n < count; n += 1) {
       const one = free[Math.floor(((n + 0.5) * free.length) / count)];
       this.#holes.push([one.place.row, one.place.column]);
       this.#lanes[0].send(request('POST', `/leave/${one.id}`));
-      // This address does not take the place again.
+      // This settler does not join again.
       this.#all.splice(this.#all.indexOf(one), 1);
       one.end();
     }
@@ -197,7 +196,7 @@ class Settlers {
     return { place, one: this.#at.get(place.join(',')) };
   }
 
-  /** The neighbors of the holes get as much from their other neighbors as will go in. */
+  /** Fills the mailboxes of the holes' neighbors by throws of their other neighbors. */
   fill(times) {
     for (const hole of this.#holes) {
       for (const toVictim of EDGES) {
@@ -214,7 +213,7 @@ class Settlers {
     }
   }
 
-  /** All of them ask for what waits, some at a time. */
+  /** Makes all settlers poll, some at a time. */
   async askOn() {
     const parts = 20;
     for (let part = 0; ; part = (part + 1) % parts) {
@@ -224,7 +223,7 @@ class Settlers {
   }
 }
 
-/** A client that stays, with a connection to poll by. */
+/** A hostile client that stays, with a connection for its polls. */
 class Settler {
   id = null;
   place = null;
@@ -254,7 +253,7 @@ class Settler {
   }
 }
 
-/** Repeats `act` as long as the process lives. */
+/** Repeats `act` until the process ends. */
 async function forever(milliseconds, act) {
   for (;;) {
     await act();
@@ -262,7 +261,7 @@ async function forever(milliseconds, act) {
   }
 }
 
-/** Opens `count` connections, does something with each, and ends them after a while. */
+/** Opens `count` connections, calls `act` for each, and closes them after `seconds`; repeats that. */
 function wave(count, seconds, act, { to = port, reads = true } = {}) {
   return forever(250, async () => {
     const sockets = many(count, () => open(to, { reads })).filter(Boolean);
@@ -281,7 +280,7 @@ const attacks = {
     await forever(1000, () => settlers.fill(4));
   },
 
-  /** Crowds that join, throw as much as they may and leave, all at once. */
+  /** Crowds that join, throw as much as allowed, and leave, all at once. */
   crowds: () =>
     forever(3000, async () => {
       const ids = [];
@@ -299,7 +298,7 @@ const attacks = {
       line.send(all(ids.map((id) => request('POST', `/leave/${id}`))));
     }),
 
-  /** CONNECT and whatever else, and a reset at any moment. */
+  /** Odd requests such as CONNECT, with resets at random moments. */
   resets: () =>
     forever(20, async () => {
       const kinds = [
@@ -316,7 +315,7 @@ const attacks = {
       }
     }),
 
-  /** Requests that JavaScript handles, sent ahead, and no answer read. */
+  /** Pipelined requests for JavaScript, whose answers are never read. */
   ahead: () =>
     wave(
       Math.min(40, share),
@@ -332,7 +331,7 @@ const attacks = {
       { to: transient, reads: false }
     ),
 
-  /** A parked poll, and input held behind it. */
+  /** A parked poll with pipelined input behind it. */
   behind: () =>
     wave(share, 10, (socket) => {
       let joined = false;
@@ -346,7 +345,7 @@ const attacks = {
       send(socket, request('POST', '/join'));
     }),
 
-  /** Requests that JavaScript has to handle, over and over. */
+  /** Requests for JavaScript, over and over. */
   cold: () =>
     forever(250, async () => {
       const sockets = many(10 * share, () => open()).filter(Boolean);
@@ -362,7 +361,7 @@ const attacks = {
       send(socket, `GET / HTTP/1.1\r\nHost: x\r\nX: ${'x'.repeat(15000)}`)
     ),
 
-  /** Pages and feeds, asked for many times and never read. */
+  /** Many requests for pages and feeds, whose answers are never read. */
   slowReaders: () =>
     wave(
       share,
@@ -395,7 +394,7 @@ const attacks = {
       send(socket, `${head}Content-Length: 900000\r\n\r\n"${'x'.repeat(60000)}`);
     }),
 
-  /** The rest of its connections, held in silence. */
+  /** Idle connections, up to the limit. */
   silence: () =>
     forever(100, async () => {
       for (let n = 0; n < 100 && seen.open < mostOpen - 15 * share; n += 1) open();

@@ -7,25 +7,25 @@ import { request, Wire } from '../support/http.js';
 import { resident } from '../support/processes.js';
 
 /**
- * One hostile address that does everything at once (hostile-process.js), while honest people at
- * other addresses throw and catch. One case for each kind of port.
+ * One hostile address runs all attacks at once (hostile-process.js), while honest clients at other addresses throw and
+ * catch. One case for each kind of port.
  *
- *   before ──▶ attack: a throw may be refused, one in ten at the most ──▶ end ──▶ some seconds ──▶ none is
+ *   before ──▶ attack: at most one throw in ten is refused ──▶ end ──▶ some seconds ──▶ none is refused
  */
 
-/** The part of the honest throws that an attack may cost. */
+/** Most honest throws that an attack may cost, as a share. */
 const TENTH = 0.1;
 
-/** Bytes by which the server may grow. */
+/** Most growth of the server's memory, in bytes. */
 const GROWTH = 300e6;
 
-/** Seconds after the attack from which on no client may notice it. */
+/** Seconds after the attack's end after which no client may notice it. */
 const RECOVERY = 4;
 
-/** Seconds a throw may take until it has its 202, tried again as the contract says. */
+/** Seconds within which a throw, retried as the contract says, must get its 202. */
 const PATIENCE = 10;
 
-/** Looks at it from now on; `peak()` is the most so far. */
+/** Watches a process's memory from now on. `peak()` returns the most bytes so far. */
 function watchMemory(scene, pid) {
   let peak = 0;
   const look = () => {
@@ -36,7 +36,7 @@ function watchMemory(scene, pid) {
   return { peak: () => (look(), peak), stop: () => clearInterval(timer) };
 }
 
-/** One request of the operator, from an address of its own. */
+/** Sends a request of the operator, from another address. */
 async function ask(port, ...what) {
   const wire = await Wire.open(port, '127.0.0.1', '127.0.2.1');
   const { status } = await wire.send(request(...what)).read();
@@ -45,8 +45,8 @@ async function ask(port, ...what) {
 }
 
 /**
- * Publishes a feed of 100 kB twice a second, that others may watch and not read; and asks whether the
- * server is well, whenever it has done so.
+ * Publishes a feed of 100 kB twice a second, which attackers watch without reading. After each publication it checks
+ * the server's health.
  */
 function operate(server) {
   let running = true;
@@ -67,7 +67,7 @@ function operate(server) {
   };
 }
 
-/** What became of the throws that began between two moments. */
+/** Returns the outcomes of the throws that began between two times. */
 function throwsBetween(ledger, from, to) {
   const tries = ledger.tries.filter(({ begun }) => begun >= from && begun < to);
   const atFirst = tries.filter(({ first }) => first !== 202);
@@ -120,7 +120,7 @@ export const hostile = Object.entries(WAYS).map(([way, { options = () => ({}), p
     await pause(1000);
     const before = memory.peak();
 
-    // The hostile are there first, and the honest come to sit among them.
+    // The hostile clients join first. The honest ones get places between them.
     const honest = { clients: 10, pace: 500, patience: 25_000, ...people };
     const crowds = scene.short ? 3 : 6;
     const attack = await scene.attack({

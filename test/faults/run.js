@@ -26,7 +26,7 @@ const { short, only, jobs, strict } = takeOptions(import.meta.url, {
   jobs: { type: 'string', default: '3' }
 });
 
-/** The long waits come first: cases run a few at a time. */
+/** The cases with long waits come first, since some cases run at a time. */
 const cases = [
   ...[...world, cut, stopped, storm, ...crashes, ...hostile],
   ...[signals, killed, silent],
@@ -34,7 +34,7 @@ const cases = [
   ...(short ? [] : [workers])
 ];
 
-/** No case may take longer, whatever happens: seconds; one that is long says so itself. */
+/** Timeout of a case, in seconds. A longer case has its own timeout, `longest`. */
 const LONGEST = short ? 150 : 420;
 
 /** Runs one case. @returns {Promise<{mark: string, seen: string}>} */

@@ -12,22 +12,22 @@ import { plainEnvironment } from '../support/cpp-build.js';
 import { ROOT, startServer } from '../support/server.js';
 import { until } from '../support/until.js';
 
-/** Why a case can't be shown here. */
+/** Thrown when this host can't run a case; the message is the reason. */
 export class Skip extends Error {}
 
-/** What was promised to crowds, and what came. */
+/** The promises to the crowds, and the received sprites. */
 class Ledger {
-  /** Keys of sprites that a 202 was given for. */
+  /** Keys of sprites whose throw got a 202. */
   promised = new Set();
-  /** Keys of sprites whose throw was never answered: they may come, or not. */
+  /** Keys of sprites whose throw was never answered: they may come or not. */
   open = new Set();
-  /** How often each key came. */
+  /** Number of arrivals by key. */
   received = new Map();
   gone = 0;
   broken = [];
-  /** How each throw fared, and when it began, in milliseconds. */
+  /** The outcome of each throw, with its start in milliseconds. */
   tries = [];
-  /** Told of each line, and of the name of the crowd that has said it. */
+  /** Called with each line and its crowd's name. */
   heard = () => {};
 
   take(line, crowd) {
@@ -43,18 +43,18 @@ class Ledger {
     this.heard(line, crowd);
   }
 
-  /** Promised, and never seen again. */
+  /** Promised sprites that never arrived. */
   get missing() {
     return [...this.promised].filter((key) => !this.received.has(key));
   }
 
-  /** Seen more than once: by two clients, when the first was gone before it acked. */
+  /** Number of sprites that arrived more than once: at a second client when the first was gone before its ack. */
   get repeated() {
     return [...this.received.values()].filter((times) => times > 1).length;
   }
 }
 
-/** A crowd of clients in a process of its own: crowd-process.js, or hostile-process.js. */
+/** A crowd of clients in a separate process: crowd-process.js or hostile-process.js. */
 class Crowd {
   #isQuiet = () => {};
   #rest = [];
@@ -64,10 +64,10 @@ class Crowd {
     this.child = child;
     this.name = name;
     this.ended = once(child, 'close');
-    child.stdin.on('error', () => {}); // killed: that is what it is for
+    child.stdin.on('error', () => {}); // the process was killed, as tests do
     this.ready = new Promise((resolve, reject) => {
       createInterface({ input: child.stdout }).on('line', (text) => {
-        // The last line of one that was killed may be half a line.
+        // The last line of a killed process may be incomplete.
         let line;
         try {
           line = JSON.parse(text);
@@ -88,13 +88,13 @@ class Crowd {
     this.child.kill(name);
   }
 
-  /** Stops the process where nothing is half done, until SIGCONT. */
+  /** Stops the process between two actions, until SIGCONT. */
   async halt() {
     this.child.stdin.write('stop\n');
     await until(() => / T /.test(readFileSync(`/proc/${this.child.pid}/stat`, 'utf8')));
   }
 
-  /** Throws no more; resolves when no throw is under way. */
+  /** Stops the throws. Resolves when no throw is under way. */
   async quiet() {
     if (this.child.exitCode !== null || this.child.signalCode !== null) return;
     const said = new Promise((then) => {
@@ -104,12 +104,12 @@ class Crowd {
     await Promise.race([said, this.ended]);
   }
 
-  /** Lets it begin, where it waits for that, or throw on after `quiet`. */
+  /** Starts a waiting attack, or lets a crowd throw again after `quiet`. */
   go() {
     this.child.stdin.write('go\n');
   }
 
-  /** Ends it, without a word to the server. @returns {Promise<object>} what it says it has done */
+  /** Kills the process; its clients do not leave. @returns {Promise<object>} the counts that it has reported */
   async end() {
     await this.quiet();
     this.signal('SIGKILL');
@@ -118,7 +118,7 @@ class Crowd {
   }
 }
 
-/** What a case has at hand. It ends everything it has started. */
+/** The helpers of a case. A scene ends everything that it has started. */
 export class Scene {
   #endings = [];
 
@@ -129,7 +129,7 @@ export class Scene {
     this.crowds = [];
   }
 
-  /** As tap's: what starts servers takes it for the test. */
+  /** Like tap's: the functions that start servers accept a scene as their test. */
   teardown(end) {
     this.#endings.push(end);
   }
@@ -144,11 +144,11 @@ export class Scene {
   }
 
   /**
-   * Starts a crowd against a server and waits until all of it has joined.
+   * Starts a crowd against a server, and waits until all its clients have joined.
    *
    * @param {{port: number, host?: string}} server
    * @param {Record<string, string | number>} options of crowd-process.js
-   * @param {string[]} [before] what to run it by
+   * @param {string[]} [before] a command that runs the process
    */
   async crowd({ port }, options = {}, before = []) {
     const args = { port, name: `c${this.crowds.length}`, ...options };
@@ -222,7 +222,7 @@ export class Scene {
     return crowd;
   }
 
-  /** @returns {Promise<string>} a folder that goes with the scene */
+  /** @returns {Promise<string>} a folder that the scene's end removes */
   async folder() {
     const path = await mkdtemp(join(tmpdir(), 'sprites-faults-'));
     this.teardown(() => rm(path, { recursive: true, force: true }));
@@ -230,8 +230,8 @@ export class Scene {
   }
 
   /**
-   * Lets every throw and every sprite under way come to its end, and holds the server to what it has
-   * promised: each sprite with a 202 was received, and its own counts say so too.
+   * Waits until no throw and no sprite is under way. Then asserts that each sprite with a 202 was received, and that
+   * the server's counts agree.
    *
    * @param {Awaited<ReturnType<typeof startServer>>} server
    * @returns {Promise<string>} the figures

@@ -5,16 +5,16 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { Beside } from './trend.js';
 import { start } from './crash.js';
 
-/** A signal in every few milliseconds of a start, and of a stop: each next start serves, with all that was promised. */
+/** Sends a signal at every few milliseconds of a start and of a stop: the next start must serve, with all promises. */
 
 const SIGNALS = ['SIGKILL', 'SIGTERM', 'SIGHUP', 'SIGQUIT'];
 
-/** Milliseconds between two moments, and the last moment of a start, of a stop. */
+/** Milliseconds between two signals' times; the last time in a start; the last time in a stop. */
 const STEP = 5;
 const START = 600;
 const STOP = 300;
 
-/** Every so many signals a server is let through, and held to what was promised. */
+/** After this many signals a server runs undisturbed, and its promises are checked. */
 const CHECKED = 5;
 
 async function post(port, path, body) {
@@ -46,7 +46,7 @@ async function run(scene) {
     const { sprites = [] } = thrown > 0 ? await poll.json() : { sprites: [] };
     assert.equal(sprites.length, thrown, 'each sprite that was promised is there, once');
     if (thrown < 20) {
-      // Alone it catches what it throws.
+      // The only client catches its own sprites.
       await post(server.port, `/throw/${id}/left?n=${thrown + 1}`, `{"u":${thrown}}`);
       thrown += 1;
     }

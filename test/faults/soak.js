@@ -60,7 +60,7 @@ const ask = (line, ...what) =>
     return { status: 0 };
   });
 
-/** A member: one connection with a poll parked, and its id. */
+/** A client: an id, and a connection with a parked poll. */
 class Member {
   #line = newLine();
   #ack = 0;
@@ -92,13 +92,13 @@ class Member {
     }
   }
 
-  /** The connection breaks; it comes back at once. */
+  /** Breaks the connection. The client polls again at once. */
   drop() {
     happened.dropped++;
     this.#line.close();
   }
 
-  /** Says no word. */
+  /** Disappears without a leave. */
   vanish() {
     happened.vanished++;
     this.#gone = true;
@@ -116,7 +116,7 @@ class Member {
 
 const any = () => members[Math.floor(Math.random() * members.length)];
 
-/** Takes a random member out of the list. */
+/** Removes a random member from the list, and returns it. */
 function take() {
   const at = Math.floor(Math.random() * members.length);
   const member = members[at];
@@ -125,7 +125,7 @@ function take() {
   return member;
 }
 
-/** Does something so many times a second, as evenly as timers allow, while the soak runs. */
+/** Calls `act` this many times a second, as evenly as timers allow, while the soak runs. */
 async function steadily(perSecond, act) {
   let due = 0;
   let last = performance.now();
@@ -160,7 +160,7 @@ function throwOne() {
     const { status } = await ask(line, 'POST', `/throw/${member.id}/${EDGES[key % 4]}`, sprite);
     if (status === 202) account.promised.add(key);
     else if (status === 0) account.unanswered++;
-    else account.refused++; // 404: its thrower has just left; 429, 503: the bounds
+    else account.refused++; // 404: the thrower has just left; 429, 503: limits
   });
 }
 
@@ -231,7 +231,7 @@ for (const name of Object.keys(samples[0])) {
   );
 }
 
-// What is under way arrives; then all leave, and nothing may be left of them.
+// Sprites under way arrive; then all clients leave, and the server must keep nothing of them.
 const seconds = LEASE + 30;
 await server
   .until(({ waiting }) => waiting === 0, seconds)

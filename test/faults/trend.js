@@ -3,10 +3,10 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 /**
- * Figures over time: as a line of text, and whether they grow.
+ * Shows figures over time as a line of text, and decides whether they grow.
  */
 
-/** Node's options by which SIGPWR has a process collect all garbage: what the heap holds then is really held. */
+/** Node's options with which SIGPWR makes a process collect all garbage: then the heap has only live objects. */
 export const COLLECTS = [
   '--expose-gc',
   '--import',
@@ -17,7 +17,7 @@ const BARS = '▁▂▃▄▅▆▇█';
 
 /**
  * @param {number[]} values
- * @param {number} width characters at most; each shows the mean of its share of the values
+ * @param {number} width most characters; each shows the mean of its share of the values
  * @returns {string} a line of bars from 0 to the highest value
  */
 export function chart(values, width) {
@@ -34,19 +34,19 @@ export function chart(values, width) {
 }
 
 /**
- * The line through a few values that only scatter rises, too, by chance: by so many times its standard
- * error hardly ever. With ten values, of any height, that takes three quarters of what they scatter.
+ * Standard errors by which a line must rise to count as growth. The line through a few random values rises by chance,
+ * too, but rarely by this many standard errors: with ten values that is three quarters of their scatter.
  */
 const CHANCE = 5;
 
 /**
- * The line of least squares through values taken at equal intervals.
+ * Fits a line by least squares through values at equal intervals.
  *
  * @param {number[]} values three or more
- * @param {number} slack a rise that is allowed
- * @returns {{mean: number, rise: number, flat: boolean}} `rise`: of that line, from the first value
- *     to the last. It is flat unless it rises by more than the slack, 5% of the mean, twice what the
- *     values scatter around it, and what so few values may rise by chance
+ * @param {number} slack an allowed rise
+ * @returns {{mean: number, rise: number, flat: boolean}} `rise`: of the line, from the first value to the last. The
+ *     line is flat unless it rises by more than the slack, 5% of the mean, twice the scatter of the values around it,
+ *     and a rise by chance
  */
 export function trend(values, slack) {
   const count = values.length;
@@ -69,16 +69,16 @@ export function trend(values, slack) {
 }
 
 /**
- * @param {string} name of a figure of a server
- * @returns {number} the rise that is allowed
+ * @param {string} name the name of a server's figure
+ * @returns {number} the allowed rise
  */
 export function slackOf(name) {
   return /size|heap/.test(name) ? 2 ** 20 : 16;
 }
 
 /**
- * What a server is promised beside sprites, while it is ended again and again: feeds that are published all the time,
- * a player of an arena, a ban for each life.
+ * The promises of a server besides sprites, while it is killed again and again: feeds that are published all the time,
+ * a player of an arena, a ban in each life.
  */
 
 const TOKEN = 'a-token.of_faults';
@@ -88,7 +88,7 @@ const value = (score) => JSON.stringify({ padding: 'x'.repeat(400), score });
 const epochOf = (cursor) => cursor.split('-')[0];
 
 export class Beside {
-  /** Key → the newest cursor that was promised, and its score. */
+  /** By key: the newest promised cursor, and its score. */
   #promised = new Map();
   #score = 0;
   #bans = [];
@@ -97,14 +97,14 @@ export class Beside {
   #over = true;
   published = 0;
 
-  /** @param {string} folder for the file of tokens */
+  /** @param {string} folder gets the file of tokens */
   constructor(folder) {
     this.#tokens = join(folder, 'tokens');
     writeFileSync(this.#tokens, `${TOKEN}\n`);
   }
   #tokens;
 
-  /** Options of the server. */
+  /** The server's options. */
   get options() {
     return { 'publish-token-file': this.#tokens, 'admin-port': 0, arena: 'hall' };
   }
@@ -116,7 +116,7 @@ export class Beside {
     return { status: answer.status, body: text === '' ? undefined : JSON.parse(text) };
   }
 
-  /** Publishes until `stop`, and asks for a ban and, once, for a player. */
+  /** Publishes until `stop`. Also adds a ban and, once, a player. */
   async begin({ port, adminPort }) {
     this.#over = false;
     const number = this.#bans.length;
@@ -136,11 +136,11 @@ export class Beside {
       let answer;
       try {
         answer = await this.#ask(port, 'PUT', `/feed/${key}`, value(score));
-        // From the first request with `delta` on there are patches.
+        // The server makes patches from the first request with `delta` on.
         if (!takesPatches) await this.#ask(port, 'GET', `/feed/${key}?delta=1`);
         takesPatches = true;
       } catch {
-        // The server is gone: whether the trend holds is unknown.
+        // The server is gone: the outcome is unknown.
         return;
       }
       if (answer.status >= 300) continue;
@@ -154,13 +154,13 @@ export class Beside {
     assert.equal(status, 204, 'the player is there');
   }
 
-  /** To be called when the server has ended, or is to stop. */
+  /** Ends the publications. Call it when the server has ended, or should stop. */
   async stop() {
     this.#over = true;
     await Promise.all(this.#running.splice(0));
   }
 
-  /** Holds a server that has started to what the ones before have promised. */
+  /** Asserts that a started server keeps the promises of its earlier lives. */
   async check({ port, adminPort }) {
     for (const [key, { cursor, score }] of this.#promised) {
       const { body: now } = await this.#ask(port, 'GET', `/feed/${key}`);

@@ -8,21 +8,21 @@ import { Skip } from './scene.js';
 import { request } from '../support/http.js';
 import { until } from '../support/until.js';
 
-/** A worker's thread whose core is taken away again and again, for a second each time. */
+/** Delays a worker's thread again and again, by a second each time. */
 
 const WIRES = 24;
 
-/** Milliseconds that each look for events takes there. */
+/** Delay of each epoll_wait of the thread, in milliseconds. */
 const TAKEN = 1000;
 
-/** The thread of the first worker. */
+/** Returns the thread id of the first worker. */
 function threadOf(pid) {
   return readdirSync(`/proc/${pid}/task`).find(
     (id) => readFileSync(`/proc/${pid}/task/${id}/comm`, 'utf8') === 'worker 1\n'
   );
 }
 
-/** Has a thread wait before each look for events, until it is ended. */
+/** Delays each epoll_wait of a thread, until the returned process ends. */
 async function take(scene, thread) {
   const how = ['-qq', '-o', '/dev/null', '-e', 'trace=epoll_wait'];
   const delay = ['-e', `inject=epoll_wait:delay_enter=${TAKEN * 1000}`];
@@ -38,7 +38,7 @@ async function take(scene, thread) {
   return child;
 }
 
-/** The process that traces a thread; 0: none. */
+/** Returns the process that traces a thread; 0: none. */
 function tracerOf(thread) {
   return Number(/^TracerPid:\s+(\d+)/m.exec(readFileSync(`/proc/${thread}/status`, 'utf8'))[1]);
 }
@@ -55,12 +55,12 @@ export const workers = {
       wires.push({ wire, id: (await server.read(wire)).body.id });
     }
     const child = await take(scene, threadOf(server.pid));
-    // The look that it was in has been delayed, too.
+    // The epoll_wait that was running has been delayed, too.
     await pause(TAKEN);
     const begun = performance.now();
     const times = await Promise.all(
       wires.map(async ({ wire, id }, n) => {
-        // The first may come when a look for events is nearly over, the second waits for a whole one.
+        // The first throw may come near the end of a delay; the second one waits for a whole delay.
         for (const one of [1, 2]) {
           wire.send(request('POST', `/throw/${id}/left?n=${2 * n + one}`, { body: '{}' }));
           assert.equal((await server.read(wire)).status, 202);

@@ -12,22 +12,22 @@ import { until } from '../support/until.js';
 import { sum } from '../support/world-servers.js';
 
 /**
- * Three servers of one world, of different sizes, and a real nats-server: each server has a way of its own to the broker,
- * and clients that throw all the time.
+ * Three servers of one world, of different sizes, and a real nats-server. Each server has its own way (a proxy) to the
+ * broker, and clients that throw all the time.
  *
  *     scout  ┐            ┌─▶ way a ─▶┐
  *     dozers ┼▶ server a ─┘           nats-server
  *     crowd  ┘            ┌─▶ way b ─▶┘
  *       …    ─▶ server b ─┘
  *
- * A scout is the first client of its server, so it sits at the left end of row 0, which all servers have: what it throws
- * left crosses to the server before. Dozers poll seldom, so their server always holds something. Every sprite has a key that names its crowd and its edge, so it is known exactly which
- * has crossed where, which is missing and which came twice.
+ * A scout is the first client of its server, at the left end of row 0, which all servers have: its throws to the left
+ * cross to the previous server. Dozers poll rarely, so that their server always holds sprites. A sprite's key names its
+ * crowd and its edge: so the tests know which sprites crossed, are missing, or came twice.
  */
 
 export const NAMES = ['a', 'b', 'c'];
 
-/** Clients of each, in the short form; the long one has four times as many. */
+/** Clients of each server in the short form; the long form has four times as many. */
 const SIZES = { a: 12, b: 4, c: 30 };
 
 /** Milliseconds between two throws of a client, and of a scout. */
@@ -35,24 +35,24 @@ const PACE = 100;
 
 const COUNTS = ['thrown', 'acked', 'waiting', 'lost', 'crossedIn', 'crossedOut'];
 
-/** Within so many seconds after the lease a ring has healed: that is promised. */
+/** The promise: a ring heals within this many seconds after the lease. */
 export const HEALED = 2;
 
-/** Clients of each server that poll only so often, milliseconds: what is thrown to them waits. */
+/** Number of dozers of each server, and milliseconds between their polls: sprites for them wait. */
 const DOZERS = 3;
 const DOZE = 1000;
 
-/** Milliseconds in which what is under way to a server is there, and acknowledged; acks wait up to 100. */
+/** Milliseconds within which sprites under way arrive and are acknowledged; acks wait up to 100 ms. */
 const ACKED = 400;
 
-/** With states: each server writes in its way, and makes snapshots often, so that some ends come while one is made. */
+/** With states: each server syncs differently, and makes snapshots often, so that some kills come during a snapshot. */
 const SYNC = { a: 'second', b: 'turn', c: 'never' };
 const JOURNAL = { 'journal-bytes': 1 << 20, 'snapshot-every': 2 };
 
-/** Seconds until anything has to have happened, on a machine that does other things as well. */
+/** Timeout of every wait in seconds, on a busy machine. */
 const PATIENCE = 45;
 
-/** One server of the world: its process, which may be another one later, its way to the broker, and its clients. */
+/** A server of the world: its process (another one after a restart), its way to the broker, and its clients. */
 class Member {
   constructor(rig, name) {
     this.rig = rig;
@@ -90,20 +90,20 @@ class Member {
     return [this.scout, this.dozers, this.crowd];
   }
 
-  /** To all its clients. */
+  /** Sends a signal to all its crowds. */
   signalClients(name) {
     for (const crowd of this.#crowds) crowd.signal(name);
   }
 
   /**
-   * Kills it while all throw. With a state at any moment; without one so that it is known what it held: first nothing
-   * reaches it any more, and nothing that it says is heard; then its books stand still.
+   * Kills the server while all throw. With a state at any moment. Without a state its held sprites must be known: first
+   * all traffic to and from it is stopped; then its counts stand still.
    */
   async killThrowing() {
     const { rig, way } = this;
     if (rig.states) return this.kill();
     await Promise.all(this.#crowds.map((crowd) => crowd.halt()));
-    // What it has sent is acknowledged to it; what it acknowledges from now on is not heard.
+    // Acknowledgements still come in for its sent sprites. Its own acknowledgements do not go out any more.
     way.hang('out');
     await pause(ACKED);
     way.hang('in');
@@ -116,9 +116,9 @@ class Member {
   }
 
   /**
-   * Kills it when for a while one side was silent.
+   * Kills the server after one direction was silent for a while.
    *
-   * @param {'out' | 'in'} side `out`: no other server heard what it has taken; `in`: it did not hear what others have taken of its
+   * @param {'out' | 'in'} side `out`: its acknowledgements did not reach the others; `in`: the others' did not reach it
    */
   async killSilenced(side) {
     this.way.hang(side);
@@ -128,12 +128,12 @@ class Member {
     this.way.mend();
   }
 
-  /** What it has is written, or no more of it. @param {number | 'unlimited'} bytes of each file */
+  /** Limits the size of the server's files. @param {number | 'unlimited'} bytes most bytes of each file */
   limitFiles(bytes) {
     assert.ok(limitFiles(this.process.child.pid, bytes));
   }
 
-  /** Starts it anew; without a state its clients join in the old order. */
+  /** Starts the server again. Without a state its clients join in the old order. */
   async startAgain() {
     if (this.rig.states) {
       await this.start();
@@ -154,7 +154,7 @@ class Member {
     }
   }
 
-  /** @returns {Promise<object>} what its admin port says; its own books must balance */
+  /** @returns {Promise<object>} its admin port's status; asserts that its counts balance */
   async look() {
     const response = await fetch(`http://127.0.0.1:${this.adminPort}/status`);
     const status = await response.json();
@@ -167,7 +167,7 @@ class Member {
     return status;
   }
 
-  /** Its books while it has nothing to do: they stand still. */
+  /** Waits until its counts stand still, and returns them. */
   async standing() {
     let last;
     let same = 0;
@@ -199,23 +199,23 @@ class Member {
 export class Rig {
   /** @type {Map<string, Member>} */
   members = new Map();
-  /** Arrivals from another server: their key, whose they are, where, and when they arrived. */
+  /** Arrivals from another server: key, thrower's server, receiver's server, and time. */
   crossed = [];
-  /** The books of those that were killed. */
+  /** The counts of killed servers. */
   gone = [];
-  /** What has been seen, in words. */
+  /** Observations, in words. */
   seen = [];
-  /** Seconds that something took to heal, each with what is promised. */
+  /** Healing times, in seconds. */
   healings = [];
 
   /**
    * @param {import('./scene.js').Scene} scene
    * @param {number} lease seconds
    * @param {object} [how]
-   * @param {boolean} [how.states] whether each keeps a state
-   * @param {number} [how.workers] of each
-   * @param {string[]} [how.feeds] that are published and watched at each
-   * @param {boolean} [how.cluster] whether the broker is a cluster, to which no server has a way of its own
+   * @param {boolean} [how.states] whether each server keeps a state
+   * @param {number} [how.workers] workers of each server
+   * @param {string[]} [how.feeds] feeds that are published and watched at each server
+   * @param {boolean} [how.cluster] whether the broker is a cluster, without ways between servers and broker
    */
   static async start(scene, lease, how = {}) {
     const rig = new Rig();
@@ -246,7 +246,7 @@ export class Rig {
   }
 
   #hear(line, crowd) {
-    // Of what its server held, a client had received some: it could not say so any more.
+    // The client had received some of the sprites that its killed server held, without acking them.
     if (line.gone) {
       const books = this.gone.findLast(({ name }) => name === crowd[0]);
       books.received += line.ack - (line.acks.findLast(([at]) => at < books.at)?.[1] ?? 0);
@@ -273,17 +273,17 @@ export class Rig {
     return [...this.members.values()];
   }
 
-  /** The members of these names; by default all. */
+  /** Returns the members with these names; by default all. */
   some(names = NAMES) {
     return names.map((name) => this.members.get(name));
   }
 
-  /** What all of them say. */
+  /** Returns the statuses of these members. */
   look(members = this.all) {
     return Promise.all(members.map((one) => one.look()));
   }
 
-  /** Waits until something holds of what each says. */
+  /** Waits until `holds` accepts each member's status. */
   async every(holds, members = this.all) {
     let all;
     const look = async () => {
@@ -295,12 +295,12 @@ export class Rig {
     return all;
   }
 
-  /** The members before and after a member in the ring, without some. */
+  /** Returns the name before this one in a ring of these names. */
   before(name, names = NAMES) {
     return names.at((names.indexOf(name) - 1 + names.length) % names.length);
   }
 
-  /** Waits until these are one ring, as each of them sees it. */
+  /** Waits until each of these members sees exactly these as the ring. */
   async sewn(names) {
     await this.every(
       ({ world: { state, servers } }) =>
@@ -309,7 +309,7 @@ export class Rig {
     );
   }
 
-  /** Waits until the scout of each of these has thrown to the one before it, among these, something that arrived from now on. */
+  /** Waits until a sprite of each scout of `of` has crossed to the previous server of `names`, from now on. */
   async crosses(names, of = names) {
     const begin = performance.now();
     const came = (name) =>
@@ -326,9 +326,9 @@ export class Rig {
   }
 
   /**
-   * Measures how long the ring takes from now until these are one, and sprites cross in it.
+   * Measures the time until these servers are one ring, and sprites cross in it.
    *
-   * @param {string} what happened
+   * @param {string} what the fault, in words
    * @param {string[]} names
    */
   async heals(what, names) {
@@ -343,14 +343,14 @@ export class Rig {
     );
   }
 
-  /** Notes the answers to throws at these servers, from a moment on. */
+  /** Records a summary of the throws at these servers since a time. */
   saw(what, names, since) {
     this.seen.push(
       `${what}: ${this.untouched(what, names, since)}; ${this.overSeams(what, names, since)}; ${this.crossing(since)}`
     );
   }
 
-  /** The answers to throws up and down at these servers, from a moment on: none of them crosses. */
+  /** Checks and describes the throws up and down at these servers since a time: none of them crosses. */
   untouched(what, names, since) {
     const tries = this.scene.ledger.tries.filter(
       ({ begun, crowd, edge }) =>
@@ -364,7 +364,7 @@ export class Rig {
     return `${tries.length} throws up and down of the others, p50 ${ms(p50)}, p99 ${ms(p99)}`;
   }
 
-  /** How throws left and right fared from a moment on, at these servers. */
+  /** Describes the outcomes of throws left and right at these servers since a time. */
   overSeams(what, names, since) {
     const tries = this.scene.ledger.tries.filter(
       ({ begun, crowd, edge }) =>
@@ -376,7 +376,7 @@ export class Rig {
     return `${busy.length} of ${tries.length} left and right were busy at first`;
   }
 
-  /** How long those took that crossed from a moment on, by what their throwers say: in words. */
+  /** Describes the crossing times of sprites since a time, from throw to arrival. */
   crossing(since) {
     const begun = new Map(this.scene.ledger.tries.map((one) => [one.key, one.begun]));
     const took = this.crossed
@@ -386,22 +386,23 @@ export class Rig {
     return `${took.length} crossed, p50 ${ms(p50)}, p99 ${ms(p99)}`;
   }
 
-  /** Throws have ended, and nothing is under way. @returns {Promise<object[]>} the books of all */
+  /** Ends all throws, and waits until nothing is under way. @returns {Promise<object[]>} the counts of all */
   async quiet() {
     await Promise.all(this.scene.crowds.map((crowd) => crowd.quiet()));
     return this.every(({ waiting }) => waiting === 0);
   }
 
-  /** All clients throw on. */
+  /** Lets all clients throw again. */
   go() {
     for (const crowd of this.scene.crowds) crowd.go();
     this.feeds?.go();
   }
 
   /**
-   * A quiet moment: the books of all, with those of the killed, must agree with what clients know of each sprite.
+   * Waits for a quiet moment. Then the counts of all servers, with those of killed ones, must agree with the clients'
+   * records of each sprite.
    *
-   * @param {string} what came before it
+   * @param {string} what the faults before, in words
    */
   async account(what) {
     const feeds = this.feeds?.settle(what);
@@ -413,13 +414,14 @@ export class Rig {
     const { ledger } = this.scene;
     assert.deepEqual(ledger.broken, [], `${what}: the contract was kept`);
     assert.equal(lost, 0, `${what}: none is lost`);
-    // What a killed one had taken and could not say so any more.
+    // Sprites that a killed server had accepted but not acknowledged.
     const doubt = crossedIn - crossedOut;
     if (this.gone.length === 0) assert.equal(doubt, 0, `${what}: crossed in = crossed out`);
     assert.equal(thrown + doubt, acked + waiting + lost, `${what}: the law of sprites`);
     const held = sum(this.gone, 'waiting') - sum(this.gone, 'received');
     const { missing, repeated } = ledger;
-    // Of those in doubt each comes by another way: either the killed one's client had it already, or it is not missing.
+    // Each doubted sprite was sent again another way: either the killed server's client already had it, or it is not
+    // missing.
     assert.equal(
       missing.length - repeated,
       held - doubt,

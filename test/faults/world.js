@@ -8,24 +8,24 @@ import { STREAM } from '../../lib/world/feed-store.js';
 import { noLimit } from '../support/processes.js';
 import { skip } from '../support/nats.js';
 
-/** Servers of one world killed, stopped and cut off, and their broker killed and slow, under load. */
+/** Kills, stops and cuts off servers of a world under load, and kills and slows down their broker. */
 
-/** Of a server, seconds. */
+/** Lease of a server, in seconds. */
 const LEASE = 3;
 
-/** How much longer a fault lasts than until the others have healed, milliseconds. */
+/** Milliseconds that a fault goes on after the others have healed. */
 const LONGER = 1000;
 
-/** All servers but one. */
+/** Returns all servers' names but one. */
 const without = (name) => NAMES.filter((one) => one !== name);
 
 /**
- * A fault that concerns one server: the others throw on, sew themselves together, and all is well at the end.
+ * Plays a fault of one server: the others go on throwing, close the ring without it, and at the end all is well.
  *
  * @param {Rig} rig
  * @param {string} victim
- * @param {string} how it is broken, in words
- * @param {object} by what breaks the server, and mends it: where nothing is said it is started again
+ * @param {string} how the fault, in words
+ * @param {object} by functions that break and mend the server; default to mend: start it again
  */
 async function fault(
   rig,
@@ -51,11 +51,11 @@ const startAgain = (member) => member.startAgain();
 const goOn = async (member) => member.signal('SIGCONT');
 
 const faults = {
-  /** Killed, and started again when the others have sewn themselves together. */
+  /** Killed, and started again after the others have closed the ring. */
   killed: (rig, victim) =>
     fault(rig, victim, 'killed', { break: (member) => member.killThrowing() }),
 
-  /** Killed, and started again as its unit does: the one before it may still live, for all that the others know. */
+  /** Killed, and restarted at once as by its unit: to the others the old process may still live. */
   killedAndBack: (rig, victim) =>
     fault(rig, victim, 'killed and back at once', {
       sewnOut: false,
@@ -82,10 +82,10 @@ const faults = {
       mend: goOn
     }),
 
-  /** Each of its connections to the broker is reset. */
+  /** All its connections to the broker are reset. */
   cut: (rig, victim) => cutOff(rig, victim, 'cut off from the broker', (way) => way.cut()),
 
-  /** Nothing moves between the server and the broker, and neither is told. */
+  /** The traffic between server and broker hangs, without a reset. */
   hung: (rig, victim) => cutOff(rig, victim, 'without a word of the broker', (way) => way.hang())
 };
 
@@ -100,15 +100,15 @@ const cutOff = (rig, victim, how, act) =>
     }
   });
 
-/** The same where servers keep states. */
+/** Faults of servers with states. */
 const statesFaults = {
-  /** For a while no other server was told what the victim had taken. */
+  /** For a while the victim's acknowledgements did not reach the others. */
   unheard: (rig, victim) => silenced(rig, victim, 'out', 'killed when no other had heard from it'),
 
-  /** For a while the victim was not told what others had taken. */
+  /** For a while the others' acknowledgements did not reach the victim. */
   deaf: (rig, victim) => silenced(rig, victim, 'in', 'killed when it had heard from no other'),
 
-  /** The victim's disk takes nothing for longer than its lease. */
+  /** The victim's disk is full for longer than its lease. */
   full: (rig, victim) =>
     stuck(rig, victim, 'whose disk takes nothing for a while', async (member) =>
       member.limitFiles('unlimited')
@@ -124,7 +124,7 @@ const statesFaults = {
 const silenced = (rig, victim, side, how) =>
   fault(rig, victim, how, { sewnOut: false, break: (member) => member.killSilenced(side) });
 
-/** A server whose disk takes nothing stands still: it takes nothing from its clients and from other servers, and stays where it is. */
+/** Fills a server's disk. The server then accepts nothing from clients and servers, and keeps its place in the ring. */
 async function stuck(rig, victim, how, mend) {
   if (noLimit) throw new Skip(noLimit);
   const blocked = ({ stateBlocked, world }) => stateBlocked === 1 && world.state === 'member';
@@ -144,14 +144,14 @@ async function stuck(rig, victim, how, mend) {
   });
 }
 
-/** All servers killed at one moment, and started again. */
+/** Kills all servers at the same time, and starts them again. */
 async function allKilled(rig) {
   await Promise.all(rig.all.map((member) => member.kill()));
   for (const member of rig.all) await member.startAgain();
   await rig.heals('all killed at once: all back', NAMES);
 }
 
-/** A fault that concerns all servers alike: only throws over a seam are refused. */
+/** Plays a fault of all servers: only throws over a seam may be refused. */
 async function faultOfAll(rig, what, { break: broken, mend }) {
   const since = performance.now();
   await broken();
@@ -201,7 +201,7 @@ const brokerAway = (rig, what, act) =>
     mend: () => rig.nats.start()
   });
 
-/** Slow for two leases: no server is taken out of the ring, and sprites cross. */
+/** Slows all ways for two leases: no server may leave the ring, and sprites must cross. */
 async function slowWays(rig, what, how) {
   const since = performance.now();
   for (const { way } of rig.all) way.slow(how);
@@ -222,7 +222,7 @@ async function slowWays(rig, what, how) {
 /** The streams of a world. */
 const STREAMS = [`KV_${BUCKET}`, STREAM];
 
-/** What happens to one NATS server of a cluster: the one that leads the leases. */
+/** Faults of one NATS server of a cluster: the leader of the leases' stream. */
 const members = {
   killed: (rig) =>
     faultOfMember(rig, 'killed', {
@@ -245,7 +245,7 @@ const members = {
       mend: (one) => rig.nats.servers[one].signal('SIGCONT')
     }),
 
-  /** Servers still reach it, but it reaches no other NATS server. */
+  /** The servers of the world still reach it, but it reaches no other NATS server. */
   cut: (rig) =>
     faultOfMember(rig, 'cut off from the others', {
       break: (one) => rig.nats.cutOff(one),
@@ -257,8 +257,8 @@ const members = {
 };
 
 /**
- * Two of three killed at once, their disks lost: NATS does not come to one mind by itself. The third one's is emptied as
- * well, and the servers fill them again.
+ * Two of three NATS servers are killed at once, and their disks are lost: NATS can't recover a quorum by itself. The
+ * third server is emptied, too, and the servers of the world fill the stores again.
  */
 const twoForget = (rig) =>
   faultOfAll(rig, 'two NATS servers of three killed, their disks lost, and the third emptied', {
@@ -292,7 +292,7 @@ async function faultOfMember(rig, how, { break: broken, mend }) {
   rig.saw(what, NAMES, since);
 }
 
-/** What has been seen, in one text. */
+/** Returns all observations as one text. */
 function told(rig, { promised, missing, held, repeated, doubt }) {
   const slow = rig.healings.filter(({ seconds }) => seconds > LEASE + HEALED);
   const known = rig.states
@@ -306,7 +306,7 @@ function told(rig, { promised, missing, held, repeated, doubt }) {
   ].join('\n            ');
 }
 
-/** Every fault with every victim, again and again, and the books after each. */
+/** Plays all faults of a list, and checks the counts after each. */
 async function run(scene, list, how) {
   if (skip) throw new Skip(skip);
   const rig = await Rig.start(scene, LEASE, how);
@@ -320,14 +320,14 @@ async function run(scene, list, how) {
   return told(rig, account);
 }
 
-/** A case of the suite: what happens in its short form, and in its long one; `how` is the rig's. */
+/** Returns a case of the suite, with the faults of its short and long forms; `how`: Rig.start's. */
 const caseOf = (name, promise, { short, long, how }) => ({
   name: `world: ${name}`,
   promise,
   run: (scene) => run(scene, scene.short ? short : long, how)
 });
 
-/** All of these for all servers. */
+/** Returns all these kinds of faults for all servers. */
 const each = (...kinds) => NAMES.flatMap((name) => kinds.map((kind) => (rig) => kind(rig, name)));
 
 const { killed, killedAndBack, paused, stopped, cut, hung } = faults;
@@ -347,7 +347,7 @@ const ofOne =
 
 const withStates = [...each(killed, killedAndBack, unheard, deaf, full, fullAndKilled), allKilled];
 
-/** What the fault suite plays in a world. */
+/** The fault suite's cases of a world. */
 export const world = [
   caseOf('servers killed and stopped', promise, {
     short: [(rig) => killed(rig, 'b'), (rig) => paused(rig, 'a'), (rig) => stopped(rig, 'c')],

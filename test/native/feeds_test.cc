@@ -1,6 +1,6 @@
-// The table of feeds, case by case: tables that are behind other servers', shares of a turn, holds,
-// compression, feeds that can't be fetched, logs' bounds. What watchers are promised by every way
-// of watching is a law of the simulation (simulated_feeds.h).
+// Cases of the table of feeds: a table that is behind other servers', shares of a turn, holds,
+// compression, feeds that can't be fetched, bounds of logs. The simulation checks the guarantees to
+// watchers, for every way of watching (simulated_feeds.h).
 //
 //   feeds_test
 #include "feeds/feeds.h"
@@ -20,9 +20,8 @@ using namespace server;
 uint64_t clockNow = 0;
 
 /**
- * The table of a server of a world that is behind what a watcher was told elsewhere: the watcher is
- * not sent back to an older version, and hears of the next one. (Tables of workers, which show the
- * main thread's: worker_feeds_test.)
+ * A table in a world that is behind a watcher's version from another server: the watcher gets no
+ * older version, but the next one. (worker_feeds_test has the tables of workers.)
  */
 class Behind : FeedResponder {
  public:
@@ -61,8 +60,7 @@ class Behind : FeedResponder {
   }
 
  private:
-  /** A stream is opened where the log has not come yet, of which it had the first item elsewhere.
-   */
+  /** Opens a stream of a log that has not come yet. The client got its first item elsewhere. */
   void log() {
     said_.clear();
     const Wanted wanted = {"log", "e1-1"};
@@ -90,7 +88,7 @@ class Behind : FeedResponder {
     while (feeds_.step(1000)) clockNow += 10;
   }
 
-  /** A list waits for a feed besides that is not published. */
+  /** Watches a feed; in a list together with an unpublished feed. */
   void watch(const char* after) {
     said_.clear();
     const Wanted wanted[] = {{"a", after}, {"b", "none"}};
@@ -116,9 +114,9 @@ class Behind : FeedResponder {
 };
 
 /**
- * Time: a turn answers as many watchers as its share has time for, feeds take turns, a hold is
- * never over early, and a quiet event stream has a comment every 25 s, except that of a slow
- * reader; at the end every watcher is told within the window, a slow one when it has read on.
+ * Time: a turn answers as many watchers as fit its share, feeds take turns, a hold never ends
+ * early, and a quiet event stream gets a comment every 25 s, unless its reader is slow. At the end
+ * every watcher is answered within the window; a slow one when it has read on.
  */
 class Times : FeedResponder {
  public:
@@ -157,7 +155,7 @@ class Times : FeedResponder {
                           &watching) == Outcome::kOk);
   }
 
-  /** A watcher of `key`, with what is newest; `token` says to whom its answers count. */
+  /** Adds a watcher of `key`; `token`: the counter of its answers. */
   uint32_t watch(const char* key, const char* after, uint32_t token, bool stream) {
     const Wanted wanted = {key, after};
     uint32_t watcher;
@@ -182,7 +180,7 @@ class Times : FeedResponder {
     }
     EXPECT(turns == (kMany + 1) * kCost / kShare + 1);
     EXPECT(answers_[0] == kMany && answers_[1] == 1);
-    // The thousand of the one do not stand before the other's.
+    // The thousand watchers of one feed do not delay the other feed's.
     EXPECT(before_ <= 64);
   }
 
@@ -198,7 +196,7 @@ class Times : FeedResponder {
     for (uint32_t i = 0; i < kMany; ++i) watch("a", "e1-2", 0, false);
     passTo(60000);
     EXPECT(answers_[0] == 0);
-    // A sixteenth of it later, so that polls that came together part; and some ticks.
+    // Within a sixteenth of the hold and some ticks later, to spread polls that came together.
     passTo(62000);
     EXPECT(answers_[0] > kMany / 4 && answers_[0] < kMany * 3 / 4);
     passTo(60000 + 60000 / 16 + 500);
@@ -211,7 +209,7 @@ class Times : FeedResponder {
     const uint32_t reader = watch("a", "e1-2", 0, true);
     slow_ = true;
     const uint32_t slow = watch("a", "e1-2", 1, true);
-    // The stream's head goes out at once.
+    // The stream's head is sent at once.
     EXPECT(answers_[0] == 1 && answers_[1] == 1);
     passTo(began + 25000);
     EXPECT(answers_[0] == 1);
@@ -225,7 +223,7 @@ class Times : FeedResponder {
     for (const uint32_t watcher : {reader, slow}) feeds_.drop(watcher);
   }
 
-  /** A version is a sign of life as good as a comment: the next one comes 25 s after it. */
+  /** A version counts as a sign of life: the next comment comes 25 s after it. */
   void commentsBetweenVersions() {
     const uint64_t began = now_;
     answers_[0] = 0;
@@ -272,7 +270,7 @@ class Times : FeedResponder {
            Outcome::kOk);
   }
 
-  /** A version is compressed once, however many wait for that. */
+  /** A version is compressed once, however many watchers wait for it. */
   void compression() {
     slow_ = false;
     answers_[0] = 0;
@@ -281,7 +279,7 @@ class Times : FeedResponder {
     feeds_.takeWants();
     for (uint32_t i = 0; i < kMany; ++i) watchCompressed("e1-4");
     EXPECT(answers_[0] == 0 && feeds_.takeWants().size() == 1);
-    // What comes late is none of this version.
+    // A late result for an older version is ignored.
     feeds_.compressed("b", {1, 4}, "of the version before");
     EXPECT(!feeds_.step(kShare) && answers_[0] == 0);
     feeds_.compressed("b", {1, 5}, "compressed");
@@ -290,7 +288,7 @@ class Times : FeedResponder {
     EXPECT(answers_[0] == kMany && feeds_.takeWants().empty());
   }
 
-  /** A version that could not be compressed goes out as it is, to later watchers as well. */
+  /** A version whose compression failed is sent uncompressed, also to later watchers. */
   void failedCompression() {
     answers_[0] = 0;
     const std::string value = "[\"" + std::string(2000, 'y') + "\"]";
@@ -303,7 +301,7 @@ class Times : FeedResponder {
     EXPECT(answers_[0] == 1);
     watchCompressed("e1-5");
     EXPECT(answers_[0] == 2 && !compressed_ && feeds_.takeWants().empty());
-    // Another process that asks for it now is told so.
+    // A process that asks for it now learns of the failure.
     Told told;
     feeds_.watchFor(&told);
     feeds_.wantCompressed("b");
@@ -319,7 +317,8 @@ class Times : FeedResponder {
     EXPECT(answers_[0] == 3 && compressed_);
   }
 
-  /** All with the same cursor get the same bytes: one value, one run of patches, for a thousand. */
+  /** All watchers with the same cursor share bytes: one value, one run of patches, for a thousand.
+   */
   void sharing() {
     const auto sentTo = [&](const char* after, bool delta) {
       sent_.clear();
@@ -348,7 +347,7 @@ class Times : FeedResponder {
     const auto patched = sentTo("e1-2", true);
     const auto later = sentTo("e1-3", true);
     EXPECT(patched.size() == 1 && later.size() == 1);
-    // The one run of patches, from there on.
+    // They share the run of patches: the later one from its cursor on.
     EXPECT(std::get<0>(*patched.begin()) == std::get<0>(*later.begin()));
     EXPECT(std::get<1>(*patched.begin()) < std::get<1>(*later.begin()));
     EXPECT(std::get<0>(*whole.begin()) != std::get<0>(*later.begin()));
@@ -381,7 +380,7 @@ class Times : FeedResponder {
     return token == 1 && slow_ ? Taken::kInPart : Taken::kWhole;
   }
 
-  /** What another process would hear. */
+  /** Counts failed compressions, as another process would learn of them. */
   struct Told : FeedsWatcher {
     void published(const Feed&) override {}
     void compressed(const Feed& feed) override { failed += feed.gzip ? 0 : 1; }
@@ -389,20 +388,20 @@ class Times : FeedResponder {
     uint32_t failed = 0;
   };
 
-  /** Which bytes were sent, and from where to where. */
+  /** Sent bytes: the buffer, and its range. */
   using SentBytes = std::tuple<const base::Bytes*, uint32_t, uint32_t>;
 
   Feeds feeds_;
   std::vector<SentBytes> sent_;
   uint64_t now_ = 0;
   bool slow_ = false;
-  bool compressed_ = false;  // the last answer
+  bool compressed_ = false;  // whether the last answer was
   uint64_t ended_ = 0;       // streams
   uint64_t answers_[2] = {};
-  uint64_t before_ = 0;  // answers to the first when the second had one
+  uint64_t before_ = 0;  // answers of the first feed when the second one got its first
 };
 
-/** Feeds that are asked for and can't be fetched: they make room for others, and leave nothing. */
+/** Requested feeds that can't be fetched: they make room for others, and leave nothing. */
 class Unfetched : FeedResponder {
  public:
   Unfetched()
@@ -427,7 +426,7 @@ class Unfetched : FeedResponder {
     return outcome;
   }
 
-  /** A watcher asks, and is told that the fetch failed. */
+  /** A watcher asks, and learns that the fetch failed. */
   void failToFetch(const std::string& key) {
     uint32_t watcher;
     EXPECT(ask(key, &watcher) == Outcome::kOk);
@@ -441,7 +440,7 @@ class Unfetched : FeedResponder {
     EXPECT(feeds_.publish({.key = key, .cursor = {1, 1}, .value = "1"}, &watching) == Outcome::kOk);
   }
 
-  /** However often fetches fail, what is kept of that is no more than there are feeds. */
+  /** However often fetches fail, the table remembers no more failures than it has feeds. */
   void repetitions() {
     for (uint32_t i = 0; i < 100000; ++i) {
       const std::string key = "key/" + std::to_string(i);
@@ -455,7 +454,7 @@ class Unfetched : FeedResponder {
     EXPECT(feeds_.failed() == 0 && feeds_.remove("a") == Outcome::kOk);
   }
 
-  /** The oldest goes first, but for one that is waited for. */
+  /** The oldest failed feed makes room first, except one with watchers. */
   void makeRoom() {
     uint32_t watcher;
     for (const char* key : {"a", "b", "c"}) failToFetch(key);
@@ -488,7 +487,7 @@ class Unfetched : FeedResponder {
     EXPECT(feeds_.forget("c") && feeds_.counts().feeds == 0);
   }
 
-  /** What waits for the journal has its place, and no other change before it. */
+  /** A staged change keeps its place, and no other change comes before it. */
   void keepStaged() {
     Journal journal;
     feeds_.keepJournal(&journal);
@@ -516,7 +515,7 @@ class Unfetched : FeedResponder {
   Feeds feeds_;
 };
 
-/** What one address awaits is bounded, and so is what all await; no publisher is kept out. */
+/** The awaited feeds of an address, and of all, are bounded. Publishers are not affected. */
 void testAwaited() {
   struct : FeedResponder {
     Taken answer(uint32_t, const FeedAnswer&) override { return Taken::kWhole; }
@@ -544,14 +543,14 @@ void testAwaited() {
   for (const char* key : {"x", "y", "a"}) EXPECT(publish(key) == Outcome::kOk);
   EXPECT(publish("c") == Outcome::kTooManyFeeds);
   while (feeds.step(1000)) continue;
-  // What is published counts for no address.
+  // A published feed counts for no address.
   EXPECT(awaits(kHostile, "d") == Outcome::kOk && feeds.counts().awaited == 3);
   for (const uint32_t watcher : watchers) feeds.drop(watcher);
   EXPECT(feeds.counts().awaited == 0);
   for (const char* key : {"e", "f"}) EXPECT(awaits(kHostile, key) == Outcome::kOk);
 }
 
-/** What a log may take of memory and of places; a value may take its key. */
+/** The memory and places of logs. After a deletion a value may use the key. */
 void testLogs() {
   Feeds feeds({.hold = 20,
                .feeds = 2,
@@ -571,11 +570,10 @@ void testLogs() {
   EXPECT(feeds.append("c", {3, 1}, "1", &watching) == Outcome::kTooManyFeeds);
   EXPECT(feeds.append("c", {3, 1}, {}, &watching) == Outcome::kUnknownFeed);
   EXPECT(feeds.remove("a") == Outcome::kOk && feeds.counts().memory < 200);
-  // A value in its place, and a log in that one's.
+  // A value replaces the log, and a log the value.
   EXPECT(feeds.publish({.key = "b", .cursor = {4, 1}, .value = "{}"}, &watching) == Outcome::kOk);
   EXPECT(!feeds.find("b")->isLog && feeds.find("b")->patches.empty());
-  // A log that is begun anew, as another server of a world has it: of the items before none is
-  // kept.
+  // A log with a new epoch, from another server of a world: it keeps none of the earlier items.
   for (const uint64_t one : {1, 2, 3}) {
     EXPECT(feeds.append("a", {5, one}, "1", &watching) == Outcome::kOk);
   }

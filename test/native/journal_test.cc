@@ -140,7 +140,7 @@ std::string oneTurn(
   return stateOf(life);
 }
 
-/** No link is followed, neither to read a journal nor to begin one. */
+/** The server follows no link, neither to read a journal nor to begin one. */
 void noLinkIsFollowed() {
   const Folder folder;
   const Folder other;

@@ -65,7 +65,7 @@ uint64_t sequenceOf(std::string_view body) {
   return sequence;
 }
 
-/** Clients by their number, and throws of any of them. */
+/** The clients by number; makes throws of random clients. */
 class Crowd {
  public:
   Crowd(Pool* pool, uint32_t count) : ids_(count), numbers_(count) {
@@ -85,7 +85,7 @@ class Crowd {
 
 Edge edgeOf(uint32_t client) { return Edge{static_cast<uint8_t>(client % 4)}; }
 
-/** The pool alone, as the front door of the main thread calls it. */
+/** The pool alone, called as by the main thread's front door. */
 class Alone : PollResponder {
  public:
   explicit Alone(uint32_t clients) : pool_(options(clients), nullptr, 0), crowd_(&pool_, clients) {

@@ -36,7 +36,7 @@ constexpr uint32_t kHold = 20;
 constexpr uint32_t kDrain = 500;  // milliseconds
 constexpr uint64_t kLate = 450;   // milliseconds: four ticks, and the delay of the ticks here
 
-/** An answer, read back from its JSON. */
+/** A parsed answer. */
 struct Answer {
   PollHolder holder;
   uint32_t token;
@@ -460,7 +460,7 @@ class Model {
       member->since = now_;
     }
     answers_.clear();
-    // Every client acks all its sprites, until all that may be adrift have been seen.
+    // Every client acks all its sprites, until all sprites adrift were found.
     for (int times = 0; !adrift_.empty(); ++times) {
       EXPECT(times < 1000);
       for (auto& [record, member] : members_) ackAll(&member);
@@ -758,7 +758,7 @@ int main(int argc, char** argv) {
   }
   printf("thrown %" PRIu64 ", flown on %" PRIu64 ", expired %" PRIu64 ", lost %" PRIu64 "\n",
          thrown, flown, expired, lost);
-  // There was enough to do.
+  // The run must have had enough of each event.
   EXPECT(steps < 200000 || std::min({thrown, flown, expired, lost}) > 1000);
   return 0;
 }

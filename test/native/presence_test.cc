@@ -1,6 +1,6 @@
-// Presence: what it names and counts up to which bounds, what servers of a world tell each other of
-// it, and tokens that are none. That it names exactly the watchers that are there is a law of the
-// simulation (simulated_visitors.h).
+// Presence: the bounds of names and counts, the exchange between servers of a world, and bad
+// tokens. The simulation checks that presence names exactly the actual watchers
+// (simulated_visitors.h).
 //
 //   presence_test
 #include <algorithm>
@@ -34,7 +34,7 @@ FeedsOptions optionsOf(uint32_t feeds) {
           .lease = kLease};
 }
 
-/** A table, and what its watchers are told. */
+/** A table of feeds, which records the answers to its watchers. */
 class Table : public FeedResponder {
  public:
   explicit Table(const FeedsOptions& options) : feeds(options, 0, clockNow) {
@@ -53,7 +53,7 @@ class Table : public FeedResponder {
                          &watching);
   }
 
-  /** A grant of this name. */
+  /** Adds a grant with this name. */
   uint32_t grant(const std::string& name, bool present, std::vector<std::string> reads) {
     GrantRights rights;
     const uint32_t number = ++grants_;
@@ -65,7 +65,7 @@ class Table : public FeedResponder {
     return feeds.takeGrant(rights);
   }
 
-  /** Watches what is newer than the newest: parks. */
+  /** Watches from the newest version on: the watcher parks. */
   uint32_t watch(const std::string& key, uint32_t grant, uint32_t token, bool stream = false) {
     std::string after;
     if (const Feed* feed = feeds.find(key)) feed->cursor.appendTo(&after);
@@ -77,14 +77,14 @@ class Table : public FeedResponder {
     return watcher;
   }
 
-  /** Asks for what is there, and is answered at once. */
+  /** Asks for the current value. The answer comes at once. */
   Outcome ask(const std::string& key) {
     const Wanted wanted = {key, {}};
     uint32_t watcher;
     return feeds.watch(&wanted, 1, {.hold = 20}, kNobody, &watcher);
   }
 
-  /** Time passes, from tick to tick. */
+  /** Lets time pass, tick by tick. */
   void pass(uint64_t milliseconds) {
     for (; milliseconds > 0; milliseconds -= kFeedTick) {
       timeNow += kFeedTick;
@@ -108,7 +108,7 @@ class Table : public FeedResponder {
 
   static constexpr uint32_t kNobody = UINT32_MAX;
 
-  std::vector<uint32_t> over;  // whose poll or stream is
+  std::vector<uint32_t> over;  // tokens of ended polls and streams
   Feeds feeds;
 
  private:
@@ -124,7 +124,7 @@ std::string text(uint32_t watching, const std::vector<std::string>& who) {
 
 // ---- Bounds -------------------------------------------------------------------------------------
 
-/** A hundred are named, the first in order, and all are counted. */
+/** Presence names a hundred watchers, the first in order, and counts all. */
 void namesAHundred() {
   Table table(optionsOf(4));
   table.publish("open");
@@ -138,8 +138,7 @@ void namesAHundred() {
   EXPECT(table.valueOf("presence/open") == text(130, names));
 }
 
-/** A name stays for a lease behind its last watcher, and no longer; it stays where it comes back.
- */
+/** A name stays for a lease after its last watcher, and stays when a watcher comes back in time. */
 void keepsANameForALease() {
   Table table(optionsOf(4));
   table.publish("open");
@@ -166,8 +165,8 @@ void keepsANameForALease() {
   EXPECT(table.valueOf("presence/open") == text(0, {}));
 }
 
-/** Where there is no room for another name it is not told, and its watcher is counted; it is with
- * its next request when there is. */
+/** Without room for another name, its watcher is only counted. The name appears with the watcher's
+ * next request once there is room. */
 void keepsSoManyNames() {
   FeedsOptions options = optionsOf(4);
   options.names = 2;
@@ -187,12 +186,13 @@ void keepsSoManyNames() {
   EXPECT(table.valueOf("presence/open") == text(2, {"bo", "cy"}));
 }
 
-/** There are as many presence feeds as feeds; one that has ended counts until its watchers know. */
+/** There are at most as many presence feeds as feeds. An ended one counts until its watchers know.
+ */
 void keepsSoManyFeeds() {
   Table table(optionsOf(1));
   table.publish("open");
   EXPECT(table.ask("presence/open") == Outcome::kOk);
-  // A presence feed takes no place of a published one.
+  // A presence feed uses no place of a published feed.
   EXPECT(table.feeds.counts().feeds == 1 && table.feeds.counts().presences == 1);
   table.watch("presence/open", Grants::kNone, 0);
   EXPECT(table.feeds.remove("open") == Outcome::kOk);
@@ -203,7 +203,7 @@ void keepsSoManyFeeds() {
   EXPECT(table.ask("presence/other") == Outcome::kOk);
 }
 
-/** A presence feed that there is no memory for is refused, and one that is there stays as it is. */
+/** Without memory a new presence feed is refused, and an existing one keeps its value. */
 void heedsMemory() {
   FeedsOptions options = optionsOf(4);
   options.memory = 2000;
@@ -224,7 +224,7 @@ void heedsMemory() {
   EXPECT(smaller.ask("presence/open") == Outcome::kFeedMemoryFull);
 }
 
-/** A tick tells of 256 feeds: of more in the ticks that follow. */
+/** A tick updates 256 presence feeds; further ones are updated in the next ticks. */
 void tellsSoManyAtATime() {
   constexpr uint32_t kFeeds = 300;
   Table table(optionsOf(kFeeds));
@@ -245,7 +245,8 @@ void tellsSoManyAtATime() {
   EXPECT(told() == kFeeds);
 }
 
-/** A presence feed without requests for a minute is forgotten, and begins anew with the next. */
+/** A presence feed is forgotten after a minute without requests. The next request starts it again.
+ */
 void forgetsUnwatched() {
   Table table(optionsOf(4));
   table.publish("open");
@@ -259,7 +260,7 @@ void forgetsUnwatched() {
   EXPECT(table.feeds.find("presence/open")->cursor.epoch != epoch);
 }
 
-/** A stream that came before the feed hears of its watchers from its first value on. */
+/** A stream that came before the feed gets presence from the feed's first value on. */
 void waitsForTheFeed() {
   Table table(optionsOf(4));
   EXPECT(table.ask("presence/open") == Outcome::kUnknownFeed);
@@ -271,7 +272,7 @@ void waitsForTheFeed() {
   EXPECT(table.ask("presence/presence/open") == Outcome::kUnknownFeed);
 }
 
-/** A name is written as JSON has it. */
+/** A name is escaped as JSON. */
 void writesAnyName() {
   Table table(optionsOf(4));
   table.publish("open");
@@ -283,13 +284,12 @@ void writesAnyName() {
 
 // ---- Other servers of a world -------------------------------------------------------------------
 
-/** A table of a server in a world, and what it has to say to the others. */
+/** The table of a server in a world, with its messages to the others. */
 class Member : public Table {
  public:
   explicit Member(FeedsOptions options) : Table(sharing(std::move(options))) { publish("open"); }
 
-  /** What it has said since the last call: how often it has asked, and the shares that it has told.
-   */
+  /** Returns its messages since the last call: the number of questions, and the sent shares. */
   std::pair<uint32_t, std::vector<Attendance>> said() {
     std::pair<uint32_t, std::vector<Attendance>> all;
     for (const Feeds::Want& want : feeds.takeWants()) {
@@ -308,8 +308,8 @@ class Member : public Table {
 
 const std::string kOpen = "presence/open";
 
-/** A server with a presence feed asks at once and every 5 s, while the feed is watched; not when
- * it has just heard another server ask. */
+/** A server with a presence feed asks the others at once, and every 5 s while the feed is watched;
+ * not when another server has just asked. */
 void asksOthers() {
   Member member(optionsOf(4));
   EXPECT(member.said().first == 0);
@@ -328,8 +328,8 @@ void asksOthers() {
   EXPECT(member.said().first == 0 && member.feeds.find(kOpen) == nullptr);
 }
 
-/** A server that is asked tells its share at once, again when it is asked again, and for 15 s when
- * the share has changed, once a second at most. */
+/** A server answers a question with its share at once, and each further question. For 15 s it also
+ * sends changes of the share, at most once a second. */
 void tellsOthers() {
   Member member(optionsOf(4));
   member.pass(60000);
@@ -340,7 +340,7 @@ void tellsOthers() {
   const auto first = member.said();
   EXPECT(first.first == 0 && first.second == std::vector<Attendance>({{0, {}}}));
   const uint32_t ann = member.grant("ann", true, {"*"});
-  // What others have told is no part of it.
+  // The others' shares are no part of its share.
   member.feeds.takeShare(kOpen, "b", {7, {"bo"}});
   for (int i = 0; i < 10; ++i) {
     member.watch("open", ann, 0);
@@ -362,7 +362,7 @@ void tellsOthers() {
   EXPECT(member.said().second.empty());
 }
 
-/** The shares of all are added up: a name once, a hundred names, and what a number can be. */
+/** The shares of all servers are added up: each name once, a hundred names, any number. */
 void addsUpShares() {
   Member member(optionsOf(4));
   member.feeds.takeShare(kOpen, "b", {7, {}});  // not watched here
@@ -390,8 +390,8 @@ void addsUpShares() {
   EXPECT(member.valueOf(kOpen) == text(UINT32_MAX, names));
 }
 
-/** The names of other servers are among those that are kept; they go with their server, and with
- * the feed. */
+/** Other servers' names count against the bound of names. They go with their server, and with the
+ * feed. */
 void keepsSoManyNamesOfOthers() {
   FeedsOptions options = optionsOf(4);
   options.names = 3;
@@ -414,9 +414,9 @@ void keepsSoManyNamesOfOthers() {
   }
 }
 
-// ---- Tokens that are none -----------------------------------------------------------------------
+// ---- Bad tokens ---------------------------------------------------------------------------------
 
-/** Bad tokens are remembered for half a minute, a thousand at most, and take no grant's place. */
+/** Bad tokens are remembered for half a minute, at most a thousand, and use no grant's place. */
 void remembersBadTokens() {
   Table table(optionsOf(4));
   const auto token = [](uint32_t number) {

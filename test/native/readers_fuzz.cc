@@ -250,7 +250,7 @@ void fuzz(const Kind& kind, const server::test::Options& options) {
   const auto seeds = server::test::readTexts(options.seeds, kind.name);
   Random random(options.seed);
   for (const auto& seed : seeds) {
-    // Whatever is left of it when the rest is missing.
+    // Each prefix of the seed.
     for (size_t length = 0; length <= seed.size(); ++length) {
       kind.read(seed.substr(0, length), random);
     }

@@ -1,4 +1,4 @@
-// When sprites of an open loop are due, by no clock at all.
+// The due times of an open loop's sprites, calculated without a clock.
 #include "swarm/schedule.h"
 
 #include <cmath>
@@ -33,7 +33,7 @@ void checkSteady() {
   EXPECT(Schedule().dueAt(0) == UINT64_MAX && Schedule().dueBy(kStart) == 0);
 }
 
-/** Up, level, down to nothing, a pause, a jump, and what is after the last. */
+/** Stages: up, level, down to zero, a pause, a jump, and the time after the last stage. */
 void checkStages() {
   const std::vector<Stage> stages = {{10, 100}, {5, 100}, {10, 0}, {5, 0}, {0, 40}, {10, 40}};
   const Schedule schedule(kStart, 0, 0, stages);

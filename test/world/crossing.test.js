@@ -10,21 +10,21 @@ import { Pool, Unanswerable } from '../../lib/torus/pool.js';
 import { until } from '../support/until.js';
 
 /**
- * Sprites that cross between the pools of one process: lib/world/crossing.js with rings made by hand, and frames
- * that are carried from one to the other by a function. The laws are held by the simulation (test/native/simulate.cc).
+ * Sprites that cross between the pools of one process: lib/world/crossing.js with hand-made rings, and a function that
+ * carries the frames. The simulation checks the laws (test/native/simulate.cc).
  */
 
 const text = (sprite) => Buffer.from(JSON.stringify(sprite));
 
-/** Servers by their names, of so many clients each; all are members of one ring. */
+/** Makes servers of one ring; `sizes`: the number of clients by server name. */
 function makeWorld(t, sizes, given = {}) {
   const servers = new Map();
   const awake = setInterval(() => {}, 1000);
   const world = {
     servers,
-    /** What happens to a frame; by default it arrives soon. */
+    /** Carries a frame. Tests may replace it; by default the frame arrives soon. */
     carry: (from, to, frame) => setImmediate(() => servers.get(to)?.crossing.received(from, frame)),
-    /** Has every server know all of them as the ring. */
+    /** Sets the ring of all servers at every server. */
     sew() {
       const names = [...servers.keys()];
       const rows = (one) => servers.get(one).crossing.describe().rows;
@@ -36,7 +36,7 @@ function makeWorld(t, sizes, given = {}) {
         crossing.update({ state: 'member', epoch, ring, peers, epochs });
       }
     },
-    /** The counts of all, added up. */
+    /** Returns the sums of all counts. Checks the law of sprites at each server. */
     sums() {
       const all = [...servers.values()].map(({ pool }) => pool.status());
       for (const one of all) {
@@ -69,7 +69,7 @@ function makeWorld(t, sizes, given = {}) {
   return world;
 }
 
-/** Polls until the poll is answered, at once or later; resolves to the answer. */
+/** Polls. Resolves with the answer, which comes at once or later. */
 function poll({ pool }, id, options = {}) {
   return new Promise((resolve) => {
     const take = (body) => resolve(JSON.parse(body));
@@ -180,7 +180,7 @@ t.test('names that change: one is forgotten with which nothing is to be done', a
 });
 
 t.test('one that is closed is collected at any moment', async (t) => {
-  // What V8 has compiled collects without a context: Node may not be called then.
+  // Code compiled by V8 may collect garbage without a context: then Node must not be called.
   const program = `
     import { loadAddon } from './lib/base/addon.js';
     import { readOptions } from './lib/operator/options.js';

@@ -11,12 +11,12 @@ import { until } from '../support/until.js';
 import { enterWorld, requestsOf, sewn, untilAll } from '../support/world-servers.js';
 import { tagOf, tagText } from '../../lib/base/tag.js';
 
-/** A client that asks another server of its world than its own: one that is there, restarts in order, or has gone. */
+/** A client that asks another server of its world, while its own server is there, restarts in order, or is gone. */
 
-/** Whatever the machine does meanwhile, no server is sewn out but where the test says so, and each has the time to leave. */
+/** Long enough that also on a busy machine no server drops out of the ring by itself, and each has time to leave. */
 const BOUNDS = { 'world-lease': 60, 'throw-rate': 0, 'poll-rate': 0, lease: 600, drain: 20 };
 
-/** Seconds after the drain; longer than any restart here takes, and over when the test wants it to be. */
+/** Grace periods after the drain, in seconds: longer than any restart here, and short enough to end in the test. */
 const LONG = { 'world-grace': 300 };
 const SHORT = { 'world-grace': 1, drain: 4 };
 
@@ -33,11 +33,11 @@ t.test(
   { skip, timeout: 240_000 },
   async (t) => {
     const nats = await startNats(t);
-    /** A server that outlives the part of the test that starts it. */
+    /** Starts a server that outlives the subtest that starts it. */
     const enter = (name, more) => enterWorld(t, nats, name, { arena: 'hall', ...BOUNDS, ...more });
     const [a, first, c, d] = await Promise.all([
       enter('a'),
-      enter('b', { 'world-lease': 5 }), // so long it may be back
+      enter('b', { 'world-lease': 5 }), // it may come back within this time
       enter('c', { 'world-url': 'https://c.example' }),
       enter('d', { workers: 2 })
     ]);
@@ -68,7 +68,7 @@ t.test(
             t.equal(answer.headers.location, `${urls[name]}${target}`);
             t.equal(answer.headers['access-control-expose-headers'], 'Location, Retry-After');
           }
-          // What workers have counted is told a little later.
+          // Workers report their counts a little later.
           const many = (before.refused.misdirected ?? 0) + answers.length;
           const after = await until(async () => {
             const now = await server.inside();
@@ -95,8 +95,8 @@ t.test(
 
     t.test('an id that no server of the ring has', async (t) => {
       const nobody = [
-        ids.a.replace(/^.{6}/, tagText(tagOf('nobody'))), // of no server
-        ids.b.replace(/^(.{14})8/, '$14'), // of no server of Sprites
+        ids.a.replace(/^.{6}/, tagText(tagOf('nobody'))), // the tag of no server
+        ids.b.replace(/^(.{14})8/, '$14'), // not an id of Sprites
         'nonsense'
       ];
       for (const server of [a, b, d]) {
@@ -181,7 +181,7 @@ t.test(
       e = await enter('e', { ...kept, ...LONG });
       await sewn([a, b, c, d, e]);
       await e.join();
-      // The second of a row: up of it is itself.
+      // The second client of a row is its own upper neighbor.
       one = await e.join();
       for (const n of [1, 2, 3]) t.equal((await e.throw(one, 'up', `{"n":${n}}`)).status, 202);
       before = (await e.ask('GET', `/place/${one}`)).body;
@@ -196,7 +196,7 @@ t.test(
         for (const request of requestsOf(one)) {
           const answer = await until(async () => {
             const said = await server.ask(...request);
-            // Workers hear of it a little later.
+            // Workers learn of the restart a little later.
             return !['misdirected', 'unknown-client'].includes(problemOf(said)) && said;
           });
           t.equal(problemOf(answer), 'restarting', `${request} at ${server.name}`);
@@ -214,7 +214,7 @@ t.test(
       await sewn([a, b, c, d, f]);
       t.equal(problemOf(await f.poll(one)), 'restarting');
       await f.stop();
-      // It has no state, and comes back without places.
+      // The server has no state, and comes back without places.
       await sewn([a, b, c, d]);
       t.strictSame((await a.inside()).world.restarting, ['e']);
     });

@@ -36,14 +36,13 @@ import { until } from '../support/until.js';
 import { enterWorld, logged, ready } from '../support/world-servers.js';
 
 /**
- * Feeds of a world as their users have them: servers of their own, a real nats-server. What depends on when what gets
- * lost is in shared-feeds.test.js.
+ * Feeds of a world with server processes and a real nats-server. shared-feeds.test.js tests losses at exact times.
  */
 
 const enter = (t, nats, name, more) =>
   enterWorld(t, nats, name, { 'publish-token-file': tokenFile(t), drain: 1, ...more });
 
-/** What a server has of a feed, as soon as that holds. */
+/** Polls a feed at a server until `holds` accepts the answer, and returns the answer. */
 async function seen(server, key, holds = ({ status }) => status === 200) {
   let answer;
   const look = async () => {
@@ -55,7 +54,7 @@ async function seen(server, key, holds = ({ status }) => status === 200) {
 
 const has = (cursor) => (answer) => answer.body.cursor === cursor;
 
-/** What a server has of a log, part by part, when it has come to a cursor. */
+/** Returns a server's items of a log, once it has reached a cursor. */
 async function logAt(server, key, cursor) {
   const read = async () => {
     const { body } = await get(server, key, 'last=1000000');
@@ -266,7 +265,7 @@ t.test('published at one server, at all', { skip, timeout: 120_000 }, async (t) 
   await t.test('a new server is ready when it has them all, and shares to its end', async (t) => {
     for (let n = 0; n < 80; n += 1) await put(a, `many/${n}`, n);
     await seen(b, 'many/79');
-    // It may have come before others of them.
+    // This feed may have come before others of them.
     const { feeds } = await b.until(({ worldFeedsBehind }) => worldFeedsBehind === 0);
     const { streams } = await jetstreamManager(await enterNats(t, nats));
     await streams.purge(STREAM);
@@ -274,7 +273,7 @@ t.test('published at one server, at all', { skip, timeout: 120_000 }, async (t) 
     await until(isFilled, 'what an operator purges comes again');
     const d = await enter(t, nats, 'd', { drain: 20 });
     await ready([d]);
-    // But for arena/other, which was published at b.
+    // All but arena/other, which was published at b.
     t.equal((await d.status()).feeds, feeds - 1);
     const wire = await d.wire();
     const headers = { Authorization: `Bearer ${TOKEN}`, 'Content-Length': 1 };
@@ -370,7 +369,7 @@ t.test('without the broker, and with it again', { skip, timeout: 120_000 }, asyn
   for (const server of [a, b]) {
     await until(async () => (await server.inside()).worldFeedsUnshared === 0);
   }
-  // One that the store has may still be on its way to the other server.
+  // A version in the store may still be on its way to the other server.
   await until(async () => {
     const [one, two] = await Promise.all([a, b].map((server) => get(server, 'x')));
     return isDeepStrictEqual(one.body, two.body);
@@ -399,7 +398,7 @@ t.test('what a program publishes as its server ends is done, or not', { skip }, 
   const { streams } = await jetstreamManager(await enterNats(t, nats));
   await until(async () => isThrough || (await streams.info(STREAM)).state.last_seq === 2);
   const closed = server.close();
-  // It would be through by then, and have said that it is not done.
+  // A close that did not wait would be done by then, and the publication would have failed.
   await Promise.race([late.catch(() => {}), pause(1500)]);
   way.mend();
   t.match(await late, { cursor: /-2$/ });

@@ -24,7 +24,7 @@ import {
 
 const LEASE = 10_000;
 
-/** What the issue grants beyond the lease. */
+/** Allowed time beyond the lease, in milliseconds. */
 const GRACE = 2000;
 
 class World {
@@ -34,7 +34,7 @@ class World {
     this.servers = new Map();
   }
 
-  /** Starts a server; one of the same name is another one. */
+  /** Starts a server; `as`: its key here, when several have the same name. */
   add(name, { as = name, rows = 10, ...how } = {}) {
     const process = new VirtualProcess(this.broker);
     const server = { name, process, views: [], rows };
@@ -46,7 +46,7 @@ class World {
       describe: () => ({ rows: server.rows }),
       changed(membership) {
         const view = membership.view();
-        // A server that sews by it asks for the seams of this one.
+        // A server asks its own seams of each view, as here.
         view.ring.seams(name);
         server.views.push(view);
       },
@@ -63,7 +63,7 @@ class World {
     await this.sewn(names);
   }
 
-  /** @returns {Promise<number>} milliseconds until these are the ring, as each of them sees it */
+  /** @returns {Promise<number>} milliseconds until each of these sees exactly these as the ring */
   sewn(names, most) {
     const all = [...names];
     return this.until(() => all.every((name) => this.ring(name) === all.join('')), most);
@@ -92,7 +92,7 @@ class World {
       .join('');
   }
 
-  /** What was told last is what holds now. */
+  /** Returns the last view of a server. */
   told(as) {
     return this.get(as).views.at(-1);
   }
@@ -110,7 +110,7 @@ class World {
   }
 }
 
-/** A world of servers that have come together; `how` is of each. */
+/** Returns a world whose servers are one ring; `how`: options of each server. */
 async function begun(names, how) {
   const world = new World();
   await world.begin([...names], how);
@@ -194,7 +194,7 @@ t.test('cut off from the broker: it knows before the others sew without it', asy
 t.test('a server that is cut off by a broker that hangs is told as the lease ends', async (t) => {
   const world = await begun('ab');
   world.broker.hang();
-  // Whether or not anything else happens just then.
+  // Without any other event at that time.
   while (world.state('a') === 'member') await world.run(1);
   await world.run(3);
   t.equal(world.told('a').state, 'cut-off');
@@ -284,7 +284,7 @@ t.test('a name is taken once', async (t) => {
   await world.run(5 * LEASE);
   t.equal(world.state('twin'), 'alone');
   t.equal(world.view('b').epoch, epoch, 'a server that has it keeps it');
-  // The first one stops for longer than its lease: now the other has the name, and it is for good.
+  // The first server stops for longer than its lease: the other one gets the name, and keeps it.
   world.get('b').process.stop();
   await world.until(() => world.state('twin') === 'member', 2 * LEASE);
   world.get('b').process.continue();
@@ -375,13 +375,13 @@ t.test('leaving in order: out at once, and hands over with its lease renewed', a
   t.strictSame(seen, [['leaving', 'ac'], 'ac', true, 0], 'its frames are good until it is gone');
   t.notOk(world.view('a').peers.has('b'));
   t.strictSame(world.view('a').emptied, ['b'], 'with nothing in its outboxes');
-  // Its place is free for it at once.
+  // Its name is free at once.
   world.add('b', { as: 'again' });
   await world.until(() => world.ring('a') === 'abc', 1000);
   t.strictSame(world.view('a').emptied, []);
 });
 
-/** How long one that leaves in order with a state is waited for, milliseconds. */
+/** Grace period of a server that leaves in order with a state, in milliseconds. */
 const BACK = 60_000;
 
 t.test('a server that comes back has its places: from its leaving on, for its grace', async (t) => {
@@ -585,7 +585,7 @@ t.test('another version is refused by name, the first one stays', async (t) => {
   t.equal(world.state('z'), 'alone');
   const { places, peers } = world.view('z');
   t.strictSame([places, peers.size], [[], 0], 'it sends no client there, and takes no frame');
-  // When the last of the old ones has gone the new one is the world.
+  // When the last old server has gone, the new server is the world.
   for (const name of 'ab') world.get(name).process.kill();
   await world.until(() => world.state('z') === 'member', 3 * LEASE);
 });
@@ -649,7 +649,7 @@ t.test('a name', async (t) => {
 
 const TEXTS = ['', '5', 'javascript:x', 'x'.repeat(64)];
 
-/** What the members of an entry may be, at their bounds; of those that it need not have what else there is counts as none. */
+/** Valid values of an entry's members, at their bounds. An invalid optional member counts as missing. */
 const MEMBERS = {
   needed: {
     epoch: [1, 2 ** 32],
@@ -668,7 +668,7 @@ const MEMBERS = {
   }
 };
 
-/** What none of them may be, as JSON has it; numbers around every bound among it. */
+/** Invalid values of all members, as JSON, with numbers around every bound. */
 const ODD = [
   ...['-1', '0.5', '"5"', 'null', '{}', '[5]', 'false', '""', '1e300', '1e400', '-1e400'],
   ...['9007199254740992', '9223372036854775808', `"${'x'.repeat(65)}"`, '"javascript:x"']
@@ -735,7 +735,7 @@ t.test('news that are not in the store', async (t) => {
   // And while a name is taken.
   world.add('c').process.hear('c', { ...news, entry: { ...forged, state: 'member' } });
   await world.until(() => world.ring('a') === 'abc' && world.state('c') === 'member', 5 * LEASE);
-  // An entry that the other one has written over again, heard late, has it look once more.
+  // Late news of an entry that was overwritten since make the server read again.
   const { asked } = world.broker.counts;
   process.hear('b', { entry: { ...forged, state: 'member' }, revision: 1 });
   await world.run(500);
@@ -768,7 +768,7 @@ t.test(
   async (t) => {
     for (let seed = 1; seed <= 4; seed++) {
       const random = new Random(seed);
-      // News that come twice come out of order.
+      // News that are delivered twice come out of order.
       const echo = () => (seed % 2 === 0 && random.oneIn(3) ? random.below(4000) : undefined);
       const world = new World({ delay: () => 1 + random.below(60), echo });
       const names = [...'abcde'];
@@ -796,7 +796,7 @@ t.test(
   }
 );
 
-/** Something happens to a server. */
+/** Plays a random event of a server. */
 function act(world, random, names) {
   const name = random.pick(names);
   const { process } = world.get(name);
@@ -819,8 +819,8 @@ function act(world, random, names) {
 }
 
 /**
- * A member by its own word is one by the store's, with the same epoch; so no server sews without it that has seen what
- * the store says.
+ * Checks that a server that counts itself a member is a member in the store, with the same epoch: no server that has
+ * seen the store closes the ring without it.
  */
 function atAnyMoment(t, world, names) {
   for (const name of names) {

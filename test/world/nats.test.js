@@ -21,9 +21,9 @@ import { enterMember, enterWorld } from '../support/world-servers.js';
 import { silent } from '../support/world-virtual.js';
 import { createServer as startServer } from '../../server.js';
 
-/** Memberships by a real nats-server. What depends on time to the millisecond is in membership.test.js. */
+/** Memberships with a real nats-server. membership.test.js tests the exact times. */
 
-/** @returns {boolean} whether all are members, and each knows the ring as it is `named` */
+/** @returns {boolean} whether all are members, and each sees the ring `named` */
 const isRing = (members, named) =>
   members.every(({ membership, ring }) => membership.state === 'member' && ring() === named);
 
@@ -90,7 +90,7 @@ t.test('what came while the process stood still was not late', async (t) => {
     stand();
     return answer;
   };
-  // Timers come next, and then what has come.
+  // The loop runs timers next, and then reads input.
   await turn();
   t.match(await link.patiently(50, act), [/1/]);
   client.destroy();
@@ -132,7 +132,7 @@ t.test('frames go to their receivers, and name their senders', { skip }, async (
   c.broker.send('a', Buffer.from('two'));
   await until(() => got.length === 2);
   t.strictSame(got.toSorted(), ['a to b: one', 'c to a: two']);
-  // What can't be on the way is dropped, and counts no more when the broker has read what was.
+  // Messages above the bound are dropped. The count falls when the broker has read the others.
   const large = Buffer.alloc(2 ** 20 - 100);
   for (let i = 0; i < 40; i++) a.broker.send('b', large);
   await until(() => got.length > 2 && a.broker.underWay < 2 ** 20);

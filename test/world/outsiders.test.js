@@ -13,7 +13,7 @@ import { temporary } from '../support/processes.js';
 import { until } from '../support/until.js';
 import { enterWorld, sewn } from '../support/world-servers.js';
 
-/** A client of the NATS server that publishes what no server would. One without the credentials: test/deploy/world.test.js. */
+/** A NATS client that publishes what no server would. test/deploy/world.test.js tests clients without credentials. */
 
 t.test(
   'whatever a client of NATS publishes, servers go on',
@@ -22,7 +22,7 @@ t.test(
     const nats = await startNats(t);
     const token = tokenFile(t);
     const folder = temporary(t);
-    // A lease that ends on a busy machine would be a throw that is refused.
+    // A long lease: if it ended on a busy machine, a throw would be refused.
     const more = { 'publish-token-file': token, 'world-lease': 8 };
     const enter = (name) => enterWorld(t, nats, name, { ...more, state: join(folder, name) });
     let [a, b] = await Promise.all(['a', 'b'].map(enter));
@@ -33,7 +33,7 @@ t.test(
     const entry = { version: VERSION, epoch: 5, state: 'member', lease: 3000, rows: 1 };
     const write = (name, what) => kv.put(name, JSON.stringify({ ...entry, ...what }));
 
-    /** A sprite from each to the other, when all is sewn. */
+    /** Throws a sprite from each client to the other, once the ring is closed. */
     let acks = [0, 0];
     const cross = async (t) => {
       await sewn([a, b]);
@@ -53,12 +53,12 @@ t.test(
     await t.test('entries', async (t) => {
       for (const rows of [LAST_VERSION, 3e8, 2 ** 31, 1e300, -1]) await write('c', { rows });
       await write('d', { lease: LAST_VERSION });
-      // One that is as large as it may be is taken out all the same: it holds for a millisecond.
+      // An entry of the greatest length, with a lease of a millisecond, is removed, too.
       const room = 4096 - JSON.stringify({ ...entry, lease: 1, more: '' }).length;
       await write('e', { lease: 1, more: 'x'.repeat(room) });
       await write('f', { state: 'gone', grace: 5000 });
       await write('none', { lease: 60_000 });
-      // The name of a server that has it.
+      // The name of a living server.
       await write('a', { epoch: LAST_VERSION, run: 'x' });
       await cross(t);
     });

@@ -7,9 +7,9 @@ import { enterNats, skip, startNats } from '../support/nats.js';
 import { until } from '../support/until.js';
 import { enterWorld, ready, untilEach } from '../support/world-servers.js';
 
-/** The watchers of a feed, at all servers of a world. A real nats-server, and servers of their own. */
+/** The watchers of a feed at all servers of a world, with server processes and a real nats-server. */
 
-/** They outlive the test on any machine. */
+/** Returns a grant that outlives the test on any machine. */
 const reads = (keys, more) => grantOf(keys, { exp: inSeconds(600), ...more });
 
 const named = (sub) => reads('*', { sub, present: true });
@@ -84,7 +84,7 @@ t.test('a watcher at any server is told of at all', { skip, timeout: 180_000 }, 
     const key = 'arena/hall/control';
     for (const server of [a, c]) await come(server, key);
     await untilTold([a, c], key, 1, []);
-    // The others were asked for this one meanwhile.
+    // The other servers were asked for this feed meanwhile.
     await come(b, 'plan');
     await untilTold(all, 'plan', 4, ['ann']);
     t.strictSame((await get(a, `presence/${key}`)).body.value, { watching: 1, who: [] });

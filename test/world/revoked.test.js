@@ -15,7 +15,7 @@ import { enterNats, skip, startNats } from '../support/nats.js';
 import { until } from '../support/until.js';
 import { enterWorld, ready, sewn, untilEach } from '../support/world-servers.js';
 
-/** A grant that is revoked at one server of a world ends at all. A real nats-server, and servers of their own. */
+/** A grant revoked at one server of a world ends at all servers. With server processes and a real nats-server. */
 
 function worldOf(t, nats) {
   const common = { grants: keyFile(t), private: 'plan', 'publish-token-file': tokenFile(t) };
@@ -27,13 +27,13 @@ const ask = (server, what, method) =>
 const revoke = async (server, what) => (await ask(server, what, 'PUT')).status;
 const restore = async (server, what) => (await ask(server, what, 'DELETE')).status;
 
-/** What is revoked at a server, as `sub/ann`. */
+/** Returns a server's revocations, such as `sub/ann`. */
 async function revokedAt(server) {
   const list = await (await ask(server, '', 'GET')).json();
   return list.map(({ sub, jti }) => (sub ? `sub/${sub}` : `jti/${jti}`)).toSorted();
 }
 
-/** Waits until exactly these are revoked at all. */
+/** Waits until all servers have exactly these revocations. */
 const untilRevoked = (servers, expected) => untilEach(servers, expected.toSorted(), revokedAt);
 
 t.test('at once, at every server, and after restarts', { skip, timeout: 120_000 }, async (t) => {
@@ -136,7 +136,7 @@ t.test('taking it back is shared each time it is asked for', async (t) => {
   t.equal(await list.remove('sub', 'ann'), 'done');
 });
 
-/** A server's grants, and what it shares them by. */
+/** Returns a server's revocations, and their sharing with the world. */
 function sharing(t, link, { grantLongest = 60, clock } = {}) {
   const said = [];
   const say = (...what) => said.push(what);
@@ -148,15 +148,15 @@ function sharing(t, link, { grantLongest = 60, clock } = {}) {
   return { revocations, shared, said };
 }
 
-/** The newest of each subject. */
+/** Returns the newest message of each subject. */
 const newestOf = (messages) => [...new Map(messages.map((one) => [one.subject, one])).values()];
 
-/** A link to a stream in memory, which is read as a whole when it may be. */
+/** A link to a stream in memory. A read of the whole stream waits for `mayRead`. */
 class PlayedLink {
   connected = true;
   isLost = false;
   mayRead;
-  /** How many messages the NATS server that is read from has not yet. */
+  /** Number of newest messages that the NATS server behind this link lacks. */
   lag = 0;
   hasRoom = false;
   reads = 0;
@@ -213,7 +213,7 @@ class PlayedLink {
     return { messages: newestOf(this.#messages).length, last_seq: this.#messages.length };
   }
 
-  /** A message of which no news come. */
+  /** Writes a message without news of it. */
   write(name, end = Date.now() + 30_000) {
     const subject = `sprites.revoked.sub.${tokenOf(name)}`;
     this.#messages.push({ subject, data: String(end), seq: this.#messages.length + 1 });
@@ -225,7 +225,7 @@ class PlayedLink {
   }
 }
 
-/** A clock, and what has its time come at which all is looked at. */
+/** Returns a clock, and a function that fires its next timer. */
 function playedClock() {
   let due;
   const clock = {
@@ -272,7 +272,7 @@ t.test('what is missed is found, whatever news say, and while all are read', asy
 t.test('what the others do not hear of is logged once, as is its end', async (t) => {
   for (const [problem, grantLongest] of [
     ['unreachable', 60],
-    ['clock', 1e11] // The end is behind all that others take, as with a clock far ahead.
+    ['clock', 1e11] // The end is later than any that others accept, as with a clock far ahead.
   ]) {
     const { clock, look } = playedClock();
     const link = new PlayedLink();
@@ -328,7 +328,7 @@ t.test('the stream forgets what is over by the longest --grant-longest', { skip 
   const nats = await startNats(t);
   const connection = await enterNats(t, nats);
   const { streams } = await jetstreamManager(connection);
-  // As releases before have made it.
+  // The stream as earlier releases made it.
   const republish = { src: 'sprites.revoked.>', dest: 'sprites.revoked-news.>' };
   const subjects = [republish.src];
   await streams.add({ name: STREAM, subjects, max_msgs_per_subject: 1, republish });

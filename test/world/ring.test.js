@@ -10,7 +10,7 @@ import { Random } from '../fuzz/random.js';
 import { cellOf } from '../model/torus.js';
 import { healingOf, leadsTo, nameOf, rowsOf, shareThatCrosses } from '../support/world-virtual.js';
 
-/** The ring as its rule says it: of the servers that have the row, the next in order. */
+/** A simple model of the ring: a row leads to the next server, in order, that has the row. */
 class PlainRing {
   constructor(members) {
     this.members = members.toSorted((a, b) => (a.name < b.name ? -1 : 1));
@@ -26,7 +26,7 @@ class PlainRing {
 
 const NAMES = Array.from({ length: 40 }, (_, i) => `s${i}`);
 
-/** A random ring, with equal heights and very different ones. */
+/** Returns a random ring, with equal or very different numbers of rows. */
 function randomMembers(random, most = NAMES.length) {
   const names = NAMES.filter(() => random.below(10) < 3).slice(0, most);
   if (names.length === 0) names.push('s0');
@@ -96,7 +96,7 @@ t.test('random rings are the plain model, and the laws hold over every seam', as
         if (leadsTo(ring, 'right', left, row) !== name) t.fail(`right of left is not ${name}`);
       }
       checkSeams(t, plain, ring.seams(name), { name, rows });
-      // Of rows that it has not, too.
+      // Also for rows that the server does not have.
       checkSeams(t, plain, ring.seams(name, 14), { name, rows: 14 });
     }
     for (const { name, rows } of members) {
@@ -108,7 +108,7 @@ t.test('random rings are the plain model, and the laws hold over every seam', as
   t.pass('300 rings');
 });
 
-/** Seams have all rows, without a gap, and lead where each row does. */
+/** Checks that the seams cover all rows without a gap, and lead to the right servers. */
 function checkSeams(t, plain, seams, { name, rows }) {
   for (const [side, step] of [
     ['left', -1],
@@ -126,7 +126,7 @@ function checkSeams(t, plain, seams, { name, rows }) {
   }
 }
 
-/** From a row's end once around: every server that has the row is met once. */
+/** Checks that a walk along a row meets every server with the row once. */
 function walkOnce(t, ring, name, row) {
   const met = new Set();
   for (let at = name; !met.has(at); at = leadsTo(ring, 'right', at, row)) met.add(at);
@@ -134,13 +134,13 @@ function walkOnce(t, ring, name, row) {
   if (met.size !== expected) t.fail(`row ${row} from ${name} meets ${met.size} of ${expected}`);
 }
 
-/** The small form of `npm run simulate:world`: what lib/world/README.md promises, for rings that are played quickly. */
+/** The small form of `npm run simulate:world`: checks the promises of lib/world/README.md with small rings. */
 
 const LEASE = 10_000;
 
 t.test('of a million clients one throw in two thousand crosses', async (t) => {
   t.equal(shareThatCrosses(1_000_000), 1 / 2000);
-  // As the model of the torus opens its slots.
+  // Compares with the torus's model, which opens its slots one by one.
   let rows = 0;
   for (let clients = 1; clients <= 2000; clients++) {
     rows = Math.max(rows, cellOf(clients - 1).row + 1);
@@ -162,7 +162,7 @@ t.test('a ring is whole again within the lease and two seconds', async (t) => {
   }
 });
 
-/** Whose an id is, and where that server is: without any server. */
+/** The server of an id, and its address; tested without servers. */
 
 t.test('a tag is the first 24 bits of the SHA-256 of the name', async (t) => {
   // printf a | sha256sum
@@ -174,7 +174,7 @@ t.test('a tag is the first 24 bits of the SHA-256 of the name', async (t) => {
   t.equal(tags.size, MOST_SERVERS, 'the servers of a simulation make one ring');
 });
 
-/** A pool, to make ids. */
+/** Returns a pool, to make ids. */
 function poolOf(t, more) {
   const pool = new Pool({ ...readOptions([]), capacity: 2000, ...more });
   t.teardown(() => pool.close());

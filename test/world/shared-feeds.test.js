@@ -15,8 +15,9 @@ import { FeedsStore, Servers } from '../support/world-feeds.js';
 import { silent, VirtualTime } from '../support/world-virtual.js';
 
 /**
- * Feeds of a world, in played time. Servers#took holds every version that a table takes to two laws: a cursor means one
- * value everywhere, and no table takes an older version after a newer one. FEED_HISTORIES plays so many; SEED is the first.
+ * Feeds of a world in virtual time. Servers#took checks two laws for every version in a table: a cursor means one value
+ * everywhere, and no table goes back to an older version. FEED_HISTORIES: the number of histories; SEED: the first
+ * seed.
  */
 
 const HISTORIES = Number(process.env.FEED_HISTORIES ?? 40);
@@ -24,7 +25,7 @@ const SEED = Number(process.env.SEED ?? freshSeed());
 const KEYS = ['a', 'b/c', 'd'];
 const NONE = Buffer.alloc(0);
 
-/** Of news, so many of a hundred are lost. */
+/** Returns the percentage of lost news. */
 const dropsOf = (seed) => (seed % 2 === 0 ? 0 : 10);
 
 function world(t, { seed = SEED, drops = 0, names = ['a', 'b', 'c'] } = {}) {
@@ -36,14 +37,14 @@ function world(t, { seed = SEED, drops = 0, names = ['a', 'b', 'c'] } = {}) {
   return { time, random, store, servers };
 }
 
-/** The same, when its servers have come to the store. */
+/** Returns a world whose servers have reached the store. */
 async function begun(t, how) {
   const all = world(t, how);
   await all.time.run(100);
   return all;
 }
 
-/** Lets time pass until something is answered. */
+/** Lets time pass until a promise settles. */
 async function answered(time, promise) {
   let is = false;
   const end = promise.finally(() => (is = true));
@@ -103,7 +104,7 @@ t.test(
     t.ok(servers.isQuiet());
     t.match(servers.tables()[2], /^\[\["old","e[0-9a-z]+-2","2"\]\]$/);
     t.equal(servers.all.get('c').shared.status().overruled, 0, 'nothing was published apart');
-    // A store that has lost everything is filled again by a server that has it.
+    // A server fills a store again that has lost everything.
     store.stop();
     store.forget();
     store.start();
@@ -273,7 +274,7 @@ t.test('a value that is not what its head says is refused', async (t) => {
     t.equal(cursorText(feeds.table.get('x')), cursor, `${body} changes nothing`);
   }
   t.match(shared.status(), { refused: 2, behind: 1 });
-  // It stays what no server can take, until a value is put in its place.
+  // The feed stays unreadable for all servers, until a whole value replaces it.
   const patch = await answered(time, servers.publish('b', 'x', 'merge-patch', { n: 1 }));
   t.match(patch, { problem: 'patch-conflict', detail: /^Publish a whole value/ });
   const put = await answered(time, servers.publish('b', 'x', 'value', 1));
@@ -327,7 +328,7 @@ t.test(
     const { end } = servers.all.get('b');
     end.isCut = true;
     await answered(time, servers.publish('a', 'x', 'value', { n: 2 }));
-    // A store that has given this version to another value: the write above is forgotten. The disk is full just then.
+    // The store lost the write above, and gave its version to another value. At that time the disk is full.
     servers.all.get('a').feeds.disk = 'full';
     const message = store.messages.get('x');
     const other = Buffer.from('{"n":3}');
@@ -450,7 +451,7 @@ t.test('a value that no message has room for is refused, with the bound', async 
   end.room = 50;
   const answer = await answered(time, servers.publish('a', 'x', 'value', 'x'.repeat(60)));
   t.match(answer, { problem: 'feed-too-large', detail: /more than 50 bytes.*max_payload/ });
-  // What came in before that was known stays where it is.
+  // A value from before the limit was known stays.
   end.room = 100;
   store.stop();
   await answered(time, servers.publish('a', 'x', 'value', 'x'.repeat(60)));
@@ -493,7 +494,7 @@ t.test('what must be looked for is, whatever news there are of it', async (t) =>
   });
   settling.open();
   await clock.run(1);
-  // While it is settled heads are read once more; then there are late news of an older version.
+  // Heads are read again while the feed is settled; then late news of an older version come.
   store.missed();
   await clock.run(1);
   store.news('x', 2);
@@ -503,7 +504,7 @@ t.test('what must be looked for is, whatever news there are of it', async (t) =>
   settling.end();
 });
 
-/** A world to which anything happens. */
+/** Returns a world with random faults. */
 function troubled(t, seed) {
   const all = world(t, { seed, drops: dropsOf(seed) });
   const { time, random, store, servers } = all;
@@ -523,7 +524,7 @@ function troubled(t, seed) {
     for (const [name, table] of kept) servers.start(name, random.oneIn(2) ? { kept: table } : {});
     kept.clear();
   }
-  /** What may happen does, and then all is well again. */
+  /** Plays random events, and then ends all faults. */
   async function play(acts) {
     for (let step = 0; step < 120; step += 1) {
       random.pick(acts)();
@@ -534,7 +535,7 @@ function troubled(t, seed) {
     mend();
     await time.run(8000);
   }
-  /** @returns {Promise<unknown[]>} what all have in the end */
+  /** @returns {Promise<unknown[]>} the tables of all servers at the end */
   async function end() {
     await quiet(time, servers);
     const tables = servers.tables();
@@ -548,7 +549,7 @@ function troubled(t, seed) {
   return { ...all, someone, mend, killOne, back, play, end };
 }
 
-/** Servers are cut off and killed, the store is away or hangs: what was promised is there once, in one order. */
+/** Cuts off and kills servers, stops and hangs the store: each promised item is there once, in one order. */
 async function logHistory(t, seed) {
   const { random, store, servers, someone, mend, killOne, back, play, end } = troubled(t, seed);
   const promised = [];
@@ -578,10 +579,10 @@ async function logHistory(t, seed) {
   return promised.length;
 }
 
-/** Versions that a head may have which no server has written. */
+/** Versions of forged heads, which no server has written. */
 const LEAPS = [1, 2 ** 31, 2 ** 32, LAST_VERSION - 1, LAST_VERSION, LAST_VERSION];
 
-/** A history of everything that may happen; in the end all have the same. */
+/** Plays a history of all faults. At the end all servers have the same feeds. */
 async function history(t, seed) {
   const { time, random, store, servers, someone, killOne, back, play, end } = troubled(t, seed);
   const isHostile = seed % 3 === 0;
@@ -618,12 +619,12 @@ async function history(t, seed) {
     made.catch((error) => t.fail(error));
   }
 
-  /** Another program writes a head, or says that there is news. */
+  /** A foreign program writes a head, or sends news. */
   function intrude() {
     const key = random.pick(KEYS);
     if (random.oneIn(4)) return store.tell(key, random.pick(LEAPS));
     const before = store.messages.get(key);
-    // A cursor of its own.
+    // A cursor that no server uses.
     const epoch = LAST_VERSION - store.last;
     const version = random.pick([...LEAPS, Math.min(LAST_VERSION, (before?.version ?? 0) + 1)]);
     const value = Buffer.from(JSON.stringify({ epoch, version }));

@@ -7,14 +7,14 @@ import { get, put, tokenFile } from '../support/feeds.js';
 import { until } from '../support/until.js';
 import { enterWorld, logged, sewn } from '../support/world-servers.js';
 
-/** Two servers whose lines to the broker take longer for one document than a lease lasts. */
+/** Two servers whose lines to the broker need longer for one document than a lease. */
 
 const LEASE = 3;
 
-/** Bytes a second, of each connection and direction. */
+/** Bandwidth of each connection and direction, in bytes a second. */
 const WIDTH = 60_000;
 
-/** Nothing makes it much smaller than 200 kB: 3.3 s on that line. */
+/** Returns a document that does not compress below some 200 kB: 3.3 s on that line. */
 const document = (n) => ({ n, noise: randomBytes(200_000).toString('base64') });
 
 async function enter(t, nats, name) {

@@ -8,19 +8,19 @@ import { until } from '../support/until.js';
 import { books, logged, lookAt, sewn, untilAll } from '../support/world-servers.js';
 
 /**
- * Servers of a world that keep a state: processes, a real nats-server, SIGKILL. Killed while all throw, and with a disk that
- * takes nothing, the faults have them (test/faults/world.js).
+ * Servers of a world with states: processes, a real nats-server, SIGKILL. The fault suite kills them while all throw,
+ * and with a full disk (test/faults/world.js).
  */
 
-/** Seconds: no server is sewn out while the test lasts, and a name would be taken for as long. */
+/** Lease in seconds: no server drops out of the ring during the test. A name stays taken for as long. */
 const LEASE = 300;
 
 const BOUNDS = { 'throw-rate': 0, 'poll-rate': 0, lease: 600, drain: 1 };
 
-/** Each writes in its way. */
+/** Each server syncs differently. */
 const SYNC = { a: 'second', b: 'turn', c: 'never', d: 'second' };
 
-/** `t` is the whole test: its servers outlive parts of it. */
+/** Starts a server. `t` is the root test: its servers outlive the subtests. */
 function enter({ t, nats, folder }, name, of = name) {
   const world = nats ? { world: nats.url, name, 'world-lease': LEASE } : {};
   const state = { state: join(folder, of), sync: SYNC[of] };
@@ -29,7 +29,7 @@ function enter({ t, nats, folder }, name, of = name) {
   );
 }
 
-/** A client, wherever its server's process is by now. */
+/** A client, which outlives its server's process. */
 class Client {
   constructor(id) {
     this.id = id;
@@ -37,7 +37,7 @@ class Client {
     this.got = [];
   }
 
-  /** Throws sprites of these numbers; each must be promised. */
+  /** Throws sprites with these numbers. Each must be promised. */
   async throw(t, server, edge, numbers, state = 'queued') {
     for (const n of numbers) {
       const answer = await server.throw(this.id, edge, JSON.stringify({ n }), `n=${n}`);
@@ -45,7 +45,7 @@ class Client {
     }
   }
 
-  /** Polls until it has got so many in all, and acks them. */
+  /** Polls until it has received `many` sprites in total, and acks them. */
   async take(t, server, many) {
     while (this.got.length < many) {
       const { status, body } = await server.poll(this.id, `ack=${this.seq}&hold=20`);
@@ -75,7 +75,7 @@ t.test(
 
     t.test('what waits in mailboxes and outboxes arrives once', async (t) => {
       await ofA.throw(t, a, 'right', numbers(1, 5));
-      // b's ack may wait for 100 ms: until then a keeps them.
+      // b's ack may wait for 100 ms: until then a keeps the sprites.
       await untilAll([a, b], ([from, to]) => from.crossedOut === 5 && to.crossedIn === 5);
       await ofB.throw(t, b, 'right', numbers(1, 3));
       await untilAll([b, c], ([from, to]) => from.crossedOut === 3 && to.crossedIn === 3);
@@ -96,7 +96,7 @@ t.test(
       t.strictSame([there.thrown, there.waiting, there.crossedOut], [10, 5, 5]);
       await ofA.throw(t, a, 'right', [10], 'duplicate');
 
-      // b is killed with five sprites in a mailbox, and with frames that it has not read.
+      // b is killed with five sprites in a mailbox, and with unread frames.
       await b.kill();
       b = await enter(where, 'b');
       await sewn([a, b, c]);
@@ -150,7 +150,7 @@ t.test(
         await ofB.throw(t, b, 'right', [6002]);
         ofC.got = [];
         await ofC.take(t, c, 1);
-        // What c had been sent before b was killed, c has taken too: that arrives twice.
+        // A sprite that reached c before b was killed arrives twice.
         if (ofC.got[0] === 6000) await ofC.take(t, c, 2);
         t.equal(ofC.got.at(-1), 6002);
       }

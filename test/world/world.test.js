@@ -17,9 +17,9 @@ import {
   untilAll
 } from '../support/world-servers.js';
 
-/** Servers of one world as their users have them: processes, sockets, a real nats-server. Without workers, and with them. */
+/** Servers of one world: processes, sockets, a real nats-server; without and with workers. */
 
-/** Seconds: none ends while a machine is busy; that of a server which the test stops is longer. */
+/** Leases in seconds: long enough on a busy machine, and longer for servers that the test stops. */
 const LEASES = { a: 5, b: 60, c: 5, d: 60 };
 
 t.test('servers of one world', { skip, timeout: 240_000 }, (t) => play(t, 0));
@@ -42,7 +42,7 @@ async function play(t, workers) {
     }
   }
   const ofB = clients.find(({ server }) => server === b);
-  /** The client of `a` that has b's as its right neighbor. */
+  /** The client of `a` whose right neighbor is b's client. */
   let before;
 
   t.test('one torus: left of right is oneself, over seams too', async (t) => {
@@ -68,7 +68,7 @@ async function play(t, workers) {
     before = clients.find(({ id }) => id === right.get(ofB.id));
     t.equal(before.server, a);
     const { thrown, lost, crossedIn } = await books(t, [a, b, c]);
-    // By each edge three in the first row, which closes by way of all, and two in the second.
+    // Per edge: three crossings in the first row, which runs through all servers, and two in the second.
     t.strictSame({ thrown, lost, crossedIn }, { thrown: 28, lost: 0, crossedIn: 10 });
     t.equal(await unready(a), undefined);
     const metrics = await (await fetch(`http://127.0.0.1:${a.adminPort}/metrics`)).text();
@@ -168,7 +168,7 @@ async function play(t, workers) {
     await untilAll([a], ([one]) => one.world.state === 'leaving');
     t.equal(await unready(a), 'draining');
     await untilAll([c], ([one]) => one.world.servers.every(({ name }) => name !== 'a'));
-    // Half a second: else it would be gone after a tenth of that.
+    // Checks for half a second: without the wait the server would be gone after a tenth of that.
     for (let looks = 0; looks < 10; looks++) {
       const [{ world, outboxSprites }] = await lookAt([a]);
       t.strictSame([world.state, outboxSprites], ['leaving', 20], 'it waits');
