@@ -30,7 +30,7 @@ uint32_t checksumOf(const std::string& bytes) {
   return static_cast<uint32_t>(crc32(0, data, static_cast<uInt>(bytes.size())));
 }
 
-/** One batch, taken apart. */
+/** A parsed batch. */
 struct Batch {
   BatchHead head;
   std::vector<std::string> records;  // each with its text
@@ -73,7 +73,7 @@ class Run : private PollResponder {
  public:
   explicit Run(uint64_t seed) : random_(seed) {}
 
-  /** Lets a server live, and keeps its journal, and its snapshot. */
+  /** Plays a server's life, and keeps its journal and its snapshot. */
   void prepare() {
     const Folder folder;
     Life life(random_.below(SIZE_MAX), kCapacity, storeOptions(folder),

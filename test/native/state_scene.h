@@ -50,7 +50,7 @@ class Folder {
   std::string path_;
 };
 
-/** Lets this process write files of at most so many bytes. */
+/** Limits the files that this process writes to `bytes`. */
 inline void limitFiles(rlim_t bytes) {
   rlimit limit;
   EXPECT(getrlimit(RLIMIT_FSIZE, &limit) == 0);
@@ -105,7 +105,7 @@ inline StateStoreOptions storeOptions(const Folder& folder, Sync sync = Sync::kN
 /** Whether a life is in a world. */
 enum class Where { kAlone, kInWorld };
 
-/** Feeds and notes as text. */
+/** Returns feeds and notes as text. */
 template <typename FeedMap, typename NoteMap>
 std::string besideOf(const FeedMap& feeds, const NoteMap& notes) {
   std::string text;
@@ -158,7 +158,7 @@ class Life : private PollResponder {
   int start() { return turn_.start({}); }
   SnapshotResult finish() { return turn_.finish(); }
 
-  /** The feeds as every client knows them once the turn is written, and the notes. */
+  /** Returns the feeds that clients see once the turn is written, and the notes. */
   std::string beside() const { return besideOf(told_, turn_.notes()); }
 
   /** Takes some steps of a turn, without a commit. */
@@ -318,7 +318,7 @@ class Life : private PollResponder {
   std::map<uint32_t, std::pair<Id, uint64_t>> delivered_;  // by record: up to this number
 };
 
-/** The law of sprites. */
+/** Checks the law of sprites. */
 inline void expectLaw(const Pool& pool) {
   const Counts& counts = pool.counts();
   EXPECT(counts.thrown + counts.crossedIn ==
@@ -389,7 +389,7 @@ inline std::string stateOf(const Pool& pool, Shelf shelf) {
   return stateOf(pool) + besideOf(shelf.feeds(), shelf.takeNotes());
 }
 
-/** A pool with a store, as long as its process lives. */
+/** A pool with a store: one life of a process. */
 class StoredPool {
  public:
   explicit StoredPool(const StateStoreOptions& options)

@@ -25,7 +25,7 @@ using namespace scene;
 struct Recorder : PollResponder {
   void answer(uint32_t token, std::string_view body) override { answers[token] = body; }
 
-  /** The answer of a poll; nothing while it is parked. */
+  /** Returns a poll's answer; nothing while it is parked. */
   std::optional<std::string> of(uint32_t token) const {
     const auto found = answers.find(token);
     return found == answers.end() ? std::nullopt : std::optional(found->second);
@@ -124,7 +124,7 @@ void nothingUnwrittenIsDelivered(uint64_t cut) {
   }
   EXPECT(afterACrash(folder) == before);
 
-  // The disk heals.
+  // The disk recovers.
   limitFiles(RLIM_INFINITY);
   stage.tick();
   EXPECT(stage.store().blocked() == 0);

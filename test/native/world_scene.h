@@ -1,5 +1,5 @@
-// Servers of a world without sockets: each a pool with its seams, clients that count what they get,
-// and a network between them that loses, doubles and mixes up what it carries.
+// Servers of a world without sockets: pools with seams, clients that record their sprites, and a
+// network that loses, doubles and reorders messages.
 #ifndef SPRITES_TEST_WORLD_SCENE_H_
 #define SPRITES_TEST_WORLD_SCENE_H_
 
@@ -52,7 +52,7 @@ inline PoolOptions worldOptions(uint64_t memory) {
           .answerBytes = 600};
 }
 
-/** One process: it lives until it is killed. */
+/** One process of a server. */
 class Server : private PollResponder {
  public:
   /**
@@ -145,7 +145,7 @@ class Server : private PollResponder {
   const uint64_t life;
   std::vector<Guest> guests;
   Pool pool;
-  std::string found;  // the state it has begun with
+  std::string found;  // the state at the start
   Shelf shelf;
   const std::unique_ptr<StateStore> store;
   Seams& seams;

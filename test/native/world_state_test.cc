@@ -198,7 +198,7 @@ class Town {
   std::vector<std::unique_ptr<Server>> servers_;
   std::vector<std::pair<size_t, uint32_t>> in_;
   std::vector<Counts> begun_;
-  uint64_t first_ = 1000;  // sprites of the beginning
+  uint64_t first_ = 1000;  // keys of the beginning's sprites
   uint64_t life_ = 0;
   uint64_t now_ = 1000;
 };
@@ -237,7 +237,7 @@ void aPowerCutAtTheSender(Then then, bool answered) {
   // A sprite that was accepted at the last moment, and had not crossed.
   EXPECT(town.times(6) == 0);
   EXPECT(town.outbox(0, 1).size() == 0);
-  // The server's books have forgotten the three sprites that had crossed.
+  // The server's counts lack the three sprites that had crossed.
   EXPECT(town.out(0) == 4 && town.in(1) == 7);
   for (const size_t server : {0, 1}) town.at(server).check();
 }
@@ -548,7 +548,7 @@ void whatWasTakenStaysTaken(bool inOrder) {
   EXPECT(town.out(0) == 5 && town.in(1) == 5);
 }
 
-// ---- A disk that takes nothing ------------------------------------------------------------------
+// ---- A full disk --------------------------------------------------------------------------------
 
 /**
  * After a turn of which only `cut` bytes could be written, nothing is sent, taken, acked, handed

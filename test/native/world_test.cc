@@ -24,7 +24,7 @@ constexpr uint64_t kNever = uint64_t{1} << 40;
 
 constexpr SeamsOptions kOptions = {.outboxBytes = 1 << 20, .doubt = kNever};
 
-/** Two servers of one client each, which are one ring; `memory`: see worldOptions. */
+/** Two servers with one client each, in one ring; `memory`: see worldOptions. */
 struct Two {
   explicit Two(uint64_t memory = 60000)
       : from(0, 2, 5, kOptions, 0, nullptr, memory), to(1, 2, 9, kOptions, 0, nullptr, memory) {
@@ -102,7 +102,7 @@ void checkEnds(uint64_t seed, uint32_t capacity) {
   }
 }
 
-/** A row that closes because its receivers do not ack answers as a full mailbox does. */
+/** A row whose receivers do not ack answers like a full mailbox. */
 void checkBusy() {
   Server from(0, 2, 1, kOptions, 0);
   Server to(1, 2, 1, kOptions, 0);
@@ -404,7 +404,7 @@ void checkDoubt() {
   from.check();
 }
 
-/** A frame that was sent before a fence is void, however late it comes. */
+/** A frame sent before a fence is void, however late it arrives. */
 void checkFence() {
   Two two;
   Server& from = two.from;
@@ -485,7 +485,7 @@ void checkForgetting(bool receiverForgets) {
   to.check();
 }
 
-/** Frames of another version, of an older life, and from outside the ring are refused by name. */
+/** Frames of another version, of an older life, and from outside the ring are refused as such. */
 void checkRefusals() {
   Two two;
   Server& from = two.from;
