@@ -86,7 +86,7 @@ function throwsBetween(ledger, from, to) {
 const percent = (share) => `${Math.round(share * 1000) / 10}%`;
 const megabytes = (bytes) => `${Math.round(bytes / 1e5) / 10} MB`;
 
-/** What the server is started with, and by which ports people come. */
+/** By kind of port: the server's options, and the ports of the honest clients. */
 const WAYS = {
   'the main port': {},
   TLS: {

@@ -1,13 +1,13 @@
 /**
- * Node's own HTTP server as a judge: bytes go in, and out comes what it made of them.
+ * Reads bytes with Node's own HTTP server, to compare with.
  *
- * The bytes are given to a real `http.Server` by a socket of the process's own, behind the same
- * parser, settings and checks every connection of Node's has.
+ * A fake socket passes the bytes to a real `http.Server`, with the parser, settings and checks of every connection of
+ * Node's.
  */
 import http from 'node:http';
 import { Duplex } from 'node:stream';
 
-/** How long one connection may take before it counts as stalled, in milliseconds. */
+/** Timeout of a connection, in milliseconds; then it counts as stalled. */
 const PATIENCE = 5000;
 
 /**
@@ -24,10 +24,10 @@ const PATIENCE = 5000;
  * @property {NodeRequest[]} requests in their order
  * @property {string|null} error the parser's code when it refused the bytes, `STALLED` when
  *     neither an answer nor an end came
- * @property {string} answer what the server wrote, one character a byte
+ * @property {string} answer the server's output, one character a byte
  */
 
-/** One end of a connection: what is pushed into it Node reads, what Node writes it keeps. */
+/** One end of a connection: Node reads the bytes pushed into it; it keeps Node's output. */
 class Wire extends Duplex {
   answer = '';
 
@@ -55,8 +55,8 @@ export class NodeReader {
   }
 
   /**
-   * Reads the bytes until the connection has ended: each chunk comes when the one before has been dealt with, and the
-   * client ends its half behind them.
+   * Reads the bytes until the connection has ended. Each chunk comes after Node has processed the one before; then the
+   * client ends its half.
    *
    * @param {Buffer[]} chunks as they arrive
    * @returns {Promise<Reading>}
@@ -90,7 +90,7 @@ export class NodeReader {
           });
           req.on('end', () => {
             request.complete = true;
-            // A length keeps a connection of 1.0 open.
+            // With a Content-Length a connection of HTTP/1.0 stays open.
             res.setHeader('Content-Length', 0).end();
           });
         }
@@ -98,7 +98,7 @@ export class NodeReader {
       wire.on('finish', done);
       wire.on('close', done);
       this.#server.emit('connection', wire);
-      // An error, or the end, cuts off what has been read and not answered.
+      // An error, or the end, drops requests that were read but not answered.
       const left = [...chunks, null];
       const pushNext = () => {
         wire.push(left.shift());

@@ -64,7 +64,7 @@ t.test('a watcher at any server is told of at all', { skip, timeout: 180_000 }, 
     await parkGet(c, 'plan', `after=${body.cursor}`, bearer(named('ann')));
     await come(c, 'plan');
     await untilTold(all, 'plan', 4, ['ann', 'bo']);
-    // A watcher that waits for news is told of one at another server.
+    // A waiting watcher gets the change of watchers at another server.
     const told = await get(c, 'presence/plan', '', bearer(reads('*')));
     const query = `after=${told.body.cursor}`;
     const waiting = await parkGet(c, 'presence/plan', query, bearer(reads('*')));

@@ -189,7 +189,7 @@ t.test('ids of a server in a world begin with its tag, and are as unguessable', 
   }
   t.equal(tagOfId(ids[0]), tagOf('a'));
   t.equal(tagOfId(ids[0].toUpperCase()), tagOf('a'));
-  // Of the characters behind the tag, those that are random take every value.
+  // Each random character behind the tag has every value.
   const random = [6, 7, 9, 10, 11, 12, 15, 16, 17, 20, 21, 22, 24, 25, 26, 27];
   for (const at of random) t.equal(new Set(ids.map((id) => id[at])).size, 16, `character ${at}`);
   t.equal(new Set(ids.map((id) => id.slice(0, 28))).size, ids.length, 'none twice');

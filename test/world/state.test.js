@@ -150,7 +150,7 @@ t.test(
         await ofB.throw(t, b, 'right', [6002]);
         ofC.got = [];
         await ofC.take(t, c, 1);
-        // A sprite that reached c before b was killed arrives twice.
+        // A sprite that was sent to c before b was killed arrives twice.
         if (ofC.got[0] === 6000) await ofC.take(t, c, 2);
         t.equal(ofC.got.at(-1), 6002);
       }
