@@ -150,7 +150,7 @@ t.test("--trust-proxy proxy: the proxy's word is, at the start of a connection",
       ['192.0.2.3', proxy2({ source: [192, 0, 2, 3] })],
       ['2001:db8:0:1::', proxy2({ family: 2, source: SIX })],
       ['2001:db8:0:1::', 'PROXY TCP6 2001:db8:0:1:2::2 2001:db8::9 1000 80\r\n'],
-      // The proxy itself.
+      // Headers without a client's address: the proxy's own counts.
       ['127.0.0.1', proxy2({ command: 0 })],
       ['127.0.0.1', proxy2({ family: 0 })],
       ['127.0.0.1', 'PROXY UNKNOWN\r\n'],

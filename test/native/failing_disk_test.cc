@@ -1,7 +1,7 @@
 // A disk that fails for one file, once or permanently. The journal goes on in another file, and a
 // snapshot is made of the earlier state. After a crash no promise is missing, and nothing counts as
 // synced that may be lost. Over sockets the test checks the law of the turn: no answer is sent
-// before the disk has its decision, and a decision that can't be written gets no success.
+// before the disk has its decision, and a decision that can't be written gets no answer.
 //
 //   failing_disk_test
 #include <sys/stat.h>

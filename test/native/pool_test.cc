@@ -513,7 +513,7 @@ class Model {
     member->sent = member->sequence();
   }
 
-  // ---- what follows ----
+  // ---- effects on sprites ----
 
   void flyOn(uint32_t record, const Links& links) {
     const Member member = members_[record];

@@ -564,7 +564,7 @@ class Life {
   std::string says_;  // the current job's answer, sent when it is durable
   uint64_t reduced_ = 0;
   const uint64_t bornAt_ = machine->steps();
-  bool holds_ = false;  // when the turn is written
+  bool holds_ = false;  // the job is durable when the turn is written
   std::set<uint64_t> parked_;
   Front front_;
   Admission admission_;

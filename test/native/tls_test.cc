@@ -426,7 +426,7 @@ void tickets() {
     EXPECT(first.rollTicketKeys(kNow) && !first.rollTicketKeys(kNow + 8 * kHour - 1));
     SSL_SESSION* ticket = ticketOf(&first, version);
     EXPECT(resumes(&first, version, ticket));
-    // Another process, or another certificate.
+    // Another process, also with another certificate, needs the ticket keys.
     TlsContext second;
     use(&second, rsa());
     second.rollTicketKeys(kNow);

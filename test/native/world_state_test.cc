@@ -302,7 +302,7 @@ void aPowerCutAtBoth(bool senderFurther) {
   const scene::OldFiles second = keep(senderFurther ? 1 : 0);
   town.throwFrom(0, {5, 6});
   town.carry();
-  // The client of the receiver has polled nothing in all that time.
+  // The receiver's client has not polled since `takeAll`.
   town.cutPower(0, senderFurther ? first : second, thrower);
   town.cutPower(1, senderFurther ? second : first, receiver);
   town.throwFrom(0, {7, 8});

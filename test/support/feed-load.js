@@ -163,7 +163,7 @@ export class FeedLoad extends Load {
     const { status, body, ...times } = await asker.ask('GET', `/feed/${key}${after}`);
     const isNone = status === 404 && body.type === 'urn:sprites:unknown-feed';
     if (status !== 200 && !isNone) return undefined;
-    if (status === 200 && body.value === undefined) return undefined; // The hold is over.
+    if (status === 200 && body.value === undefined) return undefined; // The hold has ended.
     const entry = { ...times, model: 'register', key, server, op: 'get', known: true, ok: true };
     if (isNone) return entry;
     const { cursor, value } = body;

@@ -32,7 +32,7 @@ export class Wire {
   error = null;
 
   /**
-   * @param {import('node:net').Socket} socket connected
+   * @param {import('node:net').Socket} socket a connected socket
    */
   constructor(socket) {
     this.#socket = socket;

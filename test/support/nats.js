@@ -386,7 +386,7 @@ class Way {
     for (const direction of this.#directions) if (direction.name === name) direction.reset();
   }
 
-  /** @returns {boolean} whether the connection of that name is cut */
+  /** @returns {boolean} whether the client's connection is cut */
   isCutOne(name) {
     return name !== undefined && name === this.#cutName;
   }

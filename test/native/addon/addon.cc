@@ -1,5 +1,5 @@
-// The tests' own addon: parts of the server that only tests and benchmarks reach from JavaScript.
-// test/support/addon.js builds it when it is first asked for.
+// The tests' own addon: makes parts of the server callable from JavaScript that only tests and
+// benchmarks need. test/support/addon.js builds it on first use.
 #include "addon.h"
 
 #include <dlfcn.h>
@@ -12,7 +12,7 @@ namespace {
 
 /**
  * takeTurns() → {wall, cpu}, milliseconds: the longest turns of this process's event loop since the
- * last call, as test/bench/turns.c keeps them where it is preloaded.
+ * last call. test/bench/turns.c, which must be preloaded, measures them.
  */
 NAN_METHOD(takeTurns) {
   using Take = void(double* wall, double* cpu);

@@ -1,4 +1,4 @@
-// What each *_wrap.cc adds to the exports of the tests' addon.
+// Functions by which each *_wrap.cc adds its exports to the tests' addon.
 #ifndef SPRITES_TEST_ADDON_H_
 #define SPRITES_TEST_ADDON_H_
 

@@ -1,5 +1,5 @@
-// The strict readers, for the tests and fuzzers that hold them to Node's: conversion alone. The
-// server itself calls them from C++.
+// The strict readers, for the tests and fuzzers that compare them with Node's. This file only
+// converts; the server itself calls the readers from C++.
 #include <algorithm>
 #include <array>
 #include <string>
@@ -25,7 +25,7 @@ Local<Value> numberOrNull(bool given, uint64_t value) {
   return Nan::New(static_cast<double>(value));
 }
 
-/** A span's bytes, one character each, or null. */
+/** Returns a span's bytes, one character each; null: the span is empty. */
 Local<Value> spanOrNull(std::string_view bytes, const HeadSpan& span) {
   if (span.length == 0) return Nan::Null();
   return Nan::Encode(bytes.data() + span.offset, span.length, Nan::BINARY);
@@ -80,7 +80,7 @@ Local<Object> requestObject(std::string_view bytes, const HotRequest& request) {
   return object;
 }
 
-/** readHead(buffer): null when incomplete, false when it is not hot, or the request read. */
+/** readHead(buffer): null: incomplete; false: not hot; otherwise the request. */
 NAN_METHOD(readHeadMethod) {
   const std::string_view bytes = bytesOf(info[0]);
   HotRequest request;
@@ -97,7 +97,7 @@ NAN_METHOD(readHeadMethod) {
   }
 }
 
-/** A body in two pieces; how far it goes in `bytes`, behind the head. */
+/** Reads a body in two pieces, cut at `cut`. `*length`: its length in `bytes`. */
 Chunks::State readBody(const RequestHead& head, std::string_view bytes, size_t cut,
                        std::string* body, size_t* length) {
   constexpr size_t kMost = 1 << 20;
@@ -121,9 +121,9 @@ Chunks::State readBody(const RequestHead& head, std::string_view bytes, size_t c
 }
 
 /**
- * readRequest(buffer, cut): null when it is not whole, the status it is refused with, or the
- * request read: {method, target, fields: [name, value, …], body, stays, end}; `cut`: where its
- * chunks come in two pieces.
+ * readRequest(buffer, cut): null: incomplete; a number: the status of the refusal; otherwise the
+ * request: {method, target, fields: [name, value, …], body, stays, end}. `cut`: where a chunked
+ * body is split into two pieces.
  */
 NAN_METHOD(readRequestMethod) {
   constexpr size_t kHeadBytes = 16384;
@@ -167,7 +167,9 @@ NAN_METHOD(readRequestMethod) {
   info.GetReturnValue().Set(object);
 }
 
-/** isJsonObject(buffer[, depth]): whether the bytes are one JSON object nested no deeper. */
+/** isJsonObject(buffer[, depth]): whether the bytes are one JSON object, nested at most `depth`
+ * deep.
+ */
 NAN_METHOD(isJsonObjectMethod) {
   const std::string_view bytes = bytesOf(info[0]);
   const unsigned depth = info.Length() > 1
@@ -177,8 +179,8 @@ NAN_METHOD(isJsonObjectMethod) {
 }
 
 /**
- * readWatch(buffer, isList): false when it is not for the front door, or what the body, or the list
- * of GET /feeds, asks for.
+ * readWatch(buffer, isList): the watch that a body of POST /feeds, or with `isList` a list of GET
+ * /feeds, asks for; false: the front door does not read it.
  */
 NAN_METHOD(readWatchMethod) {
   WatchRequest watch;

@@ -1,5 +1,5 @@
-// The torus as a JavaScript class, for the tests and the benchmark: arguments are converted, and
-// the nodes that each step touches are counted.
+// The torus as a JavaScript class, for the tests and the benchmark. It converts arguments, and
+// counts the nodes that each step touches.
 #include <algorithm>
 #include <array>
 #include <vector>
@@ -134,8 +134,8 @@ class TorusWrap : public Nan::ObjectWrap {
   }
 
   /**
-   * links(out: Uint32Array): fills it with the neighbors of nodes 0, 1, 2, …, four each by edge,
-   * as far as it reaches; 2^32 - 1 for nodes that are not in the torus
+   * links(out: Uint32Array): fills `out` with the neighbors of nodes 0, 1, 2, …, four each by edge,
+   * up to its length; 2^32 - 1 for nodes that are not in the torus
    */
   static NAN_METHOD(links) {
     TorusWrap* wrap = self(info);
@@ -145,7 +145,7 @@ class TorusWrap : public Nan::ObjectWrap {
     }
   }
 
-  /** slots(out: Uint32Array): fills it with the slots of nodes 0, 1, 2, …, as links() does */
+  /** slots(out: Uint32Array): fills `out` with the slots of nodes 0, 1, 2, …, like links() */
   static NAN_METHOD(slots) {
     TorusWrap* wrap = self(info);
     Nan::TypedArrayContents<uint32_t> out(info[0]);
