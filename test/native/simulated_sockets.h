@@ -4,7 +4,7 @@
 //   client ◀─ pieces, later ─ [ out, as far as the window goes ] ◀─ send ─ server
 //
 // The network splits the bytes at random, and delays them. A stopped reader lets the window fill.
-// An event set reports like epoll, in any order.
+// An event set reports like epoll, level-triggered or by edges (EPOLLET), in any order.
 #ifndef TEST_NATIVE_SIMULATED_SOCKETS_H_
 #define TEST_NATIVE_SIMULATED_SOCKETS_H_
 
