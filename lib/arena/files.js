@@ -35,9 +35,9 @@ export function arenaFiles({ arena: arenas, play }, games) {
   for (const name of readdirSync(PAGES)) {
     if (!name.endsWith('.html')) add(`/arena-pages/${name}`, fileAt(name, new URL(name, PAGES)));
   }
+  const head = readFileSync(new URL(HEAD, PAGES));
   for (const [place, name] of Object.entries({ ...AT, ...(play && TRIED) })) {
-    const parts = [HEAD, name].map((part) => readFileSync(new URL(part, PAGES)));
-    const page = fileOf(name, Buffer.concat(parts));
+    const page = fileOf(name, Buffer.concat([head, readFileSync(new URL(name, PAGES))]));
     for (const arena of arenas) add(`/${place}/${arena}`, page);
   }
   for (const [path, name] of Object.entries(PLOTS)) {
