@@ -140,8 +140,7 @@ std::vector<PictureType> typesFor(bool opaque) {
   return types;
 }
 
-/** Returns a data URL of at most `most` bytes and `side` pixels a side that can be decoded, or "".
- */
+/** Returns a readable data URL of at most `most` bytes and `side` pixels a side, or "". */
 std::string pictureOf(const Image& image, int side, size_t most) {
   Given given{fitted(image, side), PictureType::kPng};
   // A small image with few colors keeps every pixel.

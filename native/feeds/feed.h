@@ -156,8 +156,7 @@ struct FeedValue {
   }
 
  private:
-  /** Appends the patch to the version of `cursor`, and forgets the oldest ones; all if it is empty.
-   */
+  /** Appends the patch to `cursor`, and forgets the oldest patches; an empty one forgets all. */
   void remember(std::string_view patch, base::Ledger* ledger) {
     const uint32_t most = value->length() / 2;
     // The comma before each patch separates two patches, so it counts.

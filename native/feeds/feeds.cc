@@ -517,8 +517,7 @@ void Feeds::takeAfter(uint32_t watcher) {
   noteAhead(watcher);
 }
 
-/** Returns whether a watcher is ahead of this table: it may have its version from another thread.
- */
+/** Returns whether a watcher is ahead of this table: another thread may have shown it more. */
 bool Feeds::noteAhead(uint32_t watcher) {
   const Watcher& one = watchers_[watcher];
   const Feed& feed = *feeds_[one.feed];

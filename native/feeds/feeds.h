@@ -331,8 +331,7 @@ class Feeds {
   /** What the file had at the last `written` is as safe as --sync wants: it takes effect. */
   void reveal();
 
-  /** Whether there is room for a version of these lengths: kOk, kTooManyFeeds or kFeedMemoryFull.
-   */
+  /** Whether a version of these lengths has room: kOk, kTooManyFeeds or kFeedMemoryFull. */
   Outcome roomFor(std::string_view key, uint64_t value, uint64_t gzip) const;
 
   /** Whether the feed has this value. */
@@ -341,8 +340,7 @@ class Feeds {
   /** Length of the answer to a client without a cursor, 0 without a value; `tag` is its ETag. */
   uint64_t answerLength(std::string_view key, std::string* tag) const;
 
-  /** Counts a publication that changed nothing: kOk, or kStateUnwritable while a change is staged.
-   */
+  /** Counts a publication without a change: kOk, or kStateUnwritable while one is staged. */
   Outcome unchanged(std::string_view key);
 
   /** Takes the compressed answer of `cursor`'s version; empty: compression has failed. */

@@ -59,8 +59,7 @@ struct SlowReader {
 struct Output : SlowReader {
   base::Ref<base::Message> message;
   uint64_t sent;
-  uint32_t
-      shared : 1;  // other connections share the message: its bytes are not counted for this one
+  uint32_t shared : 1;  // the message is shared: its bytes are not counted for this connection
   uint32_t since : 31;  // when the client became slow: the lowest bits of the millisecond
   uint32_t connection;  // index of the connection
 

@@ -100,8 +100,7 @@ class Core {
   /** @return a backoff of 50 ms to 5 s that doubles with the attempts, half of it random, in ns */
   uint64_t backoff(unsigned attempts);
 
-  /** @return the pause for a Retry-After of `seconds` (0: none, 1 s) plus up to half of it, in ns
-   */
+  /** @return the pause in ns for a Retry-After of `seconds` (0: none, 1 s), and up to half more */
   uint64_t retryPause(uint32_t seconds);
 
   /** Continues to open a connection. Counts a failure among the connect errors. */

@@ -317,8 +317,7 @@ class Times : FeedResponder {
     EXPECT(answers_[0] == 3 && compressed_);
   }
 
-  /** All watchers with the same cursor share bytes: one value, one run of patches, for a thousand.
-   */
+  /** A thousand watchers with the same cursor share bytes: one value, one run of patches. */
   void sharing() {
     const auto sentTo = [&](const char* after, bool delta) {
       sent_.clear();

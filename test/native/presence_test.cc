@@ -186,8 +186,7 @@ void keepsSoManyNames() {
   EXPECT(table.valueOf("presence/open") == text(2, {"bo", "cy"}));
 }
 
-/** There are at most as many presence feeds as feeds. An ended one counts until its watchers know.
- */
+/** There are at most as many presence feeds as feeds. Ended ones count until watchers know. */
 void keepsSoManyFeeds() {
   Table table(optionsOf(1));
   table.publish("open");
@@ -245,8 +244,7 @@ void tellsSoManyAtATime() {
   EXPECT(told() == kFeeds);
 }
 
-/** A presence feed is forgotten after a minute without requests. The next request starts it again.
- */
+/** A presence feed is forgotten after a minute without requests; the next one starts it again. */
 void forgetsUnwatched() {
   Table table(optionsOf(4));
   table.publish("open");

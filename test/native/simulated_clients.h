@@ -28,8 +28,7 @@ namespace sim {
 /** Deadline of an answer without a hold, in microseconds: the disk may need ten seconds. */
 constexpr uint64_t kAnswerTime = 90 * kSecond;
 
-/** Returns the number behind the next `behind` in a text, from `at` on. Moves `at` to the number.
- */
+/** Returns the number after the next `behind` in a text, from `at` on. Moves `at` there. */
 inline uint64_t numberIn(std::string_view text, std::string_view behind, size_t* at) {
   *at = text.find(behind, *at);
   if (*at == text.npos) return UINT64_MAX;
@@ -424,8 +423,7 @@ inline Ledger* ledger = nullptr;
 /** A client of the torus. */
 class Player : public Client {
  public:
-  /** One request at a time, with polls on a second connection; or all on one connection, pipelined.
-   */
+  /** One request at a time, and polls on a second connection; or one connection, pipelined. */
   enum class Way : uint8_t { kInTurn, kAhead };
 
   Player(uint32_t number, uint32_t address, uint32_t server, Way way)

@@ -151,8 +151,7 @@ class Admission {
     }
   }
 
-  /** Revokes; calls `told` when the revocation is in the journal, and never when that is unknown.
-   */
+  /** Revokes. Calls `told` when the journal has the revocation; never if that is unknown. */
   void revoke(server::GrantPart part, const std::string& name, std::function<void()> told) {
     const std::string what = (part == server::GrantPart::kSub ? "sub/" : "jti/") + name;
     revoked_[what] = true;

@@ -24,8 +24,7 @@ class Arguments {
  public:
   Arguments(int argc, char** argv) : argc_(argc), argv_(argv) {}
 
-  /** Runs the action of each option. @throws std::invalid_argument for an option that is not known
-   */
+  /** Runs the action of each option. @throws std::invalid_argument for an unknown option */
   void obey(const std::map<std::string, std::function<void()>>& known) {
     while (at_ < argc_) {
       name_ = argv_[at_++];
