@@ -456,7 +456,7 @@ export class Feeds {
    */
   async publish(key, kind, body) {
     const answer = await this.#inTurn(key, async () => {
-      if (this.#shared?.shares(key)) return this.#shared.publish(key, kind, body);
+      if (this.#shared?.isShared(key)) return this.#shared.publish(key, kind, body);
       const next = this.#next(key);
       if (next.now?.log) return { problem: 'other-kind' };
       if (next.created && kind !== 'value') return { problem: 'unknown-feed' };
@@ -478,7 +478,7 @@ export class Feeds {
   append(key, body) {
     return this.#inTurn(key, async () => {
       const { created, cursor, now } = this.#next(key);
-      const isShared = this.#shared?.shares(key);
+      const isShared = this.#shared?.isShared(key);
       if (!isShared && now && !now.log) return { problem: 'other-kind' };
       const job = { kind: 'value', body, most: this.#mostOfItem, patched: false, gzip: false };
       const { problem, detail, value } = await this.#changeBy(job);
@@ -597,7 +597,7 @@ export class Feeds {
    */
   remove(key) {
     return this.#inTurn(key, () => {
-      if (this.#shared?.shares(key)) return this.#shared.remove(key);
+      if (this.#shared?.isShared(key)) return this.#shared.remove(key);
       return this.takeAway(key);
     });
   }

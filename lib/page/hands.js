@@ -30,12 +30,12 @@ export class Hands {
   /**
    * @param {{canvas: HTMLCanvasElement, tray: HTMLElement}} elements `tray`: a sprite dropped on it is put away
    * @param {import('./desktop.js').Desktop} desktop
-   * @param {object} told
-   * @param {(body: Body) => void} told.onGrab called when a sprite is grabbed
-   * @param {() => void} told.onLetGo called when a sprite was let go
-   * @param {() => void} told.onOver called when `over` has changed
-   * @param {(body: Body) => void} told.onAway called to put a sprite away
-   * @param {(body: Body) => void} told.onOpen called to open a sprite large
+   * @param {object} lastView
+   * @param {(body: Body) => void} lastView.onGrab called when a sprite is grabbed
+   * @param {() => void} lastView.onLetGo called when a sprite was let go
+   * @param {() => void} lastView.onOver called when `over` has changed
+   * @param {(body: Body) => void} lastView.onAway called to put a sprite away
+   * @param {(body: Body) => void} lastView.onOpen called to open a sprite large
    */
   constructor({ canvas, tray }, desktop, told) {
     this.#canvas = canvas;
@@ -213,15 +213,15 @@ export class Keyboard {
   /**
    * @param {HTMLCanvasElement} canvas
    * @param {import('./desktop.js').Desktop} desktop
-   * @param {object} told
-   * @param {() => void} told.onKey called when a body may begin to move
-   * @param {(body: Body) => void} told.onSelect called when a body was selected
-   * @param {(body: Body) => void} told.onWalked called when a body has walked and stopped
-   * @param {(body: Body) => void} told.onAway called to put a body away
-   * @param {(body: Body) => void} told.onOpen called to open a body large
-   * @param {() => boolean} told.letters whether letters and digits are shortcuts
-   * @param {(picture: string) => void} told.onPick called to take a new drawn sprite
-   * @param {(body: Body) => void} told.onCover called to hide or show a body's picture
+   * @param {object} lastView
+   * @param {() => void} lastView.onKey called when a body may begin to move
+   * @param {(body: Body) => void} lastView.onSelect called when a body was selected
+   * @param {(body: Body) => void} lastView.onWalked called when a body has walked and stopped
+   * @param {(body: Body) => void} lastView.onAway called to put a body away
+   * @param {(body: Body) => void} lastView.onOpen called to open a body large
+   * @param {() => boolean} lastView.letters whether letters and digits are shortcuts
+   * @param {(picture: string) => void} lastView.onPick called to take a new drawn sprite
+   * @param {(body: Body) => void} lastView.onCover called to hide or show a body's picture
    */
   constructor(canvas, desktop, told) {
     this.#canvas = canvas;

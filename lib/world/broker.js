@@ -1,5 +1,5 @@
 import { ENTRY_BYTES, isName, MOST_NAMES, readEntry } from './entry.js';
-import { isNotEnabled, NatsLink, NO_STREAM, PATIENCE, revisionOf } from './nats-link.js';
+import { isNotEnabled, NatsLink, NO_STREAM, REQUEST_TIMEOUT, revisionOf } from './nats-link.js';
 import { WorldError } from './world-error.js';
 
 /**
@@ -24,48 +24,48 @@ const FRAMES = 'sprites.frames';
 const PRESENCE = 'sprites.presence';
 
 /** Most bytes of frames on their way to the broker. Further frames are dropped: their senders send them again. */
-const UNDER_WAY = 16 * 2 ** 20;
+const MAX_BYTES_IN_FLIGHT = 16 * 2 ** 20;
 
 /** Bytes on their way from which the broker is asked for a flush: one flush for each frame would cost as much as the frame. */
-const ASK_FROM = 2 ** 20;
+const FLUSH_THRESHOLD = 2 ** 20;
 
 export class Broker {
   #link;
   #name;
   #kv;
-  #watcher = { seen() {}, missed() {} };
-  #underWay = 0;
-  #flushing = false;
+  #watcher = { onEntry() {}, onMissed() {} };
+  #bytesInFlight = 0;
+  #isFlushing = false;
 
   /**
-   * @param {object} how options of NatsLink, and
-   * @param {string} how.name this server's name
-   * @param {{frame: Receive, presence: Receive}} [how.receive] callbacks for the frames for this server and for
+   * @param {object} options those of NatsLink, and
+   * @param {string} options.name this server's name
+   * @param {{frame: Receive, presence: Receive}} [options.receive] callbacks for the frames for this server and for
    *     the presence messages of the other servers: `Receive` is (from: string, message: Uint8Array) => void
    */
-  constructor({ name, receive = { frame() {}, presence() {} }, ...how }) {
+  constructor({ name, receive = { frame() {}, presence() {} }, ...linkOptions }) {
     this.#name = name;
-    this.#link = new NatsLink({ ...how, name: `sprites ${name}`, needsAll: true });
-    this.#link.follow({
-      opened: () => {
-        this.#underWay = 0;
-        this.#tryToPublish();
+    this.#link = new NatsLink({ ...linkOptions, name: `sprites ${name}`, needsAll: true });
+    this.#link.addListener({
+      onConnect: () => {
+        this.#bytesInFlight = 0;
+        this.#probePermissions();
       },
-      again: () => {
+      onReconnect: () => {
         // The store may be a new one.
         this.#kv = undefined;
-        this.#tryToPublish();
+        this.#probePermissions();
       },
-      ended: () => (this.#kv = undefined)
+      onClose: () => (this.#kv = undefined)
     });
-    const given = (take) => (message) => {
+    const withSender = (onMessage) => (message) => {
       const from = message.subject.slice(message.subject.lastIndexOf('.') + 1);
-      if (isName(from) && message.data.length > 0) take(from, message.data);
+      if (isName(from) && message.data.length > 0) onMessage(from, message.data);
     };
-    this.#link.hear(`${FRAMES}.${name}.*`, given(receive.frame));
-    this.#link.hear(`${PRESENCE}.*`, given(receive.presence));
-    const missed = () => this.#watcher.missed();
-    this.#link.hear(`${ENTRIES}.>`, (message) => this.#hear(message), missed);
+    this.#link.subscribe(`${FRAMES}.${name}.*`, withSender(receive.frame));
+    this.#link.subscribe(`${PRESENCE}.*`, withSender(receive.presence));
+    const onMissed = () => this.#watcher.onMissed();
+    this.#link.subscribe(`${ENTRIES}.>`, (message) => this.#receiveEntry(message), onMissed);
   }
 
   /** @param {Parameters<import('./membership.js').Store['watch']>[0]} watcher */
@@ -86,35 +86,36 @@ export class Broker {
 
   /** Sends a presence message to all servers. The message may get lost, and does if it is too large for the NATS server. */
   sendPresence(message) {
-    if (message.length <= this.#link.largest) this.#publish(`${PRESENCE}.${this.#name}`, message);
+    if (message.length <= this.#link.maxPayload)
+      this.#publish(`${PRESENCE}.${this.#name}`, message);
   }
 
   #publish(subject, bytes) {
-    const connection = this.#link.writable;
-    if (!connection || this.#underWay + bytes.length > UNDER_WAY) return;
+    const connection = this.#link.writableConnection;
+    if (!connection || this.#bytesInFlight + bytes.length > MAX_BYTES_IN_FLIGHT) return;
     connection.publish(subject, bytes);
-    this.#underWay += bytes.length;
-    if (this.#underWay >= ASK_FROM) this.#flush();
+    this.#bytesInFlight += bytes.length;
+    if (this.#bytesInFlight >= FLUSH_THRESHOLD) this.#flush();
   }
 
   /** @returns {number} bytes of frames that may still be on their way to the broker */
-  get underWay() {
-    return this.#underWay;
+  get bytesInFlight() {
+    return this.#bytesInFlight;
   }
 
   /** Asks the broker for a flush, and subtracts the bytes that it has read. */
   async #flush() {
-    if (this.#flushing) return;
-    this.#flushing = true;
-    const sent = this.#underWay;
+    if (this.#isFlushing) return;
+    this.#isFlushing = true;
+    const sent = this.#bytesInFlight;
     try {
-      await this.#link.writable?.flush();
+      await this.#link.writableConnection?.flush();
     } catch {
       // The connection is lost, and with it the frames on their way: their senders send them again.
     }
-    this.#flushing = false;
-    this.#underWay = Math.max(0, this.#underWay - sent);
-    if (this.#underWay >= ASK_FROM && this.#link.connected) this.#flush();
+    this.#isFlushing = false;
+    this.#bytesInFlight = Math.max(0, this.#bytesInFlight - sent);
+    if (this.#bytesInFlight >= FLUSH_THRESHOLD && this.#link.isConnected) this.#flush();
   }
 
   /** @returns {Promise<void>} resolves when the store can be used */
@@ -124,23 +125,23 @@ export class Broker {
   }
 
   /** Publishes empty messages, which every receiver ignores, so that a missing permission shows now and not when a sprite waits. */
-  #tryToPublish() {
+  #probePermissions() {
     for (const subject of [`${FRAMES}.${this.#name}`, PRESENCE]) {
-      this.#link.writable?.publish(`${subject}.${this.#name}`);
+      this.#link.writableConnection?.publish(`${subject}.${this.#name}`);
     }
   }
 
-  #hear({ subject, data, headers }) {
+  #receiveEntry({ subject, data, headers }) {
     const revision = revisionOf(headers);
     const name = subject.slice(subject.lastIndexOf('.') + 1);
     if (!isName(name) || revision === 0) return;
     const isDeleted = Boolean(headers.get('KV-Operation'));
     const entry = isDeleted ? undefined : readEntry(Buffer.from(data).toString());
-    this.#watcher.seen(name, { entry, revision });
+    this.#watcher.onEntry(name, { entry, revision });
   }
 
   #openBucket(Kvm) {
-    return this.#link.ask(async ({ js, jsm }) => {
+    return this.#link.request(async ({ js, jsm }) => {
       const kv = await new Kvm(js).create(BUCKET, {
         history: 1,
         replicas: this.#link.replicas,
@@ -156,40 +157,40 @@ export class Broker {
           `the bucket ${BUCKET} was not made by Sprites: delete it, or make it with --republish-source '>' --republish-destination '${ENTRIES}.>'`
         );
       }
-      await this.#link.keep(jsm, streamInfo);
+      await this.#link.updateStream(jsm, streamInfo);
       this.#kv = kv;
     });
   }
 
   /** @returns {Promise<Map<string, {entry: import('./entry.js').Entry | undefined, revision: number}>>} */
-  all() {
-    return this.#do(async (kv) => {
+  readAll() {
+    return this.#request(async (kv) => {
       let names = [];
       for await (const name of await kv.keys()) if (isName(name)) names.push(name);
       // The keys are in the order of their last writes.
       names = names.slice(-MOST_NAMES);
-      const found = await Promise.all(names.map((name) => kv.get(name)));
-      return new Map(names.map((name, at) => [name, whatIs(found[at])]));
-    }, 2 * PATIENCE);
+      const kvEntries = await Promise.all(names.map((name) => kv.get(name)));
+      return new Map(names.map((name, at) => [name, storedEntryOf(kvEntries[at])]));
+    }, 2 * REQUEST_TIMEOUT);
   }
 
   /** @returns {Promise<{entry: import('./entry.js').Entry | undefined, revision: number}>} */
   get(name) {
-    return this.#do(async (kv) => whatIs(await kv.get(name)));
+    return this.#request(async (kv) => storedEntryOf(await kv.get(name)));
   }
 
   /** @returns {Promise<number>} the new revision */
   put(name, entry, revision) {
     const data = JSON.stringify(entry);
-    return this.#do((kv) => kv.put(name, data, { previousSeq: revision }));
+    return this.#request((kv) => kv.put(name, data, { previousSeq: revision }));
   }
 
   /** Sends a request to the bucket, with a timeout. */
-  #do(ask, patience = PATIENCE) {
-    return this.#link.patiently(patience, async () => {
-      if (!this.#kv) throw this.#link.unreachable('the connection is lost');
+  #request(send, timeout = REQUEST_TIMEOUT) {
+    return this.#link.withTimeout(timeout, async () => {
+      if (!this.#kv) throw this.#link.unreachableError('the connection is lost');
       try {
-        return await ask(this.#kv);
+        return await send(this.#kv);
       } catch (error) {
         // A write to a deleted stream fails like one without JetStream: no receiver.
         if (error.code === NO_STREAM || isNotEnabled(error)) this.#kv = undefined;
@@ -204,8 +205,8 @@ export class Broker {
 }
 
 /** Returns the entry of a key. A deleted key still has a revision. */
-function whatIs(found) {
-  if (!found) return { entry: undefined, revision: 0 };
-  const entry = found.operation === 'PUT' ? readEntry(found.string()) : undefined;
-  return { entry, revision: found.revision };
+function storedEntryOf(kvEntry) {
+  if (!kvEntry) return { entry: undefined, revision: 0 };
+  const entry = kvEntry.operation === 'PUT' ? readEntry(kvEntry.string()) : undefined;
+  return { entry, revision: kvEntry.revision };
 }

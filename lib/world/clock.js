@@ -5,11 +5,11 @@ export const clock = Object.freeze({
 
   /**
    * @param {number} ms
-   * @param {() => void} then
+   * @param {() => void} callback
    * @returns {() => void} cancels the timer
    */
-  after(ms, then) {
-    const timer = setTimeout(then, ms);
+  after(ms, callback) {
+    const timer = setTimeout(callback, ms);
     return () => clearTimeout(timer);
   }
 });

@@ -5,37 +5,37 @@ import { tagOf, tagOfId } from '../base/tag.js';
  * store, never from requests.
  */
 export class Directory {
-  #own;
+  #ownTag;
   /** URLs by tag; null: the server is restarting. @type {Map<number, string | null>} */
   #urls = new Map();
-  #changed = () => {};
+  #onChange = () => {};
 
   /** @param {string} [name] this server's name in a world */
   constructor(name) {
-    this.#own = tagOf(name);
+    this.#ownTag = tagOf(name);
   }
 
-  /** @param {() => void} changed called at every change */
-  onChange(changed) {
-    this.#changed = changed;
+  /** @param {() => void} listener called at every change */
+  onChange(listener) {
+    this.#onChange = listener;
   }
 
   /**
    * @param {object} view the result of viewOf()
-   * @param {{name: string, url?: string}[]} view.places servers to which their clients are sent; a server without a URL
-   *     is left out
+   * @param {{name: string, url?: string}[]} view.redirectTargets servers to which their clients are sent; a server
+   *     without a URL is left out
    * @param {string[]} view.restarting servers whose clients must wait
    */
-  update({ places, restarting }) {
-    const others = places
+  update({ redirectTargets, restarting }) {
+    const otherUrls = redirectTargets
       .filter(({ url }) => url !== undefined)
       .map(({ name, url }) => [tagOf(name), url]);
-    const waited = restarting.map((name) => [tagOf(name), null]);
+    const restartingUrls = restarting.map((name) => [tagOf(name), null]);
     // Of two servers with the same tag, the one that is present comes last and wins.
-    const entries = [...waited, ...others].filter(([tag]) => tag !== this.#own);
+    const entries = [...restartingUrls, ...otherUrls].filter(([tag]) => tag !== this.#ownTag);
     const before = JSON.stringify(this.entries);
     this.#urls = new Map(entries.toSorted(([a], [b]) => a - b));
-    if (JSON.stringify(this.entries) !== before) this.#changed();
+    if (JSON.stringify(this.entries) !== before) this.#onChange();
   }
 
   /** @returns {[number, string | null][]} the URLs by tags, ascending */
@@ -44,8 +44,8 @@ export class Directory {
   }
 
   /** @returns {number | undefined} this server's own tag, in a world */
-  get own() {
-    return this.#own;
+  get ownTag() {
+    return this.#ownTag;
   }
 
   /**

@@ -34,7 +34,7 @@ const MOST_CLIENTS = MOST_ROWS ** 2;
  * starts as the seconds of the clock and grows more slowly than these. So a larger one is invalid, and there is always a
  * next one.
  */
-const AHEAD = 2 ** 32;
+const MAX_EPOCH_AHEAD = 2 ** 32;
 
 /** Largest entry, in bytes. */
 export const ENTRY_BYTES = 4096;
@@ -49,10 +49,10 @@ export const NAME = /^[a-z][a-z0-9-]{0,31}$/;
 export const isName = (text) => NAME.test(text) && text !== 'none';
 
 /** The states of a server that holds its name. */
-const LIVING = ['joining', 'member', 'leaving'];
+const HOLDING_STATES = ['joining', 'member', 'leaving'];
 
 /** The states of a free name: its server has left, or its lease has ended. */
-const OVER = ['gone', 'lost'];
+const FREE_STATES = ['gone', 'lost'];
 
 /**
  * @typedef {object} Entry
@@ -73,40 +73,40 @@ const OVER = ['gone', 'lost'];
  */
 
 /** @returns {boolean} whether an entry's server holds its name */
-export const isLiving = (entry) => entry !== undefined && LIVING.includes(entry.state);
+export const holdsName = (entry) => entry !== undefined && HOLDING_STATES.includes(entry.state);
 
 /** @returns {boolean} whether an entry's server is a member of the ring of this version */
 export const isMember = (entry, version) => entry?.state === 'member' && entry.version === version;
 
-const isFrom = (low, high) => (value) =>
+const isIntegerIn = (low, high) => (value) =>
   Number.isSafeInteger(value) && value >= low && value <= high;
 
-const seconds = () => Math.floor(Date.now() / 1000);
+const nowInSeconds = () => Math.floor(Date.now() / 1000);
 
 const isText = (value) => typeof value === 'string' && value.length <= MOST_TEXT;
 
 /** Required members of an entry of this version. */
-const NEEDED = {
-  version: isFrom(1, Number.MAX_SAFE_INTEGER),
-  epoch: (value) => isFrom(1, seconds() + AHEAD)(value),
-  state: (value) => [...LIVING, ...OVER].includes(value),
-  lease: isFrom(1, MOST_LEASE),
-  rows: isFrom(0, MOST_ROWS)
+const REQUIRED = {
+  version: isIntegerIn(1, Number.MAX_SAFE_INTEGER),
+  epoch: (value) => isIntegerIn(1, nowInSeconds() + MAX_EPOCH_AHEAD)(value),
+  state: (value) => [...HOLDING_STATES, ...FREE_STATES].includes(value),
+  lease: isIntegerIn(1, MOST_LEASE),
+  rows: isIntegerIn(0, MOST_ROWS)
 };
 
 /** Optional members. An invalid one counts as absent. */
 const OPTIONAL = {
   instance: isText,
   run: isText,
-  since: isFrom(1, Number.MAX_SAFE_INTEGER),
-  clients: isFrom(0, MOST_CLIENTS),
+  since: isIntegerIn(1, Number.MAX_SAFE_INTEGER),
+  clients: isIntegerIn(0, MOST_CLIENTS),
   url: (value) => readServerUrl(value) !== undefined,
-  grace: isFrom(1, MOST_GRACE),
+  grace: isIntegerIn(1, MOST_GRACE),
   empty: (value) => value === true
 };
 
 /** Members that keep their meaning in every version: an entry of another version must have these. */
-const EVER = ['version', 'epoch', 'state', 'lease'];
+const STABLE_MEMBERS = ['version', 'epoch', 'state', 'lease'];
 
 /**
  * Reads an entry. Every client of NATS could have written it, so that every member is checked against its bounds. Unknown
@@ -124,11 +124,13 @@ export function readEntry(text) {
     return undefined;
   }
   const isOurs = value?.version === VERSION;
-  const needed = isOurs ? Object.keys(NEEDED) : EVER;
-  if (!needed.every((name) => NEEDED[name](value?.[name]))) return undefined;
-  const optional = Object.keys(OPTIONAL).filter((name) => OPTIONAL[name](value[name]));
-  const read = Object.fromEntries([...needed, ...optional].map((name) => [name, value[name]]));
-  return read.url === undefined ? read : { ...read, url: readServerUrl(read.url) };
+  const requiredNames = isOurs ? Object.keys(REQUIRED) : STABLE_MEMBERS;
+  if (!requiredNames.every((name) => REQUIRED[name](value?.[name]))) return undefined;
+  const optionalNames = Object.keys(OPTIONAL).filter((name) => OPTIONAL[name](value[name]));
+  const entry = Object.fromEntries(
+    [...requiredNames, ...optionalNames].map((name) => [name, value[name]])
+  );
+  return entry.url === undefined ? entry : { ...entry, url: readServerUrl(entry.url) };
 }
 
 /**
@@ -136,15 +138,15 @@ export function readEntry(text) {
  * unused even if the store has lost its content: the seconds of the clock grow faster than servers can take names. Clocks
  * of two machines are never compared.
  *
- * @param {number[]} known used epochs
+ * @param {number[]} usedEpochs used epochs
  * @returns {number}
  */
-export function nextEpoch(known) {
-  return Math.max(seconds(), ...known.map((epoch) => epoch + 1));
+export function nextEpoch(usedEpochs) {
+  return Math.max(nowInSeconds(), ...usedEpochs.map((epoch) => epoch + 1));
 }
 
 /** Longest URL of a server, in characters. */
-const LONGEST = 256;
+const MAX_URL_LENGTH = 256;
 
 /**
  * @param {unknown} text
@@ -152,7 +154,8 @@ const LONGEST = 256;
  *     the end; undefined for anything else
  */
 export function readServerUrl(text) {
-  if (typeof text !== 'string' || text.length > LONGEST || !URL.canParse(text)) return undefined;
+  if (typeof text !== 'string' || text.length > MAX_URL_LENGTH || !URL.canParse(text))
+    return undefined;
   const { protocol, origin, href } = new URL(text);
   const isPlain = ['http:', 'https:'].includes(protocol) && [origin, `${origin}/`].includes(href);
   return isPlain && /^[\x21-\x7e]+$/.test(text) ? origin : undefined;
@@ -168,7 +171,7 @@ export function readServerUrl(text) {
  */
 export function publicUrl({ worldUrl, host }, port) {
   if (worldUrl !== 'none') return worldUrl;
-  const isEvery = ['0.0.0.0', '::'].includes(host);
-  const address = isEvery ? (lanAddresses(host)[0] ?? '127.0.0.1') : host;
+  const isWildcard = ['0.0.0.0', '::'].includes(host);
+  const address = isWildcard ? (lanAddresses(host)[0] ?? '127.0.0.1') : host;
   return `http://${address.includes(':') ? `[${address}]` : address}:${port}`;
 }

@@ -16,7 +16,7 @@ import { cursorText, isKey, LAST_VERSION } from '../feeds/names.js';
  */
 
 /** Version of this format. */
-const FORM = '1';
+const FORMAT_VERSION = '1';
 
 /** Prefix of the subjects; the key follows. */
 export const SUBJECTS = 'sprites.feeds';
@@ -67,17 +67,17 @@ export function keyOf(subject) {
 
 /**
  * @param {Head} head
- * @param {string} by the publishing server's name
+ * @param {string} publisher the publishing server's name
  * @returns {Record<string, string>} headers
  */
-export function writeHead({ epoch, version, digest, form, log, run }, by) {
+export function writeHead({ epoch, version, digest, form, log, run }, publisher) {
   return {
-    'Sprites-Feed': FORM,
+    'Sprites-Feed': FORMAT_VERSION,
     'Sprites-Cursor': cursorText({ epoch, version }),
     ...(digest !== undefined && { 'Sprites-Digest': digest, 'Sprites-Form': form }),
     ...(log !== undefined && { 'Sprites-Log': String(log) }),
     ...(run !== undefined && { 'Sprites-Run': run }),
-    'Sprites-By': by
+    'Sprites-By': publisher
   };
 }
 
@@ -93,15 +93,15 @@ export function readHead(header, revision) {
   const digest = header('Sprites-Digest') || undefined;
   const logText = header('Sprites-Log') || undefined;
   const log = logText && Number(logText);
-  const sound =
-    header('Sprites-Feed') === FORM &&
+  const isValid =
+    header('Sprites-Feed') === FORMAT_VERSION &&
     (log === undefined || (VERSION.test(logText) && log <= version && digest !== undefined)) &&
     [epoch, version, revision].every(Number.isSafeInteger) &&
     (digest === undefined || DIGEST.test(digest));
   const [form, run] = ['Sprites-Form', 'Sprites-Run']
     .map(header)
     .map((word) => (WORD.test(word) ? word : undefined));
-  return sound ? { epoch, version, digest, form, log, run, revision } : undefined;
+  return isValid ? { epoch, version, digest, form, log, run, revision } : undefined;
 }
 
 /**
@@ -116,11 +116,11 @@ export function readHead(header, revision) {
  * @property {number} revision the store's newest message that this version is, or comes from; 0: none
  * @property {boolean} stored whether the store has this version
  * @property {boolean} exposed whether other servers may know the epoch, and give its next version to a value of their own
- * @property {number} [from] the first version of the epoch, while the store has no version of it
+ * @property {number} [firstOfEpoch] the first version of the epoch, while the store has no version of it
  * @property {string} [run] the run of the NATS server in which the epoch was first stored
  */
 export class FeedMarks {
-  #most;
+  #maxDeleted;
   /** @type {Map<string, Mark>} */
   #live = new Map();
   /** The earliest deleted first. @type {Map<string, Mark>} */
@@ -130,12 +130,12 @@ export class FeedMarks {
   #noteDeleted;
 
   /**
-   * @param {number} most most deleted feeds
+   * @param {number} maxDeleted most deleted feeds
    * @param {(key: string, head?: {epoch: number, version: number}) => void} [noteDeleted] called for each deleted feed to
    *     remember, and without a head for each one to forget
    */
-  constructor(most, noteDeleted = () => {}) {
-    this.#most = most;
+  constructor(maxDeleted, noteDeleted = () => {}) {
+    this.#maxDeleted = maxDeleted;
     this.#noteDeleted = noteDeleted;
   }
 
@@ -145,12 +145,12 @@ export class FeedMarks {
   }
 
   /** @returns {number} number of feeds whose version the store has */
-  get stored() {
+  get storedCount() {
     return this.#live.size + this.#deleted.size - this.#unstored.size;
   }
 
   /** @returns {number} number of feeds whose version the store does not have */
-  get unstored() {
+  get unstoredCount() {
     return this.#unstored.size;
   }
 
@@ -169,30 +169,30 @@ export class FeedMarks {
    * @param {Mark} mark
    * @returns {[string, Mark] | undefined} the deleted feed that was forgotten to make room
    */
-  set(key, { epoch, version, digest, revision, stored, exposed, from, run }) {
+  set(key, { epoch, version, digest, revision, stored, exposed, firstOfEpoch, run }) {
     const isDeleted = digest === undefined;
     const known = this.#deleted.get(key);
     if (isDeleted && known?.version !== version) this.#noteDeleted(key, { epoch, version });
     if (!isDeleted && known !== undefined) this.#noteDeleted(key);
     (isDeleted ? this.#live : this.#deleted).delete(key);
-    const mark = { epoch, version, digest, revision, stored, exposed, from, run };
+    const mark = { epoch, version, digest, revision, stored, exposed, firstOfEpoch, run };
     (isDeleted ? this.#deleted : this.#live).set(key, mark);
     if (stored) this.#unstored.delete(key);
     else this.#unstored.add(key);
-    if (this.#deleted.size <= this.#most) return undefined;
+    if (this.#deleted.size <= this.#maxDeleted) return undefined;
     const [oldest] = this.#deleted;
-    this.forget(oldest[0]);
+    this.remove(oldest[0]);
     return oldest;
   }
 
-  forget(key) {
+  remove(key) {
     this.#live.delete(key);
     if (this.#deleted.delete(key)) this.#noteDeleted(key);
     this.#unstored.delete(key);
   }
 
   /** Marks all versions as not stored: the store has lost its content, or a part of it. */
-  unstoreAll() {
+  markAllUnstored() {
     for (const key of this.keys()) {
       const mark = this.get(key);
       mark.stored = false;

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 
 import { HEAD_BYTES, keyOf, readHead, SUBJECTS, tokenOf, writeHead } from './feed-message.js';
-import { PATIENCE, revisionOf } from './nats-link.js';
-import { PATIENCE_FOR_ALL, readNewest } from './read-newest.js';
+import { REQUEST_TIMEOUT, revisionOf } from './nats-link.js';
+import { READ_ALL_TIMEOUT, readNewest } from './read-newest.js';
 
 /**
  * The store of a world's feeds: a stream of JetStream with the newest message of each key (feed-message.js). It has its own
@@ -28,13 +28,13 @@ const PART_SUBJECTS = 'sprites.log-parts';
 const NEWS = 'sprites.feed-news';
 
 /** Timeout of the transfer of a value, in milliseconds: the value may be large, and the line slow. */
-const PATIENCE_FOR_VALUE = 8000;
+const VALUE_TIMEOUT = 8000;
 
 /** Longest silence of its connection, in milliseconds: an answer may wait behind a value. */
-export const SILENCE = 10_000;
+export const MAX_SILENCE = 10_000;
 
 /** Speed of the slowest supported line, in bytes per millisecond: the timeout of a write is its time there, and PATIENCE. */
-const SLOWEST = 32;
+const SLOWEST_RATE = 32;
 
 /** The stream's configuration, without the settings that an operator may change (storage). */
 const CONFIG = {
@@ -54,7 +54,7 @@ const PARTS_CONFIG = {
   allow_direct: true
 };
 
-const partsOf = (key, epoch) => `${PART_SUBJECTS}.${tokenOf(key)}.${epoch}`;
+const partSubjectsOf = (key, epoch) => `${PART_SUBJECTS}.${tokenOf(key)}.${epoch}`;
 
 const isOurs = ({ config, state }) =>
   config.republish?.dest === CONFIG.republish.dest &&
@@ -66,35 +66,35 @@ const isOurs = ({ config, state }) =>
 
 export class FeedStore {
   #link;
-  #by;
+  #serverName;
   /** Bytes of values that are being written, and number of values that are being read. */
-  #writing = 0;
-  #reading = 0;
+  #bytesBeingWritten = 0;
+  #valuesBeingRead = 0;
   /** Whether several NATS servers keep the stream. */
   #isReplicated = false;
   /** In place of a run of the NATS server: see `run`. */
-  #own = randomUUID().replaceAll('-', '');
-  #watcher = { news() {}, missed() {} };
+  #ownRun = randomUUID().replaceAll('-', '');
+  #watcher = { onNews() {}, onMissed() {} };
 
   /**
    * @param {import('./nats-link.js').NatsLink} link a link of its own
-   * @param {string} by this server's name
+   * @param {string} serverName this server's name
    */
-  constructor(link, by) {
+  constructor(link, serverName) {
     this.#link = link;
-    this.#by = by;
-    const missed = () => this.#watcher.missed();
-    link.hear(`${NEWS}.>`, (message) => this.#hear(message), missed);
+    this.#serverName = serverName;
+    const onMissed = () => this.#watcher.onMissed();
+    link.subscribe(`${NEWS}.>`, (message) => this.#receiveNews(message), onMissed);
   }
 
-  /** @param {{news: (key: string, revision: number) => void, missed: () => void}} watcher */
+  /** @param {{onNews: (key: string, revision: number) => void, onMissed: () => void}} watcher */
   watch(watcher) {
     this.#watcher = watcher;
   }
 
   /** @returns {boolean} whether there is a connection */
-  get connected() {
-    return this.#link.connected;
+  get isConnected() {
+    return this.#link.isConnected;
   }
 
   /** @returns {boolean} whether a lost connection is reconnecting by itself */
@@ -103,8 +103,8 @@ export class FeedStore {
   }
 
   /** @returns {number} largest body of a message, in bytes */
-  get room() {
-    return this.#link.largest - HEAD_BYTES;
+  get maxBodyBytes() {
+    return this.#link.maxPayload - HEAD_BYTES;
   }
 
   /**
@@ -113,13 +113,13 @@ export class FeedStore {
    *     continues an epoch of another one
    */
   get run() {
-    return this.#isReplicated ? this.#own : this.#link.run;
+    return this.#isReplicated ? this.#ownRun : this.#link.run;
   }
 
-  #hear({ subject, headers }) {
+  #receiveNews({ subject, headers }) {
     const key = keyOf(subject);
     const revision = revisionOf(headers);
-    if (key !== undefined && revision > 0) this.#watcher.news(key, revision);
+    if (key !== undefined && revision > 0) this.#watcher.onNews(key, revision);
   }
 
   /**
@@ -131,18 +131,18 @@ export class FeedStore {
    */
   async open() {
     await this.#link.open();
-    const ask = async ({ jsm }) => {
-      await this.#link.stream(jsm, PARTS_CONFIG, () => true);
-      const { config, state, identity } = await this.#link.stream(jsm, CONFIG, isOurs);
+    const openStreams = async ({ jsm }) => {
+      await this.#link.openStream(jsm, PARTS_CONFIG, () => true);
+      const { config, state, identity } = await this.#link.openStream(jsm, CONFIG, isOurs);
       this.#isReplicated = this.#link.replicas > 1 || config.num_replicas > 1;
       return { identity, last: state.last_seq, messages: state.messages };
     };
-    return this.#ask(ask, this.#patience() + PATIENCE);
+    return this.#request(openStreams, this.#timeout() + REQUEST_TIMEOUT);
   }
 
   /** @returns {Promise<Map<string, import('./feed-message.js').Head>>} all heads, by key */
-  heads() {
-    const ask = async (jetstream) => {
+  readHeads() {
+    const readAll = async (jetstream) => {
       const heads = new Map();
       await readNewest(jetstream, STREAM, { headers_only: true }, ({ subject, headers, seq }) => {
         const key = keyOf(subject);
@@ -150,7 +150,7 @@ export class FeedStore {
       });
       return heads;
     };
-    return this.#link.ask(ask, PATIENCE_FOR_ALL, this.#patience());
+    return this.#link.request(readAll, READ_ALL_TIMEOUT, this.#timeout());
   }
 
   /**
@@ -162,19 +162,19 @@ export class FeedStore {
   }
 
   async #get(stream, subject) {
-    const ask = async ({ jsm }) => {
+    const read = async ({ jsm }) => {
       // A direct read is answered by any replica, also by one that lags; other reads by the leader.
-      const from = this.#isReplicated ? jsm.streams : jsm.direct;
-      const message = await from.getMessage(stream, { last_by_subj: subject });
+      const reader = this.#isReplicated ? jsm.streams : jsm.direct;
+      const message = await reader.getMessage(stream, { last_by_subj: subject });
       if (!message) return undefined;
       // A view of a larger buffer, which would be copied to a thread as a whole.
       return { ...headOf(message.header, message.seq), body: Uint8Array.from(message.data) };
     };
-    this.#reading += 1;
+    this.#valuesBeingRead += 1;
     try {
-      return await this.#ask(ask);
+      return await this.#request(read);
     } finally {
-      this.#reading -= 1;
+      this.#valuesBeingRead -= 1;
     }
   }
 
@@ -183,7 +183,7 @@ export class FeedStore {
    *
    * @param {string} key
    * @param {import('./feed-message.js').Head} head
-   * @param {Uint8Array} body at most `room` bytes
+   * @param {Uint8Array} body at most `maxBodyBytes`
    * @param {number} revision revision of the message before; 0: there is none
    * @returns {Promise<number>} the new revision
    * @throws {Conflict} when another version was written first
@@ -195,51 +195,53 @@ export class FeedStore {
   }
 
   async #put(subject, head, body, expect) {
-    const ask = async ({ js, headersOf }) => {
+    const write = async ({ js, headersOf }) => {
       const { seq } = await js.publish(subject, body, {
-        headers: headersOf(writeHead(head, this.#by)),
+        headers: headersOf(writeHead(head, this.#serverName)),
         ...(expect && { expect })
       });
       return seq;
     };
-    this.#writing += body.length;
+    this.#bytesBeingWritten += body.length;
     try {
-      return await this.#ask(ask);
+      return await this.#request(write);
     } finally {
-      this.#writing -= body.length;
+      this.#bytesBeingWritten -= body.length;
     }
   }
 
   /** Writes a part of a log; `head` is that of the message that the part was. Idempotent. */
   putPart(key, head, body) {
-    return this.#put(`${partsOf(key, head.epoch)}.${head.version}`, head, body);
+    return this.#put(`${partSubjectsOf(key, head.epoch)}.${head.version}`, head, body);
   }
 
   /** @returns {ReturnType<FeedStore['get']>} the part of a log that ends with a version; undefined: there is none any more */
   getPart(key, epoch, version) {
-    return this.#get(PARTS, `${partsOf(key, epoch)}.${version}`);
+    return this.#get(PARTS, `${partSubjectsOf(key, epoch)}.${version}`);
   }
 
   /** Deletes the parts of a log, except for the newest `keep`. */
-  forgetParts(key, epoch, keep) {
-    const filter = `${partsOf(key, epoch)}.>`;
-    return this.#ask(({ jsm }) => jsm.streams.purge(PARTS, { filter, ...(keep > 0 && { keep }) }));
+  removeParts(key, epoch, keep) {
+    const filter = `${partSubjectsOf(key, epoch)}.>`;
+    return this.#request(({ jsm }) =>
+      jsm.streams.purge(PARTS, { filter, ...(keep > 0 && { keep }) })
+    );
   }
 
   /** Removes the message of a deleted feed, if nothing has been written since. */
-  forget(key, revision) {
+  removeDeleted(key, revision) {
     const filter = `${SUBJECTS}.${tokenOf(key)}`;
-    return this.#ask(({ jsm }) => jsm.streams.purge(STREAM, { filter, seq: revision + 1 }));
+    return this.#request(({ jsm }) => jsm.streams.purge(STREAM, { filter, seq: revision + 1 }));
   }
 
-  #ask(ask, patience = this.#patience()) {
-    return this.#link.ask(ask, patience);
+  #request(send, timeout = this.#timeout()) {
+    return this.#link.request(send, timeout);
   }
 
   /** Returns the timeout of a request, in milliseconds: on a slow line it waits behind values on their way. */
-  #patience() {
-    if (this.#reading > 0) return PATIENCE_FOR_VALUE;
-    return Math.min(PATIENCE + this.#writing / SLOWEST, PATIENCE_FOR_VALUE);
+  #timeout() {
+    if (this.#valuesBeingRead > 0) return VALUE_TIMEOUT;
+    return Math.min(REQUEST_TIMEOUT + this.#bytesBeingWritten / SLOWEST_RATE, VALUE_TIMEOUT);
   }
 
   /** Closes the connection. */

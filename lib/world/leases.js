@@ -1,5 +1,5 @@
 import { tagOf } from '../base/tag.js';
-import { isLiving, isMember, MOST_NAMES, MOST_SERVERS } from './entry.js';
+import { holdsName, isMember, MOST_NAMES, MOST_SERVERS } from './entry.js';
 import { WorldError } from './world-error.js';
 
 /**
@@ -11,7 +11,7 @@ import { WorldError } from './world-error.js';
  * before any watcher does.
  *
  * A watcher that was disconnected (the broker was away, the machine slept, the process was stopped) has missed renewals:
- * it restarts the time of all leases (`watchAnew`).
+ * it restarts the time of all leases (`restartTimers`).
  */
 
 /**
@@ -21,51 +21,56 @@ import { WorldError } from './world-error.js';
 export const marginOf = (lease) => Math.min(lease / 8, 1000);
 
 /**
- * @typedef {object} Seen
+ * @typedef {object} SeenEntry
  * @property {import('./entry.js').Entry | undefined} entry undefined for a free name
  * @property {number} revision the store's
- * @property {number} at time at which the revision was first seen, in milliseconds
+ * @property {number} seenAt time at which the revision was first seen, in milliseconds
  * @property {number} renewals renewals by the same process that this watcher has seen
  */
 
 export class Leases {
-  /** The least recently renewed first: with too many names that one is forgotten. @type {Map<string, Seen>} */
-  #seen = new Map();
+  /** The least recently renewed first: with too many names that one is forgotten. @type {Map<string, SeenEntry>} */
+  #byName = new Map();
   /** Until this time no server is overdue: a check of a thousand leases at every tick would be most of the work for them. */
-  #calmUntil = -Infinity;
+  #noneOverdueUntil = -Infinity;
   /** Servers that have left and will come back. */
   absences = new Absences();
 
-  /** @returns {Seen | undefined} */
+  /** @returns {SeenEntry | undefined} */
   get(name) {
-    return this.#seen.get(name);
+    return this.#byName.get(name);
   }
 
-  /** @returns {IterableIterator<[string, Seen]>} */
+  /** @returns {IterableIterator<[string, SeenEntry]>} */
   entries() {
-    return this.#seen.entries();
+    return this.#byName.entries();
   }
 
   /**
    * Takes a written entry. An older revision than the newest known one changes nothing.
    *
    * @param {string} name
-   * @param {{entry: import('./entry.js').Entry | undefined, revision: number}} what
+   * @param {{entry: import('./entry.js').Entry | undefined, revision: number}} stored
    * @param {number} now
    * @returns {boolean} whether the entry differs from the one before; false for a renewal
    */
-  see(name, { entry, revision }, now) {
-    const before = this.#seen.get(name);
+  record(name, { entry, revision }, now) {
+    const before = this.#byName.get(name);
     if (before && before.revision >= revision) return false;
-    const same = before?.entry?.run === entry?.run && before?.entry?.epoch === entry?.epoch;
-    const renewals = before && same ? before.renewals + 1 : 0;
-    const seen = { entry, revision, at: now, renewals };
-    this.#seen.delete(name);
-    this.#seen.set(name, seen);
-    if (this.#seen.size > MOST_NAMES) this.#seen.delete(this.#seen.keys().next().value);
-    this.absences.see(name, entry, now);
-    this.#calmUntil = Math.min(this.#calmUntil, endOf(seen));
-    return !(before && same && before.entry?.state === entry?.state && sameShape(before, entry));
+    const isSameLease = before?.entry?.run === entry?.run && before?.entry?.epoch === entry?.epoch;
+    const renewals = before && isSameLease ? before.renewals + 1 : 0;
+    const seen = { entry, revision, seenAt: now, renewals };
+    this.#byName.delete(name);
+    this.#byName.set(name, seen);
+    if (this.#byName.size > MOST_NAMES) this.#byName.delete(this.#byName.keys().next().value);
+    this.absences.record(name, entry, now);
+    this.#noneOverdueUntil = Math.min(this.#noneOverdueUntil, overdueTime(seen));
+    return !(
+      before &&
+      isSameLease &&
+      before.entry?.state === entry?.state &&
+      isSameDescription(before, entry)
+    );
   }
 
   /**
@@ -73,59 +78,60 @@ export class Leases {
    * one, whose revisions start again.
    *
    * @param {Map<string, {entry: import('./entry.js').Entry | undefined, revision: number}>} all
-   * @param {number} asked time at which the store was asked
+   * @param {number} askedAt time at which the store was asked
    * @param {number} now
    */
-  reload(all, asked, now) {
-    const outdated = ([name, { revision, at }]) =>
-      at < asked && !(all.get(name)?.revision >= revision);
-    for (const [name] of [...this.#seen].filter(outdated)) this.#seen.delete(name);
-    for (const [name, what] of all) this.see(name, what, now);
+  reload(all, askedAt, now) {
+    const outdated = ([name, { revision, seenAt }]) =>
+      seenAt < askedAt && !(all.get(name)?.revision >= revision);
+    for (const [name] of [...this.#byName].filter(outdated)) this.#byName.delete(name);
+    for (const [name, stored] of all) this.record(name, stored, now);
   }
 
   /**
    * Does the same for one name.
    *
-   * @returns {boolean} as `see`
+   * @returns {boolean} as `record`
    */
-  correct(name, what, asked, now) {
-    const before = this.#seen.get(name);
-    if (before && before.at < asked && before.revision > what.revision) this.#seen.delete(name);
-    return this.see(name, what, now);
+  recordRead(name, stored, askedAt, now) {
+    const before = this.#byName.get(name);
+    if (before && before.seenAt < askedAt && before.revision > stored.revision)
+      this.#byName.delete(name);
+    return this.record(name, stored, now);
   }
 
   /** Restarts the time of all leases: renewals may have been missed. */
-  watchAnew(now) {
-    for (const seen of this.#seen.values()) seen.at = now;
+  restartTimers(now) {
+    for (const seen of this.#byName.values()) seen.seenAt = now;
   }
 
   /** @returns {boolean} whether a server has not renewed its name for longer than its lease */
   isOverdue(name, now) {
-    const seen = this.#seen.get(name);
-    return seen !== undefined && now > endOf(seen);
+    const seen = this.#byName.get(name);
+    return seen !== undefined && now > overdueTime(seen);
   }
 
   /** @returns {string[]} the names that are overdue */
   overdue(now) {
-    if (now <= this.#calmUntil) return [];
+    if (now <= this.#noneOverdueUntil) return [];
     const names = [];
-    let calm = Infinity;
-    for (const [name, seen] of this.#seen) {
-      const end = endOf(seen);
+    let firstEnd = Infinity;
+    for (const [name, seen] of this.#byName) {
+      const end = overdueTime(seen);
       if (now > end) names.push(name);
-      calm = Math.min(calm, end);
+      firstEnd = Math.min(firstEnd, end);
     }
-    this.#calmUntil = calm;
+    this.#noneOverdueUntil = firstEnd;
     return names;
   }
 }
 
 /** Returns when a server becomes overdue, by the clock of the watcher; never for a server without its name. */
-function endOf({ entry, at }) {
-  return isLiving(entry) ? at + entry.lease + marginOf(entry.lease) : Infinity;
+function overdueTime({ entry, seenAt }) {
+  return holdsName(entry) ? seenAt + entry.lease + marginOf(entry.lease) : Infinity;
 }
 
-const sameShape = ({ entry: before }, entry) =>
+const isSameDescription = ({ entry: before }, entry) =>
   ['rows', 'version', 'url'].every((name) => before?.[name] === entry?.[name]);
 
 /**
@@ -144,20 +150,20 @@ class Absences {
    * @param {import('./entry.js').Entry | undefined} entry its newest entry
    * @param {number} now
    */
-  see(name, entry, now) {
+  record(name, entry, now) {
     if (!(entry?.grace > 0)) {
       this.#absent.delete(name);
       return;
     }
     const { run, epoch, grace } = entry;
-    const known = this.#absent.get(name);
-    if (known && known.run === run && known.epoch === epoch) return;
-    if (!known && this.#absent.size >= MOST_NAMES) return;
+    const absence = this.#absent.get(name);
+    if (absence && absence.run === run && absence.epoch === epoch) return;
+    if (!absence && this.#absent.size >= MOST_NAMES) return;
     this.#absent.set(name, { run, epoch, end: now + grace });
   }
 
   /** @returns {boolean} whether a grace period has ended since the last call */
-  end(now) {
+  removeEnded(now) {
     const ended = [...this.#absent].filter(([, { end }]) => end <= now);
     for (const [name] of ended) this.#absent.delete(name);
     return ended.length > 0;
@@ -177,7 +183,7 @@ class Absences {
  */
 
 /** How much longer each further server waits before it removes a lost one, in milliseconds. */
-const turnOf = (lease) => Math.min(lease / 16, 500);
+const turnDelayOf = (lease) => Math.min(lease / 16, 500);
 
 /**
  * @param {object} self
@@ -188,20 +194,21 @@ const turnOf = (lease) => Math.min(lease / 16, 500);
  * @param {number} now
  * @returns {string[]} the servers that this server must remove now
  */
-export function toTakeOut({ leases, name, version, lease }, now) {
+export function namesToRemove({ leases, name, version, lease }, now) {
   const overdue = leases.overdue(now);
   if (overdue.length === 0) return overdue;
-  const able = [...leases.entries()]
-    .filter(([one, { entry }]) => isMember(entry, version) && !leases.isOverdue(one, now))
-    .map(([one]) => one)
+  const activeNames = [...leases.entries()]
+    .filter(([member, { entry }]) => isMember(entry, version) && !leases.isOverdue(member, now))
+    .map(([member]) => member)
     .toSorted();
-  const isMyTurn = (lost) => {
-    const next = able.findIndex((one) => one > lost);
-    const turns = (able.indexOf(name) - Math.max(next, 0) + able.length) % able.length;
-    const { at, entry } = leases.get(lost);
-    return now - at > entry.lease + marginOf(entry.lease) + turns * turnOf(lease);
+  const isOwnTurn = (lost) => {
+    const next = activeNames.findIndex((member) => member > lost);
+    const turnsBefore =
+      (activeNames.indexOf(name) - Math.max(next, 0) + activeNames.length) % activeNames.length;
+    const { seenAt, entry } = leases.get(lost);
+    return now - seenAt > entry.lease + marginOf(entry.lease) + turnsBefore * turnDelayOf(lease);
   };
-  return overdue.filter(isMyTurn);
+  return overdue.filter(isOwnTurn);
 }
 
 /**
@@ -212,26 +219,31 @@ export function toTakeOut({ leases, name, version, lease }, now) {
  * @param {string} self.name this server
  * @param {number} self.version its version of the protocol
  * @param {number} now
- * @param {(other: import('./leases.js').Seen) => boolean} counts whether another server goes before this one
+ * @param {(other: import('./leases.js').SeenEntry) => boolean} hasPrecedence whether another server goes before this
+ *     one
  * @throws {WorldError} when this server cannot make a ring with the others, or the world is full
  */
-export function refuseOthers({ leases, name, version }, now, counts) {
+export function checkCanJoin({ leases, name, version }, now, hasPrecedence) {
   const others = [...leases.entries()].filter(
-    ([other, { entry }]) => other !== name && isLiving(entry) && !leases.isOverdue(other, now)
+    ([other, { entry }]) => other !== name && holdsName(entry) && !leases.isOverdue(other, now)
   );
-  const strange = others.find(([, seen]) => seen.entry.version !== version && counts(seen));
-  if (strange) {
-    const [other, { entry }] = strange;
+  const otherVersion = others.find(
+    ([, seen]) => seen.entry.version !== version && hasPrecedence(seen)
+  );
+  if (otherVersion) {
+    const [other, { entry }] = otherVersion;
     throw new WorldError(
       'other-version',
       `${other} speaks version ${entry.version} of the world's protocol, and this server version ${version}: run the same release on all`
     );
   }
-  const alike = others.find(([other, seen]) => tagOf(other) === tagOf(name) && counts(seen));
-  if (alike) {
+  const sameTag = others.find(
+    ([other, seen]) => tagOf(other) === tagOf(name) && hasPrecedence(seen)
+  );
+  if (sameTag) {
     throw new WorldError(
       'same-tag',
-      `ids of ${alike[0]} and of ${name} would begin alike: give this server another --name`
+      `ids of ${sameTag[0]} and of ${name} would begin alike: give this server another --name`
     );
   }
   if (others.length >= MOST_SERVERS) {

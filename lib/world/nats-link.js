@@ -7,25 +7,25 @@ import { Conflict, WorldError } from './world-error.js';
  */
 
 /** Timeout of a request, and of a try to connect, in milliseconds. */
-export const PATIENCE = 2000;
+export const REQUEST_TIMEOUT = 2000;
 
 /**
- * How much longer the client itself waits for an answer, in milliseconds. `patiently` gives up earlier, but only after it has
- * read the answers that arrived while the process stood still.
+ * How much longer the client itself waits for an answer, in milliseconds. `withTimeout` gives up earlier, but only after it
+ * has read the answers that arrived while the process stood still.
  */
-const LONGER = 2000;
+const CLIENT_EXTRA_TIMEOUT = 2000;
 
 /** Time between two tries to connect, in milliseconds; a random time up to as much is added. */
-const RETRY = 250;
+const RETRY_INTERVAL = 250;
 
 /** Wait before the next try after the NATS server has refused a subject, in milliseconds. */
-const REFUSED = 5000;
+const RETRY_REFUSED_AFTER = 5000;
 
 /** How long the store may fail before another NATS server of the cluster is tried, in milliseconds. */
-const MOVE = PATIENCE;
+const FAIL_OVER_AFTER = REQUEST_TIMEOUT;
 
 /** Interval of pings to the NATS server, in milliseconds. */
-const PING = 2000;
+const PING_INTERVAL = 2000;
 
 /** JetStream's error code for a missing stream. */
 export const NO_STREAM = 10059;
@@ -54,91 +54,91 @@ export function revisionOf(headers) {
 
 export class NatsLink {
   /** Options of the constructor. */
-  #how;
+  #options;
   #client;
   #connection;
-  #connected = false;
+  #isConnected = false;
   #closing = new AbortController();
   /** The current try to connect. A second one at the same time would leave a connection behind. */
-  #trying;
-  #nextTry = -Infinity;
-  #followers = [];
+  #connecting;
+  #nextConnectAt = -Infinity;
+  #listeners = [];
   /** Largest message of the NATS server, in bytes; at first its default. */
-  #largest = 2 ** 20;
+  #maxPayload = 2 ** 20;
   /** Time since which the store fails; Infinity: the store answers. */
-  #failing = Infinity;
+  #failingSince = Infinity;
   /** Run of the NATS server from which this link has moved away. */
-  #left;
+  #abandonedRun;
   /** Why the last try to connect failed, or why a connection was closed. */
   #lastError;
 
   /**
-   * @param {object} how
-   * @param {string[]} how.servers URLs of NATS servers of one cluster
-   * @param {string} how.name name of the connection in NATS's own tools
-   * @param {Buffer | (() => Buffer)} [how.credentials] user and key, from a file of NATS's tools
-   * @param {Buffer} [how.ca] certificates that must have signed the NATS server's; requires TLS
-   * @param {Buffer} [how.cert] this server's certificate, for NATS servers that ask for one
-   * @param {Buffer} [how.key] its key
-   * @param {boolean} [how.needsAll] whether the link is useless when the NATS server refuses one of its subjects to publish
-   *     to; a refused subscription makes every link useless
-   * @param {number} [how.replicas] copies of each stream
-   * @param {number} [how.silence] silence after which the connection is closed, in milliseconds
+   * @param {object} options
+   * @param {string[]} options.servers URLs of NATS servers of one cluster
+   * @param {string} options.name name of the connection in NATS's own tools
+   * @param {Buffer | (() => Buffer)} [options.credentials] user and key, from a file of NATS's tools
+   * @param {Buffer} [options.ca] certificates that must have signed the NATS server's; requires TLS
+   * @param {Buffer} [options.cert] this server's certificate, for NATS servers that ask for one
+   * @param {Buffer} [options.key] its key
+   * @param {boolean} [options.needsAll] whether the link is useless when the NATS server refuses one of its subjects to
+   *     publish to; a refused subscription makes every link useless
+   * @param {number} [options.replicas] copies of each stream
+   * @param {number} [options.silence] silence after which the connection is closed, in milliseconds
    */
-  constructor(how) {
-    this.#how = { replicas: 1, silence: 4000, needsAll: false, ...how };
+  constructor(options) {
+    this.#options = { replicas: 1, silence: 4000, needsAll: false, ...options };
   }
 
   /** @returns {number} copies of each stream */
   get replicas() {
-    return this.#how.replicas;
+    return this.#options.replicas;
   }
 
   /**
-   * @param {{opened: (connection: object) => void, again: () => void, ended?: () => void}} follower `opened` is called for
-   *     each new connection, `again` after a reconnect, maybe to another NATS server, and `ended` when the connection is
-   *     closed
+   * @param {{onConnect: (connection: object) => void, onReconnect: () => void, onClose?: () => void}} listener `onConnect`
+   *     is called for each new connection, `onReconnect` after a reconnect, maybe to another NATS server, and `onClose`
+   *     when the connection is closed
    */
-  follow(follower) {
-    this.#followers.push({ ended() {}, ...follower });
+  addListener(listener) {
+    this.#listeners.push({ onClose() {}, ...listener });
   }
 
   /**
    * Subscribes to a subject.
    *
    * @param {string} subject
-   * @param {(message: object) => void} heard
-   * @param {() => void} [missed] called when messages may have been missed
+   * @param {(message: object) => void} onMessage
+   * @param {() => void} [onMissed] called when messages may have been missed
    */
-  hear(subject, heard, missed = () => {}) {
+  subscribe(subject, onMessage, onMissed = () => {}) {
     const callback = (error, message) => {
-      if (!error) heard(message);
+      if (!error) onMessage(message);
     };
-    const opened = (connection) => {
+    const onConnect = (connection) => {
       connection.subscribe(subject, { callback });
-      missed();
+      onMissed();
     };
-    this.follow({ opened, again: missed });
+    this.addListener({ onConnect, onReconnect: onMissed });
   }
 
   /** @returns {boolean} whether there seems to be a connection */
-  get connected() {
-    return this.#connected;
+  get isConnected() {
+    return this.#isConnected;
   }
 
   /** @returns {boolean} whether a lost connection is reconnecting by itself */
   get isLost() {
-    return this.#connection !== undefined && !this.#connected;
+    return this.#connection !== undefined && !this.#isConnected;
   }
 
   /** @returns {object | undefined} the client's connection, if it can be written to */
-  get writable() {
-    return this.#connected && !this.#connection.isClosed() ? this.#connection : undefined;
+  get writableConnection() {
+    return this.#isConnected && !this.#connection.isClosed() ? this.#connection : undefined;
   }
 
   /** @returns {number} largest message of the NATS server, in bytes */
-  get largest() {
-    return this.#largest;
+  get maxPayload() {
+    return this.#maxPayload;
   }
 
   /** @returns {string | undefined} the run of the NATS server at the other end */
@@ -151,86 +151,86 @@ export class NatsLink {
    * @throws {WorldError}
    */
   async open() {
-    if (this.isLost) throw this.#lastError ?? this.unreachable('the connection is lost');
+    if (this.isLost) throw this.#lastError ?? this.unreachableError('the connection is lost');
     if (!this.#connection) {
-      this.#trying ??= this.#connect().finally(() => (this.#trying = undefined));
-      await this.#trying;
+      this.#connecting ??= this.#connect().finally(() => (this.#connecting = undefined));
+      await this.#connecting;
     }
     return this.#client;
   }
 
   async #connect() {
     const now = performance.now();
-    if (now < this.#nextTry) throw this.#lastError ?? this.unreachable('not yet');
-    this.#nextTry = now + RETRY + Math.random() * RETRY;
+    if (now < this.#nextConnectAt) throw this.#lastError ?? this.unreachableError('not yet');
+    this.#nextConnectAt = now + RETRY_INTERVAL + Math.random() * RETRY_INTERVAL;
     this.#client ??= await loadClient();
     const { connect, credsAuthenticator } = this.#client;
-    const { servers, name, silence, credentials, ca, cert, key } = this.#how;
+    const { servers, name, silence, credentials, ca, cert, key } = this.#options;
     let connection;
     try {
-      const how = {
+      const connectOptions = {
         ...{ servers, name },
-        failed: (error) => {
-          if (this.isLost) this.#lastError = this.failure(error);
+        onFailure: (error) => {
+          if (this.isLost) this.#lastError = this.translateError(error);
         },
         maxReconnectAttempts: -1,
-        reconnectTimeWait: RETRY,
-        reconnectJitter: RETRY,
-        reconnectJitterTLS: RETRY,
-        timeout: PATIENCE,
-        pingInterval: PING,
-        maxPingOut: silence / PING,
+        reconnectTimeWait: RETRY_INTERVAL,
+        reconnectJitter: RETRY_INTERVAL,
+        reconnectJitterTLS: RETRY_INTERVAL,
+        timeout: REQUEST_TIMEOUT,
+        pingInterval: PING_INTERVAL,
+        maxPingOut: silence / PING_INTERVAL,
         ...(credentials && { authenticator: credsAuthenticator(credentials) }),
         ...((ca || cert) && { tls: { ca, cert, key } })
       };
-      connection = await connect(how, this.#closing.signal);
+      connection = await connect(connectOptions, this.#closing.signal);
     } catch (error) {
-      this.#lastError = this.failure(error);
+      this.#lastError = this.translateError(error);
       throw this.#lastError;
     }
     if (this.#closing.signal.aborted) {
       await connection.close();
-      throw this.unreachable('the connection is closed');
+      throw this.unreachableError('the connection is closed');
     }
     this.#lastError = undefined;
     this.#connection = connection;
-    this.#connected = true;
-    this.#largest = connection.info.max_payload;
-    this.#watch(connection);
-    for (const follower of this.#followers) follower.opened(connection);
+    this.#isConnected = true;
+    this.#maxPayload = connection.info.max_payload;
+    this.#followStatus(connection);
+    for (const listener of this.#listeners) listener.onConnect(connection);
   }
 
   /** Follows the events of a connection until it is closed. */
-  async #watch(connection) {
+  async #followStatus(connection) {
     for await (const { type, error } of connection.status()) {
       const isRefused = error?.name === 'PermissionViolationError';
       // The client does not report a refused subscription again.
-      if (isRefused && (this.#how.needsAll || error.operation === 'subscription')) {
-        this.#lastError = this.failure(error);
-        this.#nextTry = performance.now() + REFUSED;
+      if (isRefused && (this.#options.needsAll || error.operation === 'subscription')) {
+        this.#lastError = this.translateError(error);
+        this.#nextConnectAt = performance.now() + RETRY_REFUSED_AFTER;
         // Requests from now on would wait for their timeouts.
-        this.#connected = false;
+        this.#isConnected = false;
         connection.close();
       }
-      if (type === 'disconnect') this.#connected = false;
+      if (type === 'disconnect') this.#isConnected = false;
       if (type === 'reconnect') {
-        const isSame = this.run === this.#left;
-        this.#left = undefined;
+        const isAbandoned = this.run === this.#abandonedRun;
+        this.#abandonedRun = undefined;
         // The client tries the first server twice.
-        if (isSame) {
-          this.#leave();
+        if (isAbandoned) {
+          this.#reconnectElsewhere();
           continue;
         }
-        this.#connected = true;
+        this.#isConnected = true;
         this.#lastError = undefined;
-        this.#largest = connection.info.max_payload;
-        for (const follower of this.#followers) follower.again();
+        this.#maxPayload = connection.info.max_payload;
+        for (const listener of this.#listeners) listener.onReconnect();
       }
     }
     if (this.#connection !== connection) return;
-    this.#connected = false;
+    this.#isConnected = false;
     this.#connection = undefined;
-    for (const follower of this.#followers) follower.ended();
+    for (const listener of this.#listeners) listener.onClose();
   }
 
   /**
@@ -238,18 +238,18 @@ export class NatsLink {
    *
    * @template Result
    * @param {(streams: {js: object, jsm: object, headersOf: (all: Record<string, string>) => object}) =>
-   *     Promise<Result>} ask
-   * @param {number} [patience] timeout of all requests, in milliseconds
-   * @param {number} [each] timeout of each request, in milliseconds
+   *     Promise<Result>} send
+   * @param {number} [timeout] of all requests, in milliseconds
+   * @param {number} [eachTimeout] of each request, in milliseconds
    * @returns {Promise<Result>}
    * @throws {WorldError | Conflict}
    */
-  ask(ask, patience = 2 * PATIENCE, each = patience + LONGER) {
-    return this.patiently(patience, async () => {
-      if (!this.#connected) throw this.unreachable('the connection is lost');
+  request(send, timeout = 2 * REQUEST_TIMEOUT, eachTimeout = timeout + CLIENT_EXTRA_TIMEOUT) {
+    return this.withTimeout(timeout, async () => {
+      if (!this.#isConnected) throw this.unreachableError('the connection is lost');
       const { headersOf, jetstream } = this.#client;
-      const js = jetstream(this.#connection, { timeout: each });
-      return ask({ js, jsm: await js.jetstreamManager(false), headersOf });
+      const js = jetstream(this.#connection, { timeout: eachTimeout });
+      return send({ js, jsm: await js.jetstreamManager(false), headersOf });
     });
   }
 
@@ -257,24 +257,24 @@ export class NatsLink {
    * Runs an action with a timeout.
    *
    * @template Result
-   * @param {number} patience milliseconds
+   * @param {number} timeout milliseconds
    * @param {() => Promise<Result>} act
    * @returns {Promise<Result>}
    * @throws {WorldError | Conflict}
    */
-  async patiently(patience, act) {
+  async withTimeout(timeout, act) {
     let timer;
     const late = new Promise((_, reject) => {
-      const giveUp = () => reject(this.unreachable('no answer'));
-      timer = setTimeout(() => setImmediate(giveUp), patience);
+      const giveUp = () => reject(this.unreachableError('no answer'));
+      timer = setTimeout(() => setImmediate(giveUp), timeout);
     });
     try {
       const result = await Promise.race([act(), late]);
-      this.#failing = Infinity;
+      this.#failingSince = Infinity;
       return result;
     } catch (error) {
-      const failure = this.#lastError ?? this.failure(error);
-      if (failure.code === 'unreachable') this.#move();
+      const failure = this.#lastError ?? this.translateError(error);
+      if (failure.code === 'unreachable') this.#failOver();
       throw failure;
     } finally {
       clearTimeout(timer);
@@ -282,7 +282,7 @@ export class NatsLink {
   }
 
   /**
-   * Opens a stream. Creates a missing one, and updates it as `keep` does.
+   * Opens a stream. Creates a missing one, and updates it as `updateStream` does.
    *
    * @param {object} jsm
    * @param {object} config
@@ -291,19 +291,19 @@ export class NatsLink {
    *     the run of the NATS server and the leader: after a change, acknowledged messages may be lost
    * @throws {WorldError} bad-bucket for another program's stream
    */
-  async stream(jsm, config, isOurs) {
+  async openStream(jsm, config, isOurs) {
     const { name } = config;
     let info;
     try {
       info = await jsm.streams.info(name);
     } catch (error) {
       if (error.code !== NO_STREAM) throw error;
-      info = await jsm.streams.add({ ...config, num_replicas: this.#how.replicas });
+      info = await jsm.streams.add({ ...config, num_replicas: this.#options.replicas });
     }
     if (!isOurs(info)) {
       throw new WorldError('bad-bucket', `the stream ${name} was not made by Sprites: delete it`);
     }
-    await this.keep(jsm, info, config.max_age);
+    await this.updateStream(jsm, info, config.max_age);
     // For a stream without copies newer NATS servers name a leader only sometimes.
     const leader = info.config.num_replicas > 1 && info.cluster?.leader;
     return { ...info, identity: [info.created, this.run, leader].join(' ') };
@@ -317,27 +317,27 @@ export class NatsLink {
    * @param {object} info the stream's info
    * @param {number} [age] nanoseconds
    */
-  async keep(jsm, info, age) {
-    const { name, num_replicas: has, max_age: hasAge } = info.config;
+  async updateStream(jsm, info, age) {
+    const { name, num_replicas: copies, max_age: maxAge } = info.config;
     // A NATS server that is cut off from its cluster answers reads, but accepts no write.
-    if (info.cluster && !info.cluster.leader) throw this.unreachable(`${name} has no leader`);
-    const isLong = age === undefined || hasAge >= age;
-    if (has >= this.#how.replicas && isLong) return;
-    const num_replicas = Math.max(has, this.#how.replicas);
-    await jsm.streams.update(name, { num_replicas, ...(!isLong && { max_age: age }) });
+    if (info.cluster && !info.cluster.leader) throw this.unreachableError(`${name} has no leader`);
+    const keepsLongEnough = age === undefined || maxAge >= age;
+    if (copies >= this.#options.replicas && keepsLongEnough) return;
+    const num_replicas = Math.max(copies, this.#options.replicas);
+    await jsm.streams.update(name, { num_replicas, ...(!keepsLongEnough && { max_age: age }) });
   }
 
   /** Moves to another NATS server after a long failure: this one may be cut off from its cluster. */
-  #move() {
+  #failOver() {
     const now = performance.now();
-    this.#failing = Math.min(this.#failing, now);
-    if (this.#how.servers.length === 1 || now < this.#failing + MOVE) return;
-    this.#failing = Infinity;
-    this.#left = this.run;
-    if (this.writable) this.#leave();
+    this.#failingSince = Math.min(this.#failingSince, now);
+    if (this.#options.servers.length === 1 || now < this.#failingSince + FAIL_OVER_AFTER) return;
+    this.#failingSince = Infinity;
+    this.#abandonedRun = this.run;
+    if (this.writableConnection) this.#reconnectElsewhere();
   }
 
-  #leave() {
+  #reconnectElsewhere() {
     this.#connection.reconnect().catch(() => {}); // A closed connection need not be replaced.
   }
 
@@ -345,13 +345,13 @@ export class NatsLink {
     this.#closing.abort();
     const connection = this.#connection;
     this.#connection = undefined;
-    this.#connected = false;
+    this.#isConnected = false;
     await connection?.close();
   }
 
   /** @returns {WorldError} */
-  unreachable(why) {
-    return new WorldError('unreachable', `${this.#how.servers.join(', ')}: ${why}`);
+  unreachableError(why) {
+    return new WorldError('unreachable', `${this.#options.servers.join(', ')}: ${why}`);
   }
 
   /**
@@ -360,28 +360,32 @@ export class NatsLink {
    * @param {Error & {code?: number | string}} error
    * @returns {WorldError | Conflict}
    */
-  failure(error) {
+  translateError(error) {
     if (error instanceof WorldError || error instanceof Conflict) return error;
     const { message, code, name, cause } = error;
     if (WRONG_REVISION.includes(code)) return new Conflict(message);
-    const isOne = (...kinds) => kinds.includes(name) || kinds.includes(cause?.name);
-    const known = [
+    const hasName = (...names) => names.includes(name) || names.includes(cause?.name);
+    const problems = [
       [
-        isOne('AuthorizationError', 'UserAuthenticationExpiredError'),
+        hasName('AuthorizationError', 'UserAuthenticationExpiredError'),
         'credentials',
         `does not let this server in: ${message}; see --world-credentials`
       ],
-      [isOne('PermissionViolationError'), 'permissions', `forbids what a world needs: ${message}`],
+      [
+        hasName('PermissionViolationError'),
+        'permissions',
+        `forbids what a world needs: ${message}`
+      ],
       [isNotEnabled(error), 'no-jetstream', 'has no JetStream: start nats-server with -js'],
       [
         NO_REPLICAS.includes(code),
         'no-replicas',
-        `can't keep --world-replicas ${this.#how.replicas}: ${message}`
+        `can't keep --world-replicas ${this.#options.replicas}: ${message}`
       ]
     ];
-    const [, problem, says] = known.find(([holds]) => holds) ?? [];
-    if (problem === undefined) return this.unreachable(message || code || name);
-    return new WorldError(problem, `${this.#how.servers.join(', ')} ${says}`);
+    const [, problem, text] = problems.find(([applies]) => applies) ?? [];
+    if (problem === undefined) return this.unreachableError(message || code || name);
+    return new WorldError(problem, `${this.#options.servers.join(', ')} ${text}`);
   }
 }
 
@@ -394,9 +398,9 @@ async function loadClient() {
     import('@nats-io/kv')
   ]);
   function headersOf(all) {
-    const made = headers();
-    for (const [name, value] of Object.entries(all)) made.set(name, value);
-    return made;
+    const natsHeaders = headers();
+    for (const [name, value] of Object.entries(all)) natsHeaders.set(name, value);
+    return natsHeaders;
   }
   return { connect, credsAuthenticator, headersOf, jetstream, Kvm };
 }

@@ -27,7 +27,7 @@ class Transport extends NodeTransport {
     try {
       await super.connect(server, options);
     } catch (error) {
-      options.failed(error);
+      options.onFailure(error);
       throw error;
     }
   }
@@ -41,8 +41,8 @@ class Transport extends NodeTransport {
 /**
  * Connects as the client's own `connect` does, which has no timeout for the lookup of a name.
  *
- * @param {import('@nats-io/transport-node').NodeConnectionOptions & {failed: (error: Error) => void}} options `failed` is
- *     called with the error of each failed try: the client reports only the first one
+ * @param {import('@nats-io/transport-node').NodeConnectionOptions & {onFailure: (error: Error) => void}} options `onFailure`
+ *     is called with the error of each failed try: the client reports only the first one
  * @param {AbortSignal} signal ends the try at once
  * @returns {Promise<import('@nats-io/transport-node').NatsConnection>}
  * @throws {Error} the client's own, or the signal's reason
@@ -50,13 +50,13 @@ class Transport extends NodeTransport {
 export async function connect(options, signal) {
   signal.throwIfAborted();
   setTransportFactory({ factory: () => new Transport(), dnsResolveFn: nodeResolveHost });
-  const trying = NatsConnectionImpl.connect(options);
+  const connecting = NatsConnectionImpl.connect(options);
   return new Promise((resolve, reject) => {
     const giveUp = () => {
       reject(signal.reason);
-      trying.then((late) => late.close()).catch(() => {}); // No caller waits for its error any more.
+      connecting.then((late) => late.close()).catch(() => {}); // No caller waits for its error any more.
     };
     signal.addEventListener('abort', giveUp);
-    trying.then(resolve, reject).finally(() => signal.removeEventListener('abort', giveUp));
+    connecting.then(resolve, reject).finally(() => signal.removeEventListener('abort', giveUp));
   });
 }

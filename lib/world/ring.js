@@ -1,4 +1,4 @@
-import { isLiving, isMember } from './entry.js';
+import { holdsName, isMember } from './entry.js';
 
 /**
  * The ring of a world: the order of the servers, row by row. Pure: no sockets, no time.
@@ -38,7 +38,7 @@ export class Ring {
   /** @type {Member[]} */
   #members;
   /** @type {Map<string, number>} */
-  #places;
+  #indexes;
 
   /**
    * @param {Iterable<Member>} members in any order; further properties are kept
@@ -46,8 +46,8 @@ export class Ring {
    */
   constructor(members) {
     this.#members = [...members].toSorted((a, b) => (a.name < b.name ? -1 : 1));
-    this.#places = new Map(this.#members.map(({ name }, place) => [name, place]));
-    if (this.#places.size < this.#members.length) throw new RangeError('a name is there twice');
+    this.#indexes = new Map(this.#members.map(({ name }, index) => [name, index]));
+    if (this.#indexes.size < this.#members.length) throw new RangeError('a name is there twice');
   }
 
   /** @returns {number} number of servers */
@@ -70,24 +70,24 @@ export class Ring {
    * @returns {{left: Seam[], right: Seam[]}} each in the order of rows, without gaps from 0 to `rows`
    * @throws {RangeError} when the server is not in the ring
    */
-  seams(name, rows = this.#members[this.#place(name)].rows) {
+  seams(name, rows = this.#members[this.#indexOf(name)].rows) {
     const [left, right] = [-1, 1].map((step) => this.#seamsTo(name, rows, step));
     return { left, right };
   }
 
-  #place(name) {
-    const place = this.#places.get(name);
-    if (place === undefined) throw new RangeError(`${name} is not in the ring`);
-    return place;
+  #indexOf(name) {
+    const index = this.#indexes.get(name);
+    if (index === undefined) throw new RangeError(`${name} is not in the ring`);
+    return index;
   }
 
   #seamsTo(name, rows, step) {
-    const place = this.#place(name);
+    const index = this.#indexOf(name);
     const { length } = this.#members;
     const seams = [];
     let from = 0;
     for (let i = 1; i < length && from < rows; i++) {
-      const other = this.#members.at((place + i * step) % length);
+      const other = this.#members.at((index + i * step) % length);
       if (other.rows <= from) continue;
       const to = Math.min(other.rows, rows);
       seams.push({ from, to, peer: other.name });
@@ -110,9 +110,9 @@ export class Ring {
  * @property {Map<string, import('./entry.js').Entry>} peers the other servers of this version that hold their names; a
  *     frame of a peer is valid with this epoch
  * @property {Map<string, number>} epochs the last epochs of all other servers, also of those that have left or were lost
- * @property {string[]} emptied the other servers that have left in order with empty outboxes
- * @property {{name: string, url?: string}[]} places the other servers that hold places of clients: those of the ring, and
- *     those that are joining
+ * @property {string[]} drained the other servers that have left in order with empty outboxes
+ * @property {{name: string, url?: string}[]} redirectTargets the other servers that hold places of clients: those of the
+ *     ring, and those that are joining
  * @property {string[]} restarting the other servers that have left in order and will come back with their clients' places
  */
 
@@ -129,23 +129,27 @@ export class Ring {
 export function viewOf({ leases, name, version, describe }, self, now) {
   const { state, epoch } = self;
   const inRing = state === 'member' || state === 'cut-off';
-  const all = [...leases.entries()].flatMap(([one, { entry }]) => (entry ? [[one, entry]] : []));
-  const others = all.filter(([one]) => one !== name);
-  const peers = others.filter(([, entry]) => isLiving(entry) && entry.version === version);
+  const all = [...leases.entries()].flatMap(([server, { entry }]) =>
+    entry ? [[server, entry]] : []
+  );
+  const others = all.filter(([server]) => server !== name);
+  const peers = others.filter(([, entry]) => holdsName(entry) && entry.version === version);
   const members = all.filter(([, entry]) => isMember(entry, version));
-  const emptied = all.filter(([, entry]) => entry.state === 'gone' && entry.empty);
+  const drained = all.filter(([, entry]) => entry.state === 'gone' && entry.empty);
   // A leaving server has no places any more, or is in `restarting`.
-  const places = peers.filter(([, entry]) => entry.state !== 'leaving');
+  const redirectTargets = peers.filter(([, entry]) => entry.state !== 'leaving');
   // A server outside the world knows nothing reliable about it.
   const isAlone = state === 'alone';
   return {
     ...self,
     ring: new Ring(inRing ? members.map(memberOf) : [{ name, epoch, ...describe() }]),
     peers: new Map(peers),
-    epochs: new Map(others.map(([one, entry]) => [one, entry.epoch])),
-    emptied: emptied.map(([one]) => one),
-    places: isAlone ? [] : places.map(([one, { url }]) => ({ name: one, url })),
-    restarting: isAlone ? [] : leases.absences.names(now).filter((one) => one !== name)
+    epochs: new Map(others.map(([server, entry]) => [server, entry.epoch])),
+    drained: drained.map(([server]) => server),
+    redirectTargets: isAlone
+      ? []
+      : redirectTargets.map(([server, { url }]) => ({ name: server, url })),
+    restarting: isAlone ? [] : leases.absences.names(now).filter((server) => server !== name)
   };
 }
 

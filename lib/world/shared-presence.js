@@ -12,29 +12,29 @@ import { isName } from '../grants/rights.js';
  */
 
 /** Most names in a share, as in native/feeds/presence.h. */
-const MOST_NAMED = 100;
+const MAX_NAMES_IN_SHARE = 100;
 
 /** Returns whether a message has a valid share: `watching` has 32 bits. */
 const isShare = ({ watching, who }) =>
   watching === watching >>> 0 &&
   Array.isArray(who) &&
-  who.length <= MOST_NAMED &&
+  who.length <= MAX_NAMES_IN_SHARE &&
   who.every(isName);
 
 /** @returns {{key: string, asks?: boolean, watching?: number, who?: string[]} | undefined} undefined for an invalid message */
-function read(message) {
-  let said;
+function parse(message) {
+  let parsed;
   try {
-    said = JSON.parse(Buffer.from(message).toString());
+    parsed = JSON.parse(Buffer.from(message).toString());
   } catch {
     return undefined;
   }
-  return isKey(said?.key) && said.key.startsWith(PRESENCE) ? said : undefined;
+  return isKey(parsed?.key) && parsed.key.startsWith(PRESENCE) ? parsed : undefined;
 }
 
 export class SharedPresence {
   #native;
-  #shares;
+  #isShared;
   /**
    * The other servers, with the epochs of their leases. Undefined: this server is not in the ring. Its name may then belong
    * to another server, so that it sends nothing.
@@ -46,14 +46,14 @@ export class SharedPresence {
   /**
    * @param {object} parts
    * @param {import('../feeds/feeds.js').Feeds} parts.feeds
-   * @param {(key: string) => boolean} parts.shares returns whether a feed is the world's
+   * @param {(key: string) => boolean} parts.isShared returns whether a feed is the world's
    * @param {(message: Buffer) => void} parts.send sends a message to all servers; it may get lost
    */
-  constructor({ feeds, shares, send }) {
+  constructor({ feeds, isShared, send }) {
     this.#native = feeds.native;
-    this.#shares = shares;
+    this.#isShared = isShared;
     feeds.onPresence(({ key, asks, share }) => {
-      if (!this.#peers || !shares(toldBy(key))) return;
+      if (!this.#peers || !isShared(toldBy(key))) return;
       send(Buffer.from(JSON.stringify({ key, asks, ...share })));
     });
   }
@@ -64,22 +64,22 @@ export class SharedPresence {
    * @param {import('./ring.js').View} view
    */
   update({ state, peers }) {
-    const there = ['member', 'leaving'].includes(state) ? peers : undefined;
+    const currentPeers = ['member', 'leaving'].includes(state) ? peers : undefined;
     for (const [name, { epoch }] of this.#peers ?? []) {
-      if (there?.get(name)?.epoch !== epoch) this.#native.forgetShares(name);
+      if (currentPeers?.get(name)?.epoch !== epoch) this.#native.forgetShares(name);
     }
-    this.#peers = there;
+    this.#peers = currentPeers;
   }
 
   /**
    * @param {string} from the sender
    * @param {Uint8Array} message
    */
-  received(from, message) {
+  receive(from, message) {
     if (!this.#peers?.has(from)) return;
-    const said = read(message);
-    if (said === undefined || !this.#shares(toldBy(said.key))) return;
-    if (said.asks === true) this.#native.askShare(said.key);
-    if (isShare(said)) this.#native.takeShare(from, said);
+    const parsed = parse(message);
+    if (parsed === undefined || !this.#isShared(toldBy(parsed.key))) return;
+    if (parsed.asks === true) this.#native.askShare(parsed.key);
+    if (isShare(parsed)) this.#native.takeShare(from, parsed);
   }
 }

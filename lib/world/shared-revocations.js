@@ -2,8 +2,8 @@ import { isLater, PARTS } from '../grants/revocations.js';
 import { isName } from '../grants/rights.js';
 import { clock as systemClock } from './clock.js';
 import { tokenOf } from './feed-message.js';
-import { PATIENCE } from './nats-link.js';
-import { PATIENCE_FOR_ALL, readNewest } from './read-newest.js';
+import { REQUEST_TIMEOUT } from './nats-link.js';
+import { READ_ALL_TIMEOUT, readNewest } from './read-newest.js';
 import { WorldError } from './world-error.js';
 
 /**
@@ -26,45 +26,45 @@ export const STREAM = 'sprites-revoked';
 const SUBJECTS = 'sprites.revoked';
 
 /** Prefix of the subjects of news. */
-const NEWS = 'sprites.revoked-news';
+const NEWS_SUBJECTS = 'sprites.revoked-news';
 
-/** Interval between two looks at the stream's last number, in milliseconds. */
-const LOOK = 2000;
+/** Interval between two checks of the stream's last number, in milliseconds. */
+const CHECK_INTERVAL = 2000;
 
 /** Most new messages that are read one by one; with more, all messages are read. */
-const FEW = 100;
+const MAX_READ_SINGLY = 100;
 
 /** How much longer than its longest life the stream keeps a revocation, in milliseconds: servers' clocks differ. */
-const LONGER = 3600 * 1000;
+const CLOCK_MARGIN = 3600 * 1000;
 
 const CONFIG = {
   name: STREAM,
   description: 'Grants revoked in a world of Sprites',
   subjects: [`${SUBJECTS}.>`],
   max_msgs_per_subject: 1,
-  republish: { src: `${SUBJECTS}.>`, dest: `${NEWS}.>` }
+  republish: { src: `${SUBJECTS}.>`, dest: `${NEWS_SUBJECTS}.>` }
 };
 
 const isOurs = ({ config }) =>
   config.republish?.dest === CONFIG.republish.dest && config.max_msgs_per_subject === 1;
 
 /** @returns {string} the subject of `sub/ann` */
-function subjectOf(what) {
-  return `${SUBJECTS}.${what.slice(0, 3)}.${tokenOf(what.slice(4))}`;
+function subjectOf(revokedName) {
+  return `${SUBJECTS}.${revokedName.slice(0, 3)}.${tokenOf(revokedName.slice(4))}`;
 }
 
-/** @returns {{what: string, end: number} | undefined} undefined for an invalid message */
-function read({ subject, data }) {
+/** @returns {{revokedName: string, end: number} | undefined} undefined for an invalid message */
+function parse({ subject, data }) {
   const [part, token] = subject.split('.').slice(-2);
   const name = Buffer.from(token, 'base64url').toString();
   const text = Buffer.from(data).toString();
-  const sound =
+  const isValid =
     PARTS.includes(part) &&
     // Bytes that are not UTF-8 become three times as long as text: too long for the name of a note.
     isName(name) &&
     tokenOf(name) === token &&
     /^-?[1-9][0-9]{12}$/.test(text);
-  return sound ? { what: `${part}/${name}`, end: Number(text) } : undefined;
+  return isValid ? { revokedName: `${part}/${name}`, end: Number(text) } : undefined;
 }
 
 export class SharedRevocations {
@@ -76,17 +76,17 @@ export class SharedRevocations {
   /** Identity of the stream and of the run of the NATS server. */
   #identity;
   /** All messages up to this number were read, or are being read. */
-  #upTo = 0;
+  #readUpTo = 0;
   /** Whether all messages must be read; whether they are being read. */
   #mustRead = true;
-  #reading = false;
-  #looking = false;
-  #closed = false;
-  #timer = () => {};
+  #isReading = false;
+  #isChecking = false;
+  #isClosed = false;
+  #cancelTimer = () => {};
   /** Revocations that could not be written. @type {Set<string>} */
   #unshared = new Set();
   /** The problem that was logged last. */
-  #said;
+  #loggedProblem;
   /** Callbacks for the moment when all messages are read. @type {(() => void)[]} */
   #waiters = [];
 
@@ -102,150 +102,159 @@ export class SharedRevocations {
     this.#grants = grants;
     this.#log = log;
     this.#clock = clock;
-    this.#config = { ...CONFIG, max_age: (grants.revocations.longest + LONGER) * 1e6 };
-    grants.revocations.shareBy((what, end) => this.#share(what, end));
-    const missed = () => this.#missed();
-    link.hear(`${NEWS}.>`, (message) => this.#take(message), missed);
+    this.#config = { ...CONFIG, max_age: (grants.revocations.longest + CLOCK_MARGIN) * 1e6 };
+    grants.revocations.shareBy((revokedName, end) => this.#share(revokedName, end));
+    const onMissed = () => this.#readAgain();
+    link.subscribe(`${NEWS_SUBJECTS}.>`, (message) => this.#receive(message), onMissed);
   }
 
   start() {
-    this.#look();
+    this.#check();
   }
 
   /** @returns {Promise<void>} resolves when this server has all that the stream has now */
   join() {
-    const complete = new Promise((then) => this.#waiters.push(then));
-    this.#missed();
+    const complete = new Promise((resolve) => this.#waiters.push(resolve));
+    this.#readAgain();
     return complete;
   }
 
   close() {
-    this.#closed = true;
-    this.#timer();
+    this.#isClosed = true;
+    this.#cancelTimer();
   }
 
-  #missed() {
+  #readAgain() {
     this.#mustRead = true;
-    this.#look();
+    this.#check();
   }
 
   /** Takes a message, or writes a later end of this server. @returns {string | undefined} the name in the message */
-  #take(message) {
-    const { what, end } = read(message) ?? {};
-    if (what === undefined) return undefined;
-    const known = this.#grants.revocations.endOf(what);
-    if (isLater(known, end)) this.#share(what, known);
-    else this.#grants.takeRevoked(what, end);
-    return what;
+  #receive(message) {
+    const { revokedName, end } = parse(message) ?? {};
+    if (revokedName === undefined) return undefined;
+    const known = this.#grants.revocations.endOf(revokedName);
+    if (isLater(known, end)) this.#share(revokedName, known);
+    else this.#grants.takeRevoked(revokedName, end);
+    return revokedName;
   }
 
   /** Writes a revocation to the stream. @returns {Promise<boolean>} whether it was written; otherwise it is written later */
-  async #share(what, end) {
-    const subject = subjectOf(what);
+  async #share(revokedName, end) {
+    const subject = subjectOf(revokedName);
     const data = String(end);
     try {
-      if (!read({ subject, data })) {
+      if (!parse({ subject, data })) {
         throw new WorldError('clock', `the clock here says ${new Date().toISOString()}`);
       }
-      await this.#link.ask(({ js }) => js.publish(subject, data), PATIENCE);
-      if (this.#grants.revocations.endOf(what) === end) this.#unshared.delete(what);
+      await this.#link.request(({ js }) => js.publish(subject, data), REQUEST_TIMEOUT);
+      if (this.#grants.revocations.endOf(revokedName) === end) this.#unshared.delete(revokedName);
       return true;
     } catch (error) {
-      this.#unshared.add(what);
-      // A missing stream gives this error, too: the next look finds the reason.
-      if (error.code !== 'no-jetstream') this.#fail(error);
+      this.#unshared.add(revokedName);
+      // A missing stream gives this error, too: the next check finds the reason.
+      if (error.code !== 'no-jetstream') this.#logProblem(error);
       return false;
     }
   }
 
-  async #look() {
-    if (this.#looking || this.#closed) return;
-    this.#looking = true;
-    this.#timer();
+  async #check() {
+    if (this.#isChecking || this.#isClosed) return;
+    this.#isChecking = true;
+    this.#cancelTimer();
     try {
-      // News that were missed meanwhile need another look.
-      do await this.#lookOnce();
-      while (this.#mustRead && !this.#reading && this.#link.connected);
+      // News that were missed meanwhile need another check.
+      do await this.#checkOnce();
+      while (this.#mustRead && !this.#isReading && this.#link.isConnected);
     } catch (error) {
-      this.#fail(error);
+      this.#logProblem(error);
     }
-    this.#looking = false;
-    if (this.#closed) return;
-    this.#timer = this.#clock.after(LOOK, () => this.#look());
+    this.#isChecking = false;
+    if (this.#isClosed) return;
+    this.#cancelTimer = this.#clock.after(CHECK_INTERVAL, () => this.#check());
   }
 
-  #fail({ code = 'unreachable', message }) {
-    if (this.#said === code) return;
-    this.#said = code;
+  #logProblem({ code = 'unreachable', message }) {
+    if (this.#loggedProblem === code) return;
+    this.#loggedProblem = code;
     this.#log.warn({ problem: code }, `revocations stay at this server: ${message}`);
   }
 
-  async #lookOnce() {
-    // A lost connection reconnects by itself, and then calls `missed`.
+  async #checkOnce() {
+    // A lost connection reconnects by itself, and then calls `onMissed`.
     if (this.#link.isLost) return;
     await this.#link.open();
-    const { identity, state } = await this.#link.ask(({ jsm }) =>
-      this.#link.stream(jsm, this.#config, isOurs)
+    const { identity, state } = await this.#link.request(({ jsm }) =>
+      this.#link.openStream(jsm, this.#config, isOurs)
     );
     const last = state.last_seq;
-    const written = this.#grants.revocations.all().size - this.#unshared.size;
-    const isPurged = state.messages < written;
-    const isOther = identity !== this.#identity || last < this.#upTo || isPurged;
+    const sharedCount = this.#grants.revocations.all().size - this.#unshared.size;
+    const isPurged = state.messages < sharedCount;
+    const isReplacedOrPurged = identity !== this.#identity || last < this.#readUpTo || isPurged;
     this.#identity = identity;
-    if (isOther || last > this.#upTo + FEW) this.#mustRead = true;
-    // Reading all may take long: the looks go on meanwhile.
-    if (this.#mustRead && !this.#reading) this.#readAll(last);
-    else if (last > this.#upTo) await this.#catchUp(Math.min(last, this.#upTo + FEW));
-    this.#shareAgain();
-    this.#tell();
+    if (isReplacedOrPurged || last > this.#readUpTo + MAX_READ_SINGLY) this.#mustRead = true;
+    // Reading all may take long: the checks go on meanwhile.
+    if (this.#mustRead && !this.#isReading) this.#readAll(last);
+    else if (last > this.#readUpTo)
+      await this.#catchUp(Math.min(last, this.#readUpTo + MAX_READ_SINGLY));
+    this.#retryUnshared();
+    this.#resolveWaiters();
   }
 
   /** Writes the revocations that could not be written before. */
-  #shareAgain() {
-    for (const what of this.#unshared) {
-      const end = this.#grants.revocations.endOf(what);
-      if (end === 0) this.#unshared.delete(what);
-      else this.#share(what, end);
+  #retryUnshared() {
+    for (const revokedName of this.#unshared) {
+      const end = this.#grants.revocations.endOf(revokedName);
+      if (end === 0) this.#unshared.delete(revokedName);
+      else this.#share(revokedName, end);
     }
-    if (this.#said === undefined || this.#mustRead || this.#reading || this.#unshared.size > 0)
+    if (
+      this.#loggedProblem === undefined ||
+      this.#mustRead ||
+      this.#isReading ||
+      this.#unshared.size > 0
+    )
       return;
-    this.#said = undefined;
+    this.#loggedProblem = undefined;
     this.#log.info('revocations are shared again');
   }
 
   /** Reads the new messages. */
   async #catchUp(last) {
-    const numbers = Array.from({ length: last - this.#upTo }, (_, at) => this.#upTo + 1 + at);
-    const messages = await this.#link.ask(({ jsm }) =>
+    const numbers = Array.from(
+      { length: last - this.#readUpTo },
+      (_, at) => this.#readUpTo + 1 + at
+    );
+    const messages = await this.#link.request(({ jsm }) =>
       Promise.all(numbers.map((seq) => jsm.streams.getMessage(STREAM, { seq })))
     );
-    for (const message of messages) if (message) this.#take(message);
-    this.#upTo = last;
+    for (const message of messages) if (message) this.#receive(message);
+    this.#readUpTo = last;
   }
 
   /** Reads all messages. Writes the revocations that only this server has. */
   async #readAll(last) {
     this.#mustRead = false;
-    this.#reading = true;
-    this.#upTo = last;
-    const found = new Set();
-    const take = (message) => found.add(this.#take(message));
+    this.#isReading = true;
+    this.#readUpTo = last;
+    const receivedNames = new Set();
+    const onMessage = (message) => receivedNames.add(this.#receive(message));
     try {
-      const ask = (jetstream) => readNewest(jetstream, STREAM, {}, take);
-      await this.#link.ask(ask, PATIENCE_FOR_ALL, PATIENCE);
-      for (const [what, end] of this.#grants.revocations.all()) {
-        if (!found.has(what)) this.#share(what, end);
+      const readStream = (jetstream) => readNewest(jetstream, STREAM, {}, onMessage);
+      await this.#link.request(readStream, READ_ALL_TIMEOUT, REQUEST_TIMEOUT);
+      for (const [revokedName, end] of this.#grants.revocations.all()) {
+        if (!receivedNames.has(revokedName)) this.#share(revokedName, end);
       }
     } catch (error) {
       this.#mustRead = true;
-      this.#fail(error);
+      this.#logProblem(error);
     }
-    this.#reading = false;
-    this.#tell();
+    this.#isReading = false;
+    this.#resolveWaiters();
   }
 
-  #tell() {
-    if (this.#mustRead || this.#reading) return;
-    for (const told of this.#waiters.splice(0)) told();
+  #resolveWaiters() {
+    if (this.#mustRead || this.#isReading) return;
+    for (const resolve of this.#waiters.splice(0)) resolve();
   }
 }

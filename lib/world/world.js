@@ -4,7 +4,7 @@ import { createSecureContext } from 'node:tls';
 import { Broker } from './broker.js';
 import { Crossing } from './crossing.js';
 import { feedFigures } from './open.js';
-import { FeedStore, SILENCE } from './feed-store.js';
+import { FeedStore, MAX_SILENCE } from './feed-store.js';
 import { Membership } from './membership.js';
 import { NatsLink } from './nats-link.js';
 import { publicUrl } from './entry.js';
@@ -30,13 +30,13 @@ import { tagOf, tagText } from '../base/tag.js';
  */
 
 /** How long a started server without a world to join is not ready, in milliseconds. */
-const PATIENCE = 5000;
+const ALONE_READY_AFTER = 5000;
 
 /** First version of NATS whose clusters accept only one of two writes that expect the same revision. */
-const SAFE = '2.10.19';
+const FIRST_SAFE_VERSION = '2.10.19';
 
 /** Problems with which this server is not part of the world: its feeds are not, either. */
-const OUTSIDE = ['name-taken', 'same-tag', 'other-version', 'world-full'];
+const EXCLUDING_PROBLEMS = ['name-taken', 'same-tag', 'other-version', 'world-full'];
 
 /** The world of a server with `--world`: see openWorld (open.js). */
 export class World {
@@ -55,9 +55,9 @@ export class World {
   /** The current view, which Crossing uses. @type {import('./ring.js').View} */
   #view;
   /** When the server began to join, by performance.now(). */
-  #begun = Infinity;
+  #startedAt = Infinity;
   /** Whether a frame that could not be sent was logged. */
-  #said = false;
+  #hasLoggedOversize = false;
 
   constructor({ options, pool, feeds, grants, directory, log }) {
     const { name } = options;
@@ -65,53 +65,57 @@ export class World {
     this.#options = options;
     this.#log = log;
     const { world: servers, worldReplicas: replicas } = options;
-    const nats = { servers, replicas, ...filesOf(options) };
+    const nats = { servers, replicas, ...readNatsFiles(options) };
     this.#broker = new Broker({
       ...{ ...nats, name },
       receive: {
-        frame: (from, frame) => this.#crossing.received(from, frame),
-        presence: (from, message) => this.#presence.received(from, message)
+        frame: (from, frame) => this.#crossing.receive(from, frame),
+        presence: (from, message) => this.#presence.receive(from, message)
       }
     });
     this.#crossing = new Crossing({
       ...{ pool, name, log },
       send: (to, frame) => this.#send(to, frame)
     });
-    const ofFeeds = new NatsLink({ ...nats, name: `sprites ${name} feeds`, silence: SILENCE });
-    const follow = ({ info: { version } }) => {
-      if (replicas === 1 || version.localeCompare(SAFE, 'en', { numeric: true }) >= 0) return;
-      log.warn({ version }, `a cluster of NATS before ${SAFE} loses items and patches: update it`);
+    const feedLink = new NatsLink({ ...nats, name: `sprites ${name} feeds`, silence: MAX_SILENCE });
+    const checkVersion = ({ info: { version } }) => {
+      if (replicas === 1 || version.localeCompare(FIRST_SAFE_VERSION, 'en', { numeric: true }) >= 0)
+        return;
+      log.warn(
+        { version },
+        `a cluster of NATS before ${FIRST_SAFE_VERSION} loses items and patches: update it`
+      );
     };
-    ofFeeds.follow({ opened: follow, again() {} });
-    this.#feedStore = new FeedStore(ofFeeds, name);
-    this.#revocations = new SharedRevocations({ link: ofFeeds, grants, log });
+    feedLink.addListener({ onConnect: checkVersion, onReconnect() {} });
+    this.#feedStore = new FeedStore(feedLink, name);
+    this.#revocations = new SharedRevocations({ link: feedLink, grants, log });
     this.#feeds = new SharedFeeds({
-      ...{ feeds, log, most: options.feeds },
+      ...{ feeds, log, maxFeeds: options.feeds },
       store: this.#feedStore
     });
     this.#presence = new SharedPresence({
       feeds,
-      shares: (key) => this.#feeds.shares(key),
+      isShared: (key) => this.#feeds.isShared(key),
       send: (message) => this.#broker.sendPresence(message)
     });
     this.#membership = new Membership({
       name,
       lease: options.worldLease * 1000,
       instance: this.#crossing.instance,
-      epochBefore: this.#crossing.lifeBefore,
+      previousEpoch: this.#crossing.previousLife,
       grace: graceOf(options),
-      finish: () => this.#crossing.finish() || options.state === 'none',
+      stopSending: () => this.#crossing.stopSending() || options.state === 'none',
       store: this.#broker,
       describe: () => ({ ...this.#crossing.describe(), url: this.#url }),
       prepare: () => Promise.all([this.#feeds.join(), this.#revocations.join()]),
-      changed: (membership) => {
+      onChange: (membership) => {
         const before = this.#view.state;
         this.#view = membership.view();
         this.#crossing.update(this.#view);
         directory.update(this.#view);
         this.#presence.update(this.#view);
         const { state, problem, epoch } = this.#view;
-        if (OUTSIDE.includes(problem?.code)) this.#feeds.part();
+        if (EXCLUDING_PROBLEMS.includes(problem?.code)) this.#feeds.leave();
         // While the name may still be leased by the last process, publications already go to the store.
         else if (before === 'alone' && state === 'joining' && !epoch) this.#feeds.join();
       },
@@ -127,7 +131,7 @@ export class World {
    */
   start(port) {
     this.#url = publicUrl(this.#options, port);
-    this.#begun = performance.now();
+    this.#startedAt = performance.now();
     this.#feeds.start();
     this.#revocations.start();
     this.#membership.start();
@@ -135,12 +139,13 @@ export class World {
 
   /**
    * @returns {string | undefined} the problem for which a load balancer must not send clients to this server. A server
-   *     that is cut off, or has stayed alone for longer than PATIENCE, is ready: it serves its own clients
+   *     that is cut off, or has stayed alone for longer than ALONE_READY_AFTER, is ready: it serves its own clients
    */
   unready() {
     const { state } = this.#membership;
-    const joins = state === 'alone' && !(performance.now() - this.#begun > PATIENCE);
-    return joins || state === 'joining' ? 'joining' : undefined;
+    const isWaitingForWorld =
+      state === 'alone' && !(performance.now() - this.#startedAt > ALONE_READY_AFTER);
+    return isWaitingForWorld || state === 'joining' ? 'joining' : undefined;
   }
 
   /** @returns {object} its members of /status: see lib/server/README.md */
@@ -150,10 +155,10 @@ export class World {
     const inRing = state === 'member' || state === 'cut-off';
     const seams = inRing ? seamsOf(ring, this.#name) : { left: [], right: [] };
     const own = { name: this.#name, ...this.#crossing.describe(), url: this.#url };
-    const members = (inRing ? ring.members : [own]).map((one) => ({
-      ...one,
+    const members = (inRing ? ring.members : [own]).map((member) => ({
+      ...member,
       // Renewals update this count without a new ring.
-      clients: one.name === own.name ? own.clients : this.#membership.clientsOf(one.name)
+      clients: member.name === own.name ? own.clients : this.#membership.clientsOf(member.name)
     }));
     return {
       world: {
@@ -162,7 +167,7 @@ export class World {
         problem: problem?.code ?? null,
         epoch: epoch ?? null,
         clients: members.reduce((sum, { clients }) => sum + clients, 0),
-        servers: members.map(inStatus),
+        servers: members.map(statusEntryOf),
         seams,
         restarting,
         outboxes: servers.filter((outbox) => outbox.waiting > 0),
@@ -171,7 +176,7 @@ export class World {
       worldMember: state === 'member' ? 1 : 0,
       worldServers: ring.size,
       worldSeams: SIDES.flatMap((side) => seams[side]).reduce(
-        (sum, one) => sum + one.to - one.from,
+        (sum, seam) => sum + seam.to - seam.from,
         0
       ),
       outboxSprites: waiting,
@@ -184,13 +189,13 @@ export class World {
    * Hands over the sprites in the outboxes, and leaves the ring. Publications and revocations before `close` still reach the
    * world.
    *
-   * @param {number} within timeout in milliseconds; after it the rest is not handed over
+   * @param {number} timeout milliseconds; after it the rest is not handed over
    */
-  async leave(within) {
+  async leave(timeout) {
     const handOver = (_, left) =>
       Promise.all([this.#crossing.handOver(left), this.#feeds.handOver(left)]);
     try {
-      await this.#membership.leave(handOver, within);
+      await this.#membership.leave(handOver, timeout);
     } catch (error) {
       this.#log.error({ err: error }, 'world');
     }
@@ -217,8 +222,8 @@ export class World {
     try {
       this.#broker.send(to, frame);
     } catch (error) {
-      if (this.#said) return;
-      this.#said = true;
+      if (this.#hasLoggedOversize) return;
+      this.#hasLoggedOversize = true;
       const text = `the NATS server takes no message of ${frame.length} bytes: see its max_payload`;
       this.#log.error({ err: error, to }, text);
     }
@@ -226,7 +231,7 @@ export class World {
 }
 
 /** Returns a server's entry in /status. */
-const inStatus = ({ name, rows, clients, url }) => ({
+const statusEntryOf = ({ name, rows, clients, url }) => ({
   name,
   rows,
   clients,
@@ -252,7 +257,7 @@ const graceOf = ({ state, drain, worldGrace }) =>
  * Reads the files of the options, for NatsLink. Refuses an invalid file: with it no NATS server would ever accept this
  * server.
  */
-function filesOf({ worldCredentials, worldCa, worldCertificate, worldKey }) {
+function readNatsFiles({ worldCredentials, worldCa, worldCertificate, worldKey }) {
   const read = (name, file, check) => {
     if (file === 'none') return undefined;
     const bytes = readOptionFile(name, file);

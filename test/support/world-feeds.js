@@ -85,24 +85,24 @@ export class FeedsStore extends PlayedStore {
 /** One server's connection to the store, with FeedStore's members. */
 class End {
   #store;
-  #watcher = { news() {}, missed() {} };
+  #watcher = { onNews() {}, onMissed() {} };
   isCut = false;
   isDead = false;
   /** Whether its requests are executed but their answers are lost. */
   isDeaf = false;
-  room = 2 ** 20;
+  maxBodyBytes = 2 ** 20;
 
   constructor(store) {
     this.#store = store;
     store.ends.add(this);
   }
 
-  get connected() {
+  get isConnected() {
     return !this.isDead && !this.isCut && !this.#store.away;
   }
 
   get isLost() {
-    return !this.connected;
+    return !this.isConnected;
   }
 
   watch(watcher) {
@@ -113,12 +113,12 @@ class End {
     const { time, random, drops } = this.#store;
     if (drops > 0 && random.below(100) < drops) return;
     time.after(this.#store.delay(), () => {
-      if (this.connected) this.#watcher.news(key, revision);
+      if (this.isConnected) this.#watcher.onNews(key, revision);
     });
   }
 
   missed() {
-    if (this.connected) this.#watcher.missed();
+    if (this.isConnected) this.#watcher.onMissed();
   }
 
   mend() {
@@ -132,7 +132,7 @@ class End {
   }
 
   get run() {
-    return this.connected ? this.#store.identity : undefined;
+    return this.isConnected ? this.#store.identity : undefined;
   }
 
   open = () =>
@@ -140,7 +140,7 @@ class End {
       const { identity, last, messages } = this.#store;
       return { identity, last, messages: messages.size };
     });
-  heads = () => this.#ask(() => new Map(this.#store.messages));
+  readHeads = () => this.#ask(() => new Map(this.#store.messages));
   get = (key) => this.#ask(() => this.#store.messages.get(key));
   put = (key, { epoch, version, digest, form, log, run }, body, revision) => {
     const head = { epoch, version, digest, form, log, run };
@@ -155,13 +155,13 @@ class End {
     });
   getPart = (key, epoch, version) =>
     this.#ask(() => this.#store.parts.get(`${key} ${cursorText({ epoch, version })}`));
-  forgetParts = (key, epoch, keep) =>
+  removeParts = (key, epoch, keep) =>
     this.#ask(() => {
       const ofLog = `${key} ${cursorText({ epoch, version: '' })}`;
       const names = [...this.#store.parts.keys()].filter((name) => name.startsWith(ofLog));
       for (const name of names.toReversed().slice(keep)) this.#store.parts.delete(name);
     });
-  forget = (key, revision) =>
+  removeDeleted = (key, revision) =>
     this.#ask(() => {
       if (this.#store.messages.get(key)?.revision === revision) this.#store.messages.delete(key);
     });
@@ -169,9 +169,9 @@ class End {
   #ask(what) {
     const { time } = this.#store;
     const lost = () => Promise.reject(new WorldError('unreachable', 'the connection is lost'));
-    if (!this.connected) return time.pause(0).then(lost);
+    if (!this.isConnected) return time.pause(0).then(lost);
     return this.#store.ask(what, {
-      reaches: () => this.connected,
+      reaches: () => this.isConnected,
       hears: (then) => !this.isDeaf && then(),
       late: (then) => time.after(2000, then)
     });
@@ -319,7 +319,7 @@ export class Servers {
     }
     const end = new End(this.store);
     const clock = { now: this.#time.now, after: this.#time.after };
-    const shared = new SharedFeeds({ feeds, store: end, most, log: this.log, clock });
+    const shared = new SharedFeeds({ feeds, store: end, maxFeeds: most, log: this.log, clock });
     const server = { name, feeds, end, shared, isHere: false };
     this.all.set(name, server);
     shared.start();

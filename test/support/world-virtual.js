@@ -214,12 +214,12 @@ export class VirtualProcess {
   };
 
   missed() {
-    if (!this.isCut) this.#do(() => this.#watcher?.missed());
+    if (!this.isCut) this.#do(() => this.#watcher?.onMissed());
   }
 
   hear(name, what) {
     if (!this.#reaches() || !this.#watcher) return false;
-    this.#do(() => this.#watcher?.seen(name, what));
+    this.#do(() => this.#watcher?.onEntry(name, what));
     return true;
   }
 
@@ -229,7 +229,7 @@ export class VirtualProcess {
     open: async () => {
       if (!this.#reaches()) throw new WorldError('unreachable', 'no broker');
     },
-    all: () => this.#ask(() => new Map(this.#broker.entries)),
+    readAll: () => this.#ask(() => new Map(this.#broker.entries)),
     get: (name) =>
       this.#ask(() => this.#broker.entries.get(name) ?? { entry: undefined, revision: 0 }),
     put: (name, entry, revision) => this.#ask(() => this.#broker.write(name, entry, revision)),

@@ -14,16 +14,16 @@ import { until } from '../support/until.js';
  * carries the frames. The simulation checks the laws (test/native/simulate.cc).
  */
 
-const text = (sprite) => Buffer.from(JSON.stringify(sprite));
+const bytesOf = (sprite) => Buffer.from(JSON.stringify(sprite));
 
 /** Makes servers of one ring; `sizes`: the number of clients by server name. */
-function makeWorld(t, sizes, given = {}) {
+function makeWorld(t, sizes, crossingOptions = {}) {
   const servers = new Map();
   const awake = setInterval(() => {}, 1000);
   const world = {
     servers,
     /** Carries a frame. Tests may replace it; by default the frame arrives soon. */
-    carry: (from, to, frame) => setImmediate(() => servers.get(to)?.crossing.received(from, frame)),
+    carry: (from, to, frame) => setImmediate(() => servers.get(to)?.crossing.receive(from, frame)),
     /** Sets the ring of all servers at every server. */
     sew() {
       const names = [...servers.keys()];
@@ -54,7 +54,13 @@ function makeWorld(t, sizes, given = {}) {
   for (const [name, size] of Object.entries(sizes)) {
     const pool = new Pool({ ...readOptions([]), throwRate: 0, capacity: 1000 });
     const send = (to, frame) => world.carry(name, to, Buffer.from(frame));
-    const crossing = new Crossing({ pool, name, send, log: createLog('silent'), ...given });
+    const crossing = new Crossing({
+      pool,
+      name,
+      send,
+      log: createLog('silent'),
+      ...crossingOptions
+    });
     const ids = Array.from({ length: size }, () => pool.join().id);
     servers.set(name, { pool, crossing, ids, epoch: epoch++ });
   }
@@ -72,13 +78,14 @@ function makeWorld(t, sizes, given = {}) {
 /** Polls. Resolves with the answer, which comes at once or later. */
 function poll({ pool }, id, options = {}) {
   return new Promise((resolve) => {
-    const take = (body) => resolve(JSON.parse(body));
-    const { body } = pool.poll(id, options, take);
-    if (body) take(body);
+    const receive = (body) => resolve(JSON.parse(body));
+    const { body } = pool.poll(id, options, receive);
+    if (body) receive(body);
   });
 }
 
-const throwOne = ({ pool }, id, edge, sprite, n = -1) => pool.throw(id, edge, n, text(sprite));
+const throwSprite = ({ pool }, id, edge, sprite, n = -1) =>
+  pool.throw(id, edge, n, bytesOf(sprite));
 
 t.test('without answers the outbox fills up, and then the neighbor is busy', async (t) => {
   const world = makeWorld(t, { a: 1, b: 1 }, { outboxBytes: 2000 });
@@ -86,14 +93,14 @@ t.test('without answers the outbox fills up, and then the neighbor is busy', asy
   const { carry } = world;
   world.carry = () => {};
   let taken = 0;
-  while (throwOne(a, a.ids[0], 'right', { x: taken }) === 'queued') taken++;
+  while (throwSprite(a, a.ids[0], 'right', { x: taken }) === 'queued') taken++;
   t.ok(taken > 10 && taken < 100, `${taken} wait`);
-  t.equal(throwOne(a, a.ids[0], 'right', { x: taken }), 'neighbor-busy');
-  t.equal(throwOne(a, a.ids[0], 'down', { x: taken }), 'queued', 'all else goes on');
+  t.equal(throwSprite(a, a.ids[0], 'right', { x: taken }), 'neighbor-busy');
+  t.equal(throwSprite(a, a.ids[0], 'down', { x: taken }), 'queued', 'all else goes on');
   t.same(a.crossing.status().servers, [{ name: 'b', waiting: taken }]);
   world.carry = carry;
   await until(() => a.crossing.status().waiting === 0);
-  t.equal(throwOne(a, a.ids[0], 'right', { x: taken }), 'queued', 'it heals by itself');
+  t.equal(throwSprite(a, a.ids[0], 'right', { x: taken }), 'queued', 'it heals by itself');
   await until(() => b.pool.status().crossedIn === taken + 1);
 });
 
@@ -103,7 +110,7 @@ t.test('a sprite for a server whose clients have left goes on around the ring', 
   const { id } = b.pool.join();
   world.sew();
   b.pool.leave(id);
-  t.equal(throwOne(a, a.ids[0], 'right', { x: 2 }), 'queued');
+  t.equal(throwSprite(a, a.ids[0], 'right', { x: 2 }), 'queued');
   t.match(await poll(a, a.ids[0]), { sprites: [{ from: 'left', sprite: { x: 2 } }] });
   t.equal(world.sums().crossedIn, 3, 'by b and c home');
 });
@@ -117,7 +124,7 @@ t.test('what can not be written is not sent', async (t) => {
     senders.push(from);
     carry(from, ...what);
   };
-  throwOne(a, a.ids[0], 'right', { x: 1 });
+  throwSprite(a, a.ids[0], 'right', { x: 1 });
   const refuse = () => {
     throw new Unanswerable('the disk is full');
   };
@@ -137,43 +144,47 @@ t.test('what can not be written is not sent', async (t) => {
 t.test('a server that leaves hands over what waits', async (t) => {
   const world = makeWorld(t, { a: 1, b: 1 });
   const [a, b] = [world.servers.get('a'), world.servers.get('b')];
-  for (let x = 0; x < 5; x++) throwOne(a, a.ids[0], 'right', { x });
-  const gone = { state: 'leaving', epoch: a.epoch, ring: new Ring([{ name: 'a', rows: 1 }]) };
-  a.crossing.update({ ...gone, peers: new Map(), epochs: new Map() });
-  t.equal(throwOne(a, a.ids[0], 'right', { x: 6 }), 'neighbor-busy');
+  for (let x = 0; x < 5; x++) throwSprite(a, a.ids[0], 'right', { x });
+  const leavingView = {
+    state: 'leaving',
+    epoch: a.epoch,
+    ring: new Ring([{ name: 'a', rows: 1 }])
+  };
+  a.crossing.update({ ...leavingView, peers: new Map(), epochs: new Map() });
+  t.equal(throwSprite(a, a.ids[0], 'right', { x: 6 }), 'neighbor-busy');
   await a.crossing.handOver(60_000);
   t.equal(b.pool.status().crossedIn, 5);
-  throwOne(b, b.ids[0], 'left', { x: 1 });
+  throwSprite(b, b.ids[0], 'left', { x: 1 });
   await until(() => b.crossing.status().refused['not-in-ring'] > 0, 'it takes nothing any more');
 });
 
 t.test('names that change: one is forgotten with which nothing is to be done', async (t) => {
-  const said = [];
-  const log = { debug() {}, warn() {}, error: (...what) => said.push(what) };
+  const errors = [];
+  const log = { debug() {}, warn() {}, error: (...what) => errors.push(what) };
   const world = makeWorld(t, { a: 1, b: 1 }, { log });
   const [a, b] = [world.servers.get('a'), world.servers.get('b')];
   const cross = async (n) => {
-    t.equal(throwOne(b, b.ids[0], 'right', { n }), 'queued');
+    t.equal(throwSprite(b, b.ids[0], 'right', { n }), 'queued');
     await until(() => a.pool.status().crossedIn === n && b.crossing.status().waiting === 0);
   };
   await cross(1);
-  const meet = (names, emptied) => {
+  const setRing = (names, drained) => {
     const ring = new Ring(['a', ...names].map((name) => ({ name, rows: 1 })));
     const peers = new Map(names.map((name) => [name, {}]));
-    a.crossing.update({ state: 'member', ring, peers, epochs: new Map(), emptied });
+    a.crossing.update({ state: 'member', ring, peers, epochs: new Map(), drained });
   };
-  const known = () => new Set(a.crossing.status().servers.map(({ name }) => name));
-  const many = Array.from({ length: MOST_NAMES - 1 }, (_, n) => `x${n}`);
-  meet(many);
-  t.equal(known().size, MOST_NAMES);
-  meet([...many, 'y']);
-  t.notOk(known().has('y'), 'b may come back with what was taken from it');
-  t.match(said, [[{ server: 'y' }, /no sprite goes to y or comes from it/]]);
-  meet([...many, 'y'], ['b']);
-  t.ok(known().has('y') && !known().has('b'), 'or has left with nothing in its outboxes');
-  meet(['z1', 'z2']);
-  t.ok(known().has('z1') && known().has('z2') && known().size === MOST_NAMES);
-  t.equal(said.length, 1);
+  const knownNames = () => new Set(a.crossing.status().servers.map(({ name }) => name));
+  const maxNames = Array.from({ length: MOST_NAMES - 1 }, (_, n) => `x${n}`);
+  setRing(maxNames);
+  t.equal(knownNames().size, MOST_NAMES);
+  setRing([...maxNames, 'y']);
+  t.notOk(knownNames().has('y'), 'b may come back with what was taken from it');
+  t.match(errors, [[{ server: 'y' }, /no sprite goes to y or comes from it/]]);
+  setRing([...maxNames, 'y'], ['b']);
+  t.ok(knownNames().has('y') && !knownNames().has('b'), 'or has left with nothing in its outboxes');
+  setRing(['z1', 'z2']);
+  t.ok(knownNames().has('z1') && knownNames().has('z2') && knownNames().size === MOST_NAMES);
+  t.equal(errors.length, 1);
   world.sew();
   await cross(2);
   t.match(await poll(a, a.ids[0]), { sprites: [{ sprite: { n: 1 } }, { sprite: { n: 2 } }] });

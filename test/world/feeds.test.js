@@ -43,7 +43,7 @@ const enter = (t, nats, name, more) =>
   enterWorld(t, nats, name, { 'publish-token-file': tokenFile(t), drain: 1, ...more });
 
 /** Polls a feed at a server until `holds` accepts the answer, and returns the answer. */
-async function seen(server, key, holds = ({ status }) => status === 200) {
+async function untilFeed(server, key, holds = ({ status }) => status === 200) {
   let answer;
   const look = async () => {
     answer = await get(server, key);
@@ -52,10 +52,10 @@ async function seen(server, key, holds = ({ status }) => status === 200) {
   return until(look, () => `${holds} of ${key} at ${server.name}: ${answer.bytes}`);
 }
 
-const has = (cursor) => (answer) => answer.body.cursor === cursor;
+const hasCursor = (cursor) => (answer) => answer.body.cursor === cursor;
 
 /** Returns a server's items of a log, once it has reached a cursor. */
-async function logAt(server, key, cursor) {
+async function itemsAt(server, key, cursor) {
   const read = async () => {
     const { body } = await get(server, key, 'last=1000000');
     const { gap, items = [] } = body;
@@ -96,7 +96,7 @@ t.test('published at one server, at all', { skip, timeout: 120_000 }, async (t) 
     t.equal(first.status, 201);
     const { cursor } = first.body;
     for (const server of [b, c]) {
-      const { body } = await seen(server, 'scores', has(cursor));
+      const { body } = await untilFeed(server, 'scores', hasCursor(cursor));
       t.strictSame(body, { feed: 'scores', cursor, value }, server.name);
     }
     const poll = await parkGet(b, 'scores', `after=${cursor}&delta=1`);
@@ -139,29 +139,29 @@ t.test('published at one server, at all', { skip, timeout: 120_000 }, async (t) 
 
   await t.test('deleted at one, gone at all', async (t) => {
     const { body } = await put(a, 'short', 1);
-    await seen(c, 'short', has(body.cursor));
+    await untilFeed(c, 'short', hasCursor(body.cursor));
     const { answer } = await parkGet(b, 'short', `after=${body.cursor}`);
     t.equal((await remove(c, 'short')).status, 204);
     t.equal(problemOf(await answer), 'unknown-feed');
-    await seen(a, 'short', ({ status }) => status === 404);
+    await untilFeed(a, 'short', ({ status }) => status === 404);
     const again = await put(b, 'short', 2);
     t.equal(again.status, 201);
-    await seen(a, 'short', has(again.body.cursor));
+    await untilFeed(a, 'short', hasCursor(again.body.cursor));
   });
 
   await t.test('what stays on its server: arenas, and what is fetched', async (t) => {
-    await seen(a, 'arena/hall/control');
+    await untilFeed(a, 'arena/hall/control');
     await put(b, 'arena/other', 1);
-    const fetched = await seen(c, 'price');
+    const fetched = await untilFeed(c, 'price');
     t.strictSame(fetched.body.value, { from: 'upstream' });
     await put(a, 'after', 1);
-    await seen(b, 'after');
+    await untilFeed(b, 'after');
     for (const key of ['arena/hall/control', 'price']) {
       t.equal((await get(b, key)).status, 404, key);
     }
     t.equal((await get(a, 'arena/other')).status, 404);
     const published = await put(a, 'price', { from: 'a' });
-    await seen(c, 'price', has(published.body.cursor));
+    await untilFeed(c, 'price', hasCursor(published.body.cursor));
   });
 
   await t.test('logs: one order at every server, and each item once', async (t) => {
@@ -188,7 +188,7 @@ t.test('published at one server, at all', { skip, timeout: 120_000 }, async (t) 
     });
     const last = `${epoch}-61`;
     t.strictSame(cursors.toSorted(), numbers.map((n) => `${epoch}-${n + 1}`).toSorted());
-    const log = await logAt(a, 'chat', last);
+    const log = await itemsAt(a, 'chat', last);
     t.strictSame(
       log.items.map(({ n }) => n).toSorted((x, y) => x - y),
       [0, ...numbers]
@@ -196,17 +196,18 @@ t.test('published at one server, at all', { skip, timeout: 120_000 }, async (t) 
     for (const [at, cursor] of cursors.entries()) {
       t.equal(log.items[Number(cursor.split('-')[1]) - 1].n, at + 1, 'a cursor is of its item');
     }
-    for (const server of [b, c]) t.strictSame(await logAt(server, 'chat', last), log, server.name);
-    const heard = [];
-    while (heard.length < 60) heard.push(...(await stream.news()).data.items);
-    t.strictSame(heard, log.items.slice(1));
+    for (const server of [b, c])
+      t.strictSame(await itemsAt(server, 'chat', last), log, server.name);
+    const streamed = [];
+    while (streamed.length < 60) streamed.push(...(await stream.news()).data.items);
+    t.strictSame(streamed, log.items.slice(1));
     stream.wire.destroy();
 
     const d = await enter(t, nats, 'late');
     const small = await enter(t, nats, 'small', { 'log-items': 20 });
     await ready([d, small]);
-    t.strictSame(await logAt(d, 'chat', last), log, 'a new server has all, from several parts');
-    const { gap, items } = await logAt(small, 'chat', last);
+    t.strictSame(await itemsAt(d, 'chat', last), log, 'a new server has all, from several parts');
+    const { gap, items } = await itemsAt(small, 'chat', last);
     t.ok(gap && items.length >= 20);
     t.strictSame(items, log.items.slice(-items.length), 'or what it keeps');
 
@@ -224,7 +225,7 @@ t.test('published at one server, at all', { skip, timeout: 120_000 }, async (t) 
     const again = await append(b, 'chat', 'again');
     t.equal(again.status, 201);
     for (const server of [a, c, d, small]) {
-      t.strictSame((await logAt(server, 'chat', again.body.cursor)).items, ['again']);
+      t.strictSame((await itemsAt(server, 'chat', again.body.cursor)).items, ['again']);
     }
     await Promise.all([d, small].map((server) => server.stop()));
   });
@@ -241,7 +242,7 @@ t.test('published at one server, at all', { skip, timeout: 120_000 }, async (t) 
       t.equal(problemOf(large), 'feed-too-large');
       t.match(large.body.detail, /64512 bytes.*max_payload/);
       const { cursor } = (await put(a, 'long', JSON.stringify('x'.repeat(100_000)))).body;
-      await seen(b, 'long', has(cursor));
+      await untilFeed(b, 'long', hasCursor(cursor));
       const { worldFeedsRefused, worldFeedsBehind } = await until(async () => {
         const counts = await c.inside();
         return counts.worldFeedsRefused > 0 && counts;
@@ -264,7 +265,7 @@ t.test('published at one server, at all', { skip, timeout: 120_000 }, async (t) 
 
   await t.test('a new server is ready when it has them all, and shares to its end', async (t) => {
     for (let n = 0; n < 80; n += 1) await put(a, `many/${n}`, n);
-    await seen(b, 'many/79');
+    await untilFeed(b, 'many/79');
     // This feed may have come before others of them.
     const { feeds } = await b.until(({ worldFeedsBehind }) => worldFeedsBehind === 0);
     const { streams } = await jetstreamManager(await enterNats(t, nats));
@@ -282,7 +283,7 @@ t.test('published at one server, at all', { skip, timeout: 120_000 }, async (t) 
     d.child.kill('SIGTERM');
     await until(() => /has left the world/.test(logged(d)));
     wire.send('1');
-    await seen(b, 'last', has((await d.read(wire)).body.cursor));
+    await untilFeed(b, 'last', hasCursor((await d.read(wire)).body.cursor));
     await d.stop();
   });
 
@@ -306,7 +307,7 @@ t.test('all heads are read, however much was replaced', { skip, timeout: 120_000
     }
   });
   await Promise.all(writeAll);
-  const heads = await store.heads();
+  const heads = await store.readHeads();
   t.strictSame([...heads.keys()].toSorted(), keys.toSorted());
   for (const { epoch, version } of heads.values()) t.strictSame([epoch, version], [7, 60]);
 });
@@ -320,7 +321,7 @@ t.test('a state that may lack its end brings back no older value', { skip }, asy
   const keys = Array.from({ length: 12 }, (_, n) => `key/${n}`);
   for (const key of keys) await put(a, key, 1);
   const { cursor: appended } = (await append(a, 'log', 1)).body;
-  for (const key of [...keys, 'log']) await seen(first, key);
+  for (const key of [...keys, 'log']) await untilFeed(first, key);
   await first.kill();
   for (const key of keys) await put(a, key, 2);
   await append(a, 'log', 2);
@@ -344,7 +345,7 @@ t.test('without the broker, and with it again', { skip, timeout: 120_000 }, asyn
   const [a, b] = await Promise.all(['a', 'b'].map((name) => enter(t, nats, name)));
   await ready([a, b]);
   const before = await put(a, 'x', { n: 0 });
-  await seen(b, 'x', has(before.body.cursor));
+  await untilFeed(b, 'x', hasCursor(before.body.cursor));
   await nats.kill();
   const stream = await EventStream.open(a, 'x');
   await stream.news();
@@ -365,7 +366,7 @@ t.test('without the broker, and with it again', { skip, timeout: 120_000 }, asyn
   const { worldFeedsUnshared } = await b.inside();
   t.equal(worldFeedsUnshared, 2);
   await nats.start();
-  await seen(a, 'y', has(alone.body.cursor));
+  await untilFeed(a, 'y', hasCursor(alone.body.cursor));
   for (const server of [a, b]) {
     await until(async () => (await server.inside()).worldFeedsUnshared === 0);
   }
@@ -378,12 +379,16 @@ t.test('without the broker, and with it again', { skip, timeout: 120_000 }, asyn
   await nats.kill();
   await put(a, 'lost', 1);
   await Promise.all([a, b].map((server) => server.stop()));
-  const left = (server) =>
+  const leaveLog = (server) =>
     logged(server)
       .split('\n')
       .find((line) => /has left the world/.test(line));
-  t.match(JSON.parse(left(a)), { level: 40, sprites: 0, feeds: 1 }, 'it says what it takes away');
-  t.match(JSON.parse(left(b)), { level: 30, sprites: 0, feeds: 0 });
+  t.match(
+    JSON.parse(leaveLog(a)),
+    { level: 40, sprites: 0, feeds: 1 },
+    'it says what it takes away'
+  );
+  t.match(JSON.parse(leaveLog(b)), { level: 30, sprites: 0, feeds: 0 });
 });
 
 t.test('what a program publishes as its server ends is done, or not', { skip }, async (t) => {
@@ -393,10 +398,10 @@ t.test('what a program publishes as its server ends is done, or not', { skip }, 
   await until(() => server.status().worldFeedsReachable === 1);
   await server.publish('x', 1);
   way.hang('in');
-  let isThrough = false;
-  const late = server.publish('x', 2).finally(() => (isThrough = true));
+  let isSettled = false;
+  const late = server.publish('x', 2).finally(() => (isSettled = true));
   const { streams } = await jetstreamManager(await enterNats(t, nats));
-  await until(async () => isThrough || (await streams.info(STREAM)).state.last_seq === 2);
+  await until(async () => isSettled || (await streams.info(STREAM)).state.last_seq === 2);
   const closed = server.close();
   // A close that did not wait would be done by then, and the publication would have failed.
   await Promise.race([late.catch(() => {}), pause(1500)]);

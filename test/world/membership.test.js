@@ -44,7 +44,7 @@ class World {
       store: process.store,
       clock: process.clock,
       describe: () => ({ rows: server.rows }),
-      changed(membership) {
+      onChange(membership) {
         const view = membership.view();
         // A server asks its own seams of each view, as here.
         view.ring.seams(name);
@@ -58,13 +58,13 @@ class World {
     return server;
   }
 
-  async begin(names, how) {
+  async startRing(names, how) {
     for (const name of names) this.add(name, how);
-    await this.sewn(names);
+    await this.untilRing(names);
   }
 
   /** @returns {Promise<number>} milliseconds until each of these sees exactly these as the ring */
-  sewn(names, most) {
+  untilRing(names, most) {
     const all = [...names];
     return this.until(() => all.every((name) => this.ring(name) === all.join('')), most);
   }
@@ -93,7 +93,7 @@ class World {
   }
 
   /** Returns the last view of a server. */
-  told(as) {
+  lastView(as) {
     return this.get(as).views.at(-1);
   }
 
@@ -102,18 +102,18 @@ class World {
   }
 
   /** @returns {Promise<number>} milliseconds until it holds */
-  async until(holds, most = 60_000) {
+  async until(condition, maxMs = 60_000) {
     const began = this.time.now();
-    await this.time.run(most, holds);
-    if (!holds()) throw new Error(`not within ${most} ms: ${holds}`);
+    await this.time.run(maxMs, condition);
+    if (!condition()) throw new Error(`not within ${maxMs} ms: ${condition}`);
     return this.time.now() - began;
   }
 }
 
 /** Returns a world whose servers are one ring; `how`: options of each server. */
-async function begun(names, how) {
+async function startedWorld(names, how) {
   const world = new World();
-  await world.begin([...names], how);
+  await world.startRing([...names], how);
   return world;
 }
 
@@ -124,23 +124,23 @@ t.test('servers join, and all have the same ring', async (t) => {
   t.equal(world.ring('b'), 'b');
   world.add('a', { rows: 3 });
   world.add('c');
-  const took = await world.sewn('abc');
+  const took = await world.untilRing('abc');
   t.ok(took < GRACE, `${took} ms`);
   for (const as of ['a', 'b', 'c']) {
     t.equal(world.state(as), 'member');
-    t.equal(leadsTo(world.told(as).ring, 'right', 'b', 5), 'c');
-    t.equal(leadsTo(world.told(as).ring, 'right', 'c', 5), 'b', 'a has no row 5');
-    t.equal(world.told(as).peers.size, 2);
+    t.equal(leadsTo(world.lastView(as).ring, 'right', 'b', 5), 'c');
+    t.equal(leadsTo(world.lastView(as).ring, 'right', 'c', 5), 'b', 'a has no row 5');
+    t.equal(world.lastView(as).peers.size, 2);
   }
   world.get('a').rows = 6;
-  await world.until(() => leadsTo(world.told('c').ring, 'right', 'c', 5) === 'a', LEASE);
-  t.equal(world.told('b').peers.get('a').epoch, world.view('a').epoch, 'its frames are good');
+  await world.until(() => leadsTo(world.lastView('c').ring, 'right', 'c', 5) === 'a', LEASE);
+  t.equal(world.lastView('b').peers.get('a').epoch, world.view('a').epoch, 'its frames are good');
 });
 
 t.test(
   'a minute of quiet: no server is told anything, and a lease is renewed four times',
   async (t) => {
-    const world = await begun('abc');
+    const world = await startedWorld('abc');
     await world.run(1000);
     const views = [...world.servers.values()].map((server) => server.views.length);
     const { writes } = world.broker.counts;
@@ -157,14 +157,14 @@ t.test(
 
 t.test('a killed one is out after its lease and not before, at every server', async (t) => {
   for (const names of ['ab', 'abcde']) {
-    const world = await begun(names);
+    const world = await startedWorld(names);
     await world.run(1234);
     world.get('b').process.kill();
     await world.run(LEASE - LEASE / 4 - 100);
     const left = [...names].filter((name) => name !== 'b');
     for (const name of left) t.equal(world.ring(name), names, 'not before');
     const took = await world.until(() =>
-      left.every((name) => world.told(name).ring.members.length === left.length)
+      left.every((name) => world.lastView(name).ring.members.length === left.length)
     );
     t.ok(took < LEASE / 4 + GRACE, `${took} ms after that`);
     t.equal(world.broker.entries.get('b').entry.state, 'lost');
@@ -173,42 +173,42 @@ t.test('a killed one is out after its lease and not before, at every server', as
 });
 
 t.test('cut off from the broker: it knows before the others sew without it', async (t) => {
-  const world = await begun('abc');
+  const world = await startedWorld('abc');
   const { epoch } = world.view('b');
   world.get('b').process.cut();
-  await world.until(() => world.told('b').state === 'cut-off', LEASE);
+  await world.until(() => world.lastView('b').state === 'cut-off', LEASE);
   t.equal(world.ring('a'), 'abc', 'the others wait longer');
   t.equal(world.ring('b'), 'abc', 'its seams stand, closed');
   t.equal(world.view('b').problem.code, 'unreachable');
-  await world.sewn('ac', 3000);
+  await world.untilRing('ac', 3000);
   await world.run(LEASE);
   t.equal(world.state('b'), 'cut-off');
   t.notOk(world.view('a').peers.has('b'), 'a frame of it is refused');
   world.get('b').process.mend();
-  const took = await world.sewn('abc');
+  const took = await world.untilRing('abc');
   t.ok(took < GRACE, `${took} ms`);
   t.ok(world.view('b').epoch > epoch, 'the old epoch is over');
   t.equal(world.view('a').peers.get('b').epoch, world.view('b').epoch);
 });
 
 t.test('a server that is cut off by a broker that hangs is told as the lease ends', async (t) => {
-  const world = await begun('ab');
+  const world = await startedWorld('ab');
   world.broker.hang();
   // Without any other event at that time.
   while (world.state('a') === 'member') await world.run(1);
   await world.run(3);
-  t.equal(world.told('a').state, 'cut-off');
+  t.equal(world.lastView('a').state, 'cut-off');
 });
 
 t.test('stopped and continued: it finds itself taken out, and takes no other out', async (t) => {
-  const world = await begun('abc');
+  const world = await startedWorld('abc');
   const epochs = world.epochs('abc');
   world.get('b').process.stop();
-  await world.sewn('ac');
+  await world.untilRing('ac');
   await world.run(3 * LEASE);
   world.get('b').process.continue();
   t.not(world.state('b'), 'member', 'not for a moment');
-  const took = await world.sewn('abc');
+  const took = await world.untilRing('abc');
   t.ok(took < GRACE, `${took} ms`);
   await world.run(2 * LEASE);
   t.equal(world.view('a').epoch, epochs[0], 'the others were left alone');
@@ -225,7 +225,7 @@ t.test('the broker away, or hanging, for less than a lease, and for much longer'
   ]) {
     const random = new Random(away);
     const world = new World({ delay: () => 1 + random.below(200) });
-    await world.begin(['a', 'b', 'c']);
+    await world.startRing(['a', 'b', 'c']);
     const epochs = world.epochs('abc');
     world.broker[how]();
     await world.run(away);
@@ -240,7 +240,7 @@ t.test('the broker away, or hanging, for less than a lease, and for much longer'
 });
 
 t.test('all cut off for long, and back one after the other: none takes another out', async (t) => {
-  const world = await begun('abc');
+  const world = await startedWorld('abc');
   const epochs = world.epochs('abc');
   for (const name of 'abc') world.get(name).process.cut();
   await world.run(3 * LEASE);
@@ -253,13 +253,13 @@ t.test('all cut off for long, and back one after the other: none takes another o
 });
 
 t.test('a broker that has forgotten everything: the same ring, no epoch used twice', async (t) => {
-  const world = await begun('abc');
+  const world = await startedWorld('abc');
   const epochs = world.epochs('abc');
   world.broker.stop({ forgets: true });
   await world.run(1000);
   world.broker.start();
   await world.until(() => world.broker.entries.size === 3 && world.ring('a') === 'abc');
-  await world.sewn('abc');
+  await world.untilRing('abc');
   for (const [place, name] of [...'abc'].entries()) {
     t.ok(world.view(name).epoch > epochs[place]);
   }
@@ -268,14 +268,14 @@ t.test('a broker that has forgotten everything: the same ring, no epoch used twi
 t.test('a slow broker', async (t) => {
   const random = new Random(3);
   const world = new World({ delay: () => 50 + random.below(400) });
-  await world.begin(['a', 'b', 'c']);
+  await world.startRing(['a', 'b', 'c']);
   const epochs = world.epochs('abc');
   await world.run(20 * LEASE);
   t.strictSame(world.epochs('abc'), epochs);
 });
 
 t.test('a name is taken once', async (t) => {
-  const world = await begun('ab');
+  const world = await startedWorld('ab');
   const { epoch } = world.view('b');
   world.add('b', { as: 'twin' });
   await world.until(() => world.view('twin').problem?.code === 'name-taken', LEASE);
@@ -345,7 +345,7 @@ t.test(
     const world = new World();
     world.add('a', { instance: 'state-of-a' });
     world.add('b');
-    await world.sewn('ab');
+    await world.untilRing('ab');
     const { epoch } = world.view('a');
     world.get('a').process.kill();
     world.get('b').process.kill();
@@ -361,37 +361,37 @@ t.test(
 );
 
 t.test('leaving in order: out at once, and hands over with its lease renewed', async (t) => {
-  const world = await begun('abc', { finish: () => true });
+  const world = await startedWorld('abc', { stopSending: () => true });
   const seen = [];
   const left = world.get('b').membership.leave(async (view) => {
     seen.push([view.state, [...view.peers.keys()].toSorted().join('')]);
     await world.time.pause(3 * LEASE);
-    seen.push(world.ring('a'), world.view('a').peers.has('b'), world.view('a').emptied.length);
+    seen.push(world.ring('a'), world.view('a').peers.has('b'), world.view('a').drained.length);
   });
-  await world.sewn('ac', 1000);
+  await world.untilRing('ac', 1000);
   await world.until(() => world.broker.entries.get('b').entry.state === 'gone', 5 * LEASE);
   await world.run(2000);
   await left;
   t.strictSame(seen, [['leaving', 'ac'], 'ac', true, 0], 'its frames are good until it is gone');
   t.notOk(world.view('a').peers.has('b'));
-  t.strictSame(world.view('a').emptied, ['b'], 'with nothing in its outboxes');
+  t.strictSame(world.view('a').drained, ['b'], 'with nothing in its outboxes');
   // Its name is free at once.
   world.add('b', { as: 'again' });
   await world.until(() => world.ring('a') === 'abc', 1000);
-  t.strictSame(world.view('a').emptied, []);
+  t.strictSame(world.view('a').drained, []);
 });
 
 /** Grace period of a server that leaves in order with a state, in milliseconds. */
-const BACK = 60_000;
+const RETURN_GRACE = 60_000;
 
 t.test('a server that comes back has its places: from its leaving on, for its grace', async (t) => {
-  const world = await begun('abc', { grace: BACK });
-  const names = ({ places }) =>
-    places
+  const world = await startedWorld('abc', { grace: RETURN_GRACE });
+  const names = ({ redirectTargets }) =>
+    redirectTargets
       .map(({ name }) => name)
       .toSorted()
       .join('');
-  const seen = (as) => [names(world.told(as)), world.told(as).restarting.join('')];
+  const seen = (as) => [names(world.lastView(as)), world.lastView(as).restarting.join('')];
   t.strictSame(seen('a'), ['bc', '']);
   const left = world.get('b').membership.leave(() => world.time.pause(2 * LEASE));
   await world.until(() => world.state('b') === 'leaving' && world.ring('a') === 'ac', 1000);
@@ -404,94 +404,98 @@ t.test('a server that comes back has its places: from its leaving on, for its gr
   world.add('d');
   await world.until(() => world.state('d') === 'member', GRACE);
   t.strictSame(seen('d'), ['ac', 'b'], 'a server that comes later waits, too');
-  const again = world.add('b', { as: 'again', grace: BACK, prepare: () => world.time.pause(3000) });
+  const again = world.add('b', {
+    as: 'again',
+    grace: RETURN_GRACE,
+    prepare: () => world.time.pause(3000)
+  });
   await world.until(() => world.state('again') === 'joining', GRACE);
   await world.run(500);
   t.strictSame(seen('a'), ['bcd', ''], 'its clients are sent to it before it is one of the ring');
   t.strictSame(seen('again'), ['acd', '']);
   await world.until(() => world.state('again') === 'member', LEASE);
-  await world.run(2 * BACK);
+  await world.run(2 * RETURN_GRACE);
   t.strictSame(seen('a'), ['bcd', '']);
 
   const began = world.time.now();
   await Promise.all([again.membership.leave(), world.run(1000)]);
-  await world.until(() => world.told('a').restarting.length === 0, 2 * BACK);
+  await world.until(() => world.lastView('a').restarting.length === 0, 2 * RETURN_GRACE);
   const waited = world.time.now() - began;
-  t.ok(waited >= BACK && waited < BACK + 1000, `${waited} ms`);
+  t.ok(waited >= RETURN_GRACE && waited < RETURN_GRACE + 1000, `${waited} ms`);
   t.strictSame(seen('a'), ['cd', '']);
 });
 
 t.test('a server that does not come back is not waited for', async (t) => {
-  const world = await begun('ab');
-  world.add('c', { grace: BACK });
+  const world = await startedWorld('ab');
+  world.add('c', { grace: RETURN_GRACE });
   await world.until(() => world.ring('a') === 'abc');
   world.get('c').process.kill();
   await world.until(() => world.ring('a') === 'ab', 2 * LEASE);
-  t.strictSame(world.told('a').restarting, [], 'one that is lost');
+  t.strictSame(world.lastView('a').restarting, [], 'one that is lost');
   await Promise.all([world.get('b').membership.leave(), world.run(1000)]);
-  t.strictSame(world.told('a').restarting, [], 'one without a state');
-  t.strictSame(world.told('a').places, []);
+  t.strictSame(world.lastView('a').restarting, [], 'one without a state');
+  t.strictSame(world.lastView('a').redirectTargets, []);
 });
 
 t.test('a server that dies while it leaves in order is waited for as well', async (t) => {
-  const world = await begun('ab', { grace: BACK });
+  const world = await startedWorld('ab', { grace: RETURN_GRACE });
   world.get('b').membership.leave(() => new Promise(() => {}));
-  await world.until(() => world.told('a').restarting.includes('b'), 1000);
+  await world.until(() => world.lastView('a').restarting.includes('b'), 1000);
   const began = world.time.now();
   world.get('b').process.kill();
   await world.until(() => world.broker.entries.get('b').entry.state === 'lost', 2 * LEASE);
   await world.run(100);
-  t.strictSame(world.told('a').restarting, ['b']);
-  await world.until(() => world.told('a').restarting.length === 0, 2 * BACK);
-  t.ok(world.time.now() - began < BACK + 1000, 'from its leaving on');
+  t.strictSame(world.lastView('a').restarting, ['b']);
+  await world.until(() => world.lastView('a').restarting.length === 0, 2 * RETURN_GRACE);
+  t.ok(world.time.now() - began < RETURN_GRACE + 1000, 'from its leaving on');
 });
 
 t.test('a store that takes nothing is a problem until it does, and said once', async (t) => {
   const world = new World();
-  const said = [];
+  const problems = [];
   const states = [];
   const info = ({ state }) => states.push(state);
-  world.add('a', { log: { ...silent, info, warn: ({ problem }) => said.push(problem) } });
+  world.add('a', { log: { ...silent, info, warn: ({ problem }) => problems.push(problem) } });
   await world.until(() => world.state('a') === 'member', GRACE);
-  const fill = () =>
+  const fillStore = () =>
     t.capture(world.broker, 'write', () => {
       throw new WorldError('unreachable', 'insufficient resources');
     });
-  const full = fill();
-  await world.until(() => said.length > 0, LEASE);
+  const fullStore = fillStore();
+  await world.until(() => problems.length > 0, LEASE);
   const seen = new Set();
   for (let at = 0; at < LEASE; at += 100) {
     seen.add(world.view('a').problem?.code);
     await world.run(100);
   }
-  t.strictSame([...seen, ...said], ['unreachable', 'unreachable']);
-  full.restore();
+  t.strictSame([...seen, ...problems], ['unreachable', 'unreachable']);
+  fullStore.restore();
   await world.until(() => world.view('a').problem === undefined, 1000);
   await world.run(LEASE);
   t.equal(states.at(-1), 'member');
   states.length = 0;
-  const again = fill();
-  await world.until(() => said.length > 1, LEASE);
-  again.restore();
+  const fullAgain = fillStore();
+  await world.until(() => problems.length > 1, LEASE);
+  fullAgain.restore();
   await world.run(LEASE);
   t.strictSame(states, ['member'], 'its end is said where the server has stayed a member');
 });
 
 t.test('leaving without the broker ends all the same', async (t) => {
-  const world = await begun('ab');
+  const world = await startedWorld('ab');
   world.broker.stop();
-  let flown = false;
+  let hasHandedOver = false;
   let done = false;
   world
     .get('a')
-    .membership.leave(async () => (flown = true))
+    .membership.leave(async () => (hasHandedOver = true))
     .then(() => (done = true));
   await world.until(() => done, LEASE);
-  t.notOk(flown);
+  t.notOk(hasHandedOver);
 });
 
 t.test('leaving has a time, after which it is gone whatever still waits', async (t) => {
-  const world = await begun('ab');
+  const world = await startedWorld('ab');
   let done = false;
   world
     .get('a')
@@ -502,7 +506,7 @@ t.test('leaving has a time, after which it is gone whatever still waits', async 
 });
 
 t.test('one that stands still as it leaves hands over what waits', async (t) => {
-  const world = await begun('ab');
+  const world = await startedWorld('ab');
   const { process, membership } = world.get('a');
   let seen;
   membership.leave(async ({ state }) => (seen = state), 3 * LEASE);
@@ -538,15 +542,15 @@ t.test('starts without a broker, alone, and joins when there is one', async (t) 
   world.add('a');
   await world.run(LEASE);
   t.equal(world.state('a'), 'alone');
-  t.equal(world.told('a').problem.code, 'unreachable');
+  t.equal(world.lastView('a').problem.code, 'unreachable');
   t.equal(world.ring('a'), 'a');
   world.broker.start();
   await world.until(() => world.state('a') === 'member', GRACE);
-  t.equal(world.told('a').problem, undefined);
+  t.equal(world.lastView('a').problem, undefined);
 });
 
 t.test('what comes before joining is done first, and again after being out', async (t) => {
-  const world = await begun('ab');
+  const world = await startedWorld('ab');
   let prepared = 0;
   let finish;
   world.add('c', {
@@ -573,7 +577,7 @@ t.test('what comes before joining is done first, and again after being out', asy
 });
 
 t.test('another version is refused by name, the first one stays', async (t) => {
-  const world = await begun('ab');
+  const world = await startedWorld('ab');
   world.add('z', { version: VERSION + 1 });
   await world.until(() => world.state('z') === 'alone' && world.view('z').problem, LEASE);
   t.match(world.view('z').problem, {
@@ -583,8 +587,12 @@ t.test('another version is refused by name, the first one stays', async (t) => {
   await world.run(2 * LEASE);
   for (const name of 'ab') t.equal(world.ring(name), 'ab');
   t.equal(world.state('z'), 'alone');
-  const { places, peers } = world.view('z');
-  t.strictSame([places, peers.size], [[], 0], 'it sends no client there, and takes no frame');
+  const { redirectTargets, peers } = world.view('z');
+  t.strictSame(
+    [redirectTargets, peers.size],
+    [[], 0],
+    'it sends no client there, and takes no frame'
+  );
   // When the last old server has gone, the new server is the world.
   for (const name of 'ab') world.get(name).process.kill();
   await world.until(() => world.state('z') === 'member', 3 * LEASE);
@@ -604,19 +612,19 @@ t.test('two versions that start at once: one of them is the world', async (t) =>
 t.test('a server whose ids would begin as those of another one', async (t) => {
   // The first two of s0, s1, s2 … whose names have the same tag.
   const world = new World();
-  await world.begin(['a', 's8419']);
+  await world.startRing(['a', 's8419']);
   world.add('s9071');
   await world.until(() => world.view('s9071').problem, LEASE);
   t.match(world.view('s9071').problem, { code: 'same-tag', message: /s8419 .* s9071 .*--name/ });
   await world.run(2 * LEASE);
   t.equal(world.ring('a'), 'as8419');
   t.equal(world.state('s9071'), 'alone');
-  t.strictSame(world.view('s9071').places, [], 'it sends no client to the others');
+  t.strictSame(world.view('s9071').redirectTargets, [], 'it sends no client to the others');
   world.get('s8419').process.cut();
   await world.until(() => world.state('s9071') === 'member', 3 * LEASE);
   world.get('s8419').process.mend();
-  await world.until(() => world.told('s8419').problem?.code === 'same-tag', LEASE);
-  t.equal(world.told('s8419').state, 'alone', 'one that was out meanwhile');
+  await world.until(() => world.lastView('s8419').problem?.code === 'same-tag', LEASE);
+  t.equal(world.lastView('s8419').state, 'alone', 'one that was out meanwhile');
 
   const both = new World();
   both.add('s8419');
@@ -669,7 +677,7 @@ const MEMBERS = {
 };
 
 /** Invalid values of all members, as JSON, with numbers around every bound. */
-const ODD = [
+const INVALID_VALUES = [
   ...['-1', '0.5', '"5"', 'null', '{}', '[5]', 'false', '""', '1e300', '1e400', '-1e400'],
   ...['9007199254740992', '9223372036854775808', `"${'x'.repeat(65)}"`, '"javascript:x"']
 ];
@@ -691,8 +699,8 @@ t.test('what an entry is', async (t) => {
       const [least, most] = values;
       // The epoch's bound is some time ahead of the clock.
       const beyond = [least - 1, most + (name === 'epoch' ? 2 ** 33 : 1)].filter(Number.isInteger);
-      const odd = ODD.filter((text) => !values.includes(JSON.parse(text)));
-      for (const text of [...odd, ...beyond.map(String)]) {
+      const invalid = INVALID_VALUES.filter((text) => !values.includes(JSON.parse(text)));
+      for (const text of [...invalid, ...beyond.map(String)]) {
         const found = readEntry(textOf({ [name]: 'ODD' }).replace('"ODD"', text));
         const expected = kind === 'needed' ? undefined : entry;
         t.strictSame(found, expected, `${name} is ${text}`);
@@ -710,7 +718,7 @@ t.test('an entry that is written again, as lost, is not larger than it was', asy
 });
 
 t.test('news that are not in the store', async (t) => {
-  const forged = {
+  const forgedEntry = {
     version: VERSION,
     epoch: 2 ** 32,
     state: 'gone',
@@ -718,26 +726,26 @@ t.test('news that are not in the store', async (t) => {
     rows: 1,
     run: 'x'
   };
-  const news = { entry: forged, revision: Number.MAX_SAFE_INTEGER };
-  const world = await begun('ab');
+  const news = { entry: forgedEntry, revision: Number.MAX_SAFE_INTEGER };
+  const world = await startedWorld('ab');
   const { views, process } = world.get('a');
-  const told = views.length;
+  const viewsBefore = views.length;
   process.hear('a', news);
   process.hear('a', { ...news, entry: undefined });
   await world.run(2 * LEASE);
   const outside = views
-    .slice(told)
+    .slice(viewsBefore)
     .filter(({ state, ring }) => state !== 'member' || ring.size < 2);
   t.strictSame(outside, [], 'of the entry of this server: the store is asked');
   process.hear('b', news);
   await world.until(() => world.ring('a') === 'a');
   t.ok((await world.until(() => world.ring('a') === 'ab')) < LEASE / 4 + 500, 'of the others');
   // And while a name is taken.
-  world.add('c').process.hear('c', { ...news, entry: { ...forged, state: 'member' } });
+  world.add('c').process.hear('c', { ...news, entry: { ...forgedEntry, state: 'member' } });
   await world.until(() => world.ring('a') === 'abc' && world.state('c') === 'member', 5 * LEASE);
   // Late news of an entry that was overwritten since make the server read again.
   const { asked } = world.broker.counts;
-  process.hear('b', { entry: { ...forged, state: 'member' }, revision: 1 });
+  process.hear('b', { entry: { ...forgedEntry, state: 'member' }, revision: 1 });
   await world.run(500);
   t.ok(world.broker.counts.asked > asked);
   t.equal(world.ring('a'), 'abc');
@@ -746,11 +754,11 @@ t.test('news that are not in the store', async (t) => {
 t.test('of more names than there may be the longest not renewed are forgotten', async (t) => {
   const leases = new Leases();
   const entry = { version: VERSION, epoch: 5, state: 'gone', lease: 1000, rows: 1, grace: 5000 };
-  leases.see('a', { entry, revision: 1 }, 0);
-  leases.see('b', { entry, revision: 2 }, 0);
+  leases.record('a', { entry, revision: 1 }, 0);
+  leases.record('b', { entry, revision: 2 }, 0);
   for (let n = 1; n < MOST_NAMES; n++) {
-    if (n % 1000 === 0) leases.see('b', { entry, revision: 2 + n }, n);
-    leases.see(`c${n}`, { entry, revision: 2 + n }, n);
+    if (n % 1000 === 0) leases.record('b', { entry, revision: 2 + n }, n);
+    leases.record(`c${n}`, { entry, revision: 2 + n }, n);
   }
   t.equal([...leases.entries()].length, MOST_NAMES);
   t.notOk(leases.get('a'));
@@ -772,12 +780,12 @@ t.test(
       const echo = () => (seed % 2 === 0 && random.oneIn(3) ? random.below(4000) : undefined);
       const world = new World({ delay: () => 1 + random.below(60), echo });
       const names = [...'abcde'];
-      await world.begin(names);
+      await world.startRing(names);
       for (let step = 0; step < 30; step++) {
-        act(world, random, names);
+        playRandomEvent(world, random, names);
         for (let i = 0; i < 10; i++) {
           await world.run(random.below(LEASE / 5));
-          atAnyMoment(t, world, names);
+          checkLaw(t, world, names);
         }
       }
       world.broker.start();
@@ -785,7 +793,7 @@ t.test(
         world.get(name).process.mend();
         world.get(name).process.continue();
       }
-      await world.sewn(names, 5 * LEASE);
+      await world.untilRing(names, 5 * LEASE);
       for (const { membership } of world.servers.values()) {
         const closed = membership.close();
         await world.run(2000);
@@ -797,7 +805,7 @@ t.test(
 );
 
 /** Plays a random event of a server. */
-function act(world, random, names) {
+function playRandomEvent(world, random, names) {
   const name = random.pick(names);
   const { process } = world.get(name);
   const events = [
@@ -822,7 +830,7 @@ function act(world, random, names) {
  * Checks that a server that counts itself a member is a member in the store, with the same epoch: no server that has
  * seen the store closes the ring without it.
  */
-function atAnyMoment(t, world, names) {
+function checkLaw(t, world, names) {
   for (const name of names) {
     const { membership, process } = world.get(name);
     if (membership.state !== 'member' || process.isStopped) continue;

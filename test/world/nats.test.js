@@ -30,12 +30,12 @@ const isRing = (members, named) =>
 t.test('a broker that hangs and goes on', { skip }, async (t) => {
   const nats = await startNats(t);
   const members = ['a', 'b'].map((name) => enterMember(t, nats, name));
-  const whole = () => isRing(members, 'ab');
-  await until(whole);
+  const isWhole = () => isRing(members, 'ab');
+  await until(isWhole);
   nats.signal('SIGSTOP');
   await until(() => members.every(({ membership }) => membership.state === 'cut-off'));
   nats.signal('SIGCONT');
-  await until(whole);
+  await until(isWhole);
 });
 
 t.test('a NATS server that does not answer costs no descriptor', async (t) => {
@@ -53,13 +53,13 @@ t.test('a NATS server that does not answer costs no descriptor', async (t) => {
     const [patient, other] = ['a', 'b'].map(
       (name) => new NatsLink({ servers: [`nats://127.0.0.1:${port}`], name })
     );
-    const whole = t.rejects(patient.open(), { code: 'unreachable' }, `one that ${name}`);
+    const failed = t.rejects(patient.open(), { code: 'unreachable' }, `one that ${name}`);
     const tried = t.rejects(other.open(), { code: 'unreachable' });
     await until(() => openSockets() >= before + 2);
     await other.close();
-    const first = Promise.race([tried.then(() => 'closed'), whole.then(() => 'not in time')]);
+    const first = Promise.race([tried.then(() => 'closed'), failed.then(() => 'not in time')]);
     t.equal(await first, 'closed', 'and one that is closed meanwhile');
-    await whole;
+    await failed;
     await until(() => openSockets() === before);
     await patient.close();
   }
@@ -70,11 +70,11 @@ t.test('a NATS server that is too old for a cluster is named', async (t) => {
     socket.on('error', () => {}).on('data', () => socket.write('PONG\r\n'));
     socket.write('INFO {"server_id":"x","version":"2.9.10","max_payload":1048576}\r\n');
   });
-  const said = [];
-  const log = { ...silent, warn: (_, text) => said.push(text) };
+  const warnings = [];
+  const log = { ...silent, warn: (_, text) => warnings.push(text) };
   const world = `nats://127.0.0.1:${await listening(t, fake)}`;
   const server = await startServer({ port: 0, world, worldReplicas: 3, name: 'a', log });
-  await until(() => said.some((text) => /before 2\.10\.19/.test(text)));
+  await until(() => warnings.some((text) => /before 2\.10\.19/.test(text)));
   await server.close();
 });
 
@@ -83,16 +83,16 @@ t.test('what came while the process stood still was not late', async (t) => {
   const client = connect(await listening(t, server), '127.0.0.1');
   const [socket] = await once(server, 'connection');
   const link = new NatsLink({ servers: ['nats://127.0.0.1:1'], name: 'a' });
-  const stand = () => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100);
+  const block = () => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100);
   const act = () => {
     const answer = once(client, 'data');
     socket.write('1');
-    stand();
+    block();
     return answer;
   };
   // The loop runs timers next, and then reads input.
   await turn();
-  t.match(await link.patiently(50, act), [/1/]);
+  t.match(await link.withTimeout(50, act), [/1/]);
   client.destroy();
 });
 
@@ -101,7 +101,7 @@ t.test('two that open a link at once have one connection', { skip }, async (t) =
   const before = openSockets();
   const link = new NatsLink({ servers: [nats.url], name: 'a' });
   const opened = [];
-  link.follow({ opened: (connection) => opened.push(connection), again() {} });
+  link.addListener({ onConnect: (connection) => opened.push(connection), onReconnect() {} });
   await Promise.all([link.open(), link.open()]);
   t.equal(opened.length, 1);
   await link.close();
@@ -113,7 +113,7 @@ t.test('a stream of one NATS server is the same, whether that says who leads it'
   const identityOf = async (copies, cluster) => {
     const info = { created: 'then', config: { num_replicas: copies }, cluster };
     const jsm = { streams: { info: async () => info } };
-    return (await link.stream(jsm, { name: STREAM }, () => true)).identity;
+    return (await link.openStream(jsm, { name: STREAM }, () => true)).identity;
   };
   const [one, other] = ['one', 'other'].map((leader) => ({ leader }));
   t.equal(await identityOf(1, one), await identityOf(1));
@@ -122,39 +122,39 @@ t.test('a stream of one NATS server is the same, whether that says who leads it'
 
 t.test('frames go to their receivers, and name their senders', { skip }, async (t) => {
   const nats = await startNats(t);
-  const got = [];
+  const received = [];
   const [a, , c] = ['a', 'b', 'c'].map((name) => {
-    const frame = (from, bytes) => got.push(`${from} to ${name}: ${Buffer.from(bytes)}`);
+    const frame = (from, bytes) => received.push(`${from} to ${name}: ${Buffer.from(bytes)}`);
     return enterMember(t, nats, name, { receive: { frame, presence() {} } });
   });
   await until(() => a.ring() === 'abc' && c.ring() === 'abc');
   a.broker.send('b', Buffer.from('one'));
   c.broker.send('a', Buffer.from('two'));
-  await until(() => got.length === 2);
-  t.strictSame(got.toSorted(), ['a to b: one', 'c to a: two']);
+  await until(() => received.length === 2);
+  t.strictSame(received.toSorted(), ['a to b: one', 'c to a: two']);
   // Messages above the bound are dropped. The count falls when the broker has read the others.
   const large = Buffer.alloc(2 ** 20 - 100);
   for (let i = 0; i < 40; i++) a.broker.send('b', large);
-  await until(() => got.length > 2 && a.broker.underWay < 2 ** 20);
-  t.ok(got.length < 2 + 40, `${got.length - 2} of 40`);
+  await until(() => received.length > 2 && a.broker.bytesInFlight < 2 ** 20);
+  t.ok(received.length < 2 + 40, `${received.length - 2} of 40`);
   t.doesNotThrow(
     () => a.broker.sendPresence(Buffer.alloc(2 ** 20 + 1)),
     'no caller knows its size'
   );
   a.broker.send('b', Buffer.from('three'));
-  await until(() => got.at(-1) === 'a to b: three');
+  await until(() => received.at(-1) === 'a to b: three');
 });
 
 t.test('each server has its own credentials and permissions', { skip }, async (t) => {
   const names = ['a', 'b'];
   const users = names.map(() => createUser());
-  const permitted = (name) => {
+  const permissionsOf = (name) => {
     const own = [`sprites.frames.*.${name}`, `sprites.presence.${name}`, '$KV.sprites-world.>'];
     const publish = JSON.stringify([...own, '$JS.API.>', '_INBOX.>']);
     return `{ publish: ${publish}, subscribe: ["sprites.>", "_INBOX.>"] }`;
   };
   const entries = users.map(
-    (user, at) => `{ nkey: ${user.getPublicKey()}, permissions: ${permitted(names[at])} }`
+    (user, at) => `{ nkey: ${user.getPublicKey()}, permissions: ${permissionsOf(names[at])} }`
   );
   const nats = await startNats(t, `authorization { users: [${entries.join(', ')}] }`);
   const [a, b] = names.map((name, at) => {
@@ -190,28 +190,28 @@ t.test('a subject that NATS refuses is why a server is alone', { skip }, async (
   let denied;
   const config = () =>
     `no_auth_user: u\nauthorization { users: [{ user: u, password: u, permissions: { ${denied} } }] }`;
-  const refused = async () => {
+  const enterRefused = async () => {
     const nats = await startNats(t, config);
-    const said = [];
-    const log = { ...silent, warn: ({ problem }) => said.push(problem) };
+    const warnings = [];
+    const log = { ...silent, warn: ({ problem }) => warnings.push(problem) };
     const states = new Set();
     const { membership } = enterMember(t, nats, 'a', {
       log,
-      changed: ({ state }) => states.add(state)
+      onChange: ({ state }) => states.add(state)
     });
-    await until(() => said.length > 0);
-    t.strictSame([said[0], states.has('member')], ['permissions', false], denied);
+    await until(() => warnings.length > 0);
+    t.strictSame([warnings[0], states.has('member')], ['permissions', false], denied);
     return { nats, membership };
   };
   for (const subject of ['frames', 'entries']) {
     denied = `subscribe: { deny: "sprites.${subject}.>" }`;
-    await refused();
+    await enterRefused();
   }
   for (const subject of ['sprites.frames', 'sprites.presence', '$KV']) {
     denied = `publish: { deny: "${subject}.>" }`;
-    await refused();
+    await enterRefused();
   }
-  const { nats, membership } = await refused();
+  const { nats, membership } = await enterRefused();
   denied = '';
   await nats.kill();
   await nats.start();
@@ -230,11 +230,11 @@ t.test('a subject that NATS refuses is why a server is alone', { skip }, async (
 });
 
 t.test('TLS', { skip }, async (t) => {
-  const made = certificate(temporary(t), 'localhost', ['IP:127.0.0.1']);
-  const [cert, key] = [made['tls-cert'], made['tls-key']];
+  const files = certificate(temporary(t), 'localhost', ['IP:127.0.0.1']);
+  const [cert, key] = [files['tls-cert'], files['tls-key']];
   const nats = await startNats(t, `tls { cert_file: "${cert}", key_file: "${key}" }`);
-  const said = [];
-  const log = { ...silent, warn: (_, text) => said.push(text) };
+  const warnings = [];
+  const log = { ...silent, warn: (_, text) => warnings.push(text) };
   const member = enterMember(t, nats, 'a', { ca: readFileSync(cert), log });
   await until(
     () => member.membership.state === 'member',
@@ -246,7 +246,7 @@ t.test('TLS', { skip }, async (t) => {
   await nats.kill();
   execFileSync('openssl', ['x509', '-in', cert, '-signkey', key, '-days', '-1', '-out', cert]);
   await nats.start();
-  await until(() => said.some((text) => /certificate has expired/.test(text)));
+  await until(() => warnings.some((text) => /certificate has expired/.test(text)));
 });
 
 t.test(
@@ -277,14 +277,14 @@ t.test(
 t.test('a bucket that is deleted is made again', { skip }, async (t) => {
   const nats = await startNats(t);
   const members = ['a', 'b'].map((name) => enterMember(t, nats, name));
-  const whole = () => isRing(members, 'ab');
-  await until(whole);
+  const isWhole = () => isRing(members, 'ab');
+  await until(isWhole);
   const connection = await enterNats(t, nats);
   const kvm = new Kvm(connection);
   await (await kvm.open(BUCKET)).destroy();
   const isThere = () => kvm.open(BUCKET).then((kv) => kv.status());
   await until(() => isThere().catch(() => false));
-  await until(whole);
+  await until(isWhole);
 });
 
 t.test(
@@ -307,7 +307,7 @@ t.test(
     await nats.leads(STREAM, { copies: 3 });
     for (let version = 1, revision = 0; version <= 5; version += 1) {
       revision = await one.put('a', { epoch: 7, version }, Buffer.of(), revision);
-      t.match((await other.heads()).get('a'), { version }, 'whichever copy is read');
+      t.match((await other.readHeads()).get('a'), { version }, 'whichever copy is read');
     }
     t.not(
       one.run,

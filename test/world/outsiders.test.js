@@ -31,11 +31,11 @@ t.test(
     const connection = await enterNats(t, nats);
     const kv = await new Kvm(jetstream(connection)).open('sprites-world');
     const entry = { version: VERSION, epoch: 5, state: 'member', lease: 3000, rows: 1 };
-    const write = (name, what) => kv.put(name, JSON.stringify({ ...entry, ...what }));
+    const writeEntry = (name, what) => kv.put(name, JSON.stringify({ ...entry, ...what }));
 
     /** Throws a sprite from each client to the other, once the ring is closed. */
     let acks = [0, 0];
-    const cross = async (t) => {
+    const throwAcross = async (t) => {
       await sewn([a, b]);
       t.equal((await a.throw(one, 'right')).status, 202);
       t.equal((await b.throw(other, 'right')).status, 202);
@@ -47,20 +47,20 @@ t.test(
     await t.test('a frame of no server', async () => {
       connection.publish('sprites.frames.a.x', Buffer.from('SPRW'));
       await a.until((now) => now.world.refused['not-in-ring'] === 1);
-      await cross(t);
+      await throwAcross(t);
     });
 
     await t.test('entries', async (t) => {
-      for (const rows of [LAST_VERSION, 3e8, 2 ** 31, 1e300, -1]) await write('c', { rows });
-      await write('d', { lease: LAST_VERSION });
+      for (const rows of [LAST_VERSION, 3e8, 2 ** 31, 1e300, -1]) await writeEntry('c', { rows });
+      await writeEntry('d', { lease: LAST_VERSION });
       // An entry of the greatest length, with a lease of a millisecond, is removed, too.
       const room = 4096 - JSON.stringify({ ...entry, lease: 1, more: '' }).length;
-      await write('e', { lease: 1, more: 'x'.repeat(room) });
-      await write('f', { state: 'gone', grace: 5000 });
-      await write('none', { lease: 60_000 });
+      await writeEntry('e', { lease: 1, more: 'x'.repeat(room) });
+      await writeEntry('f', { state: 'gone', grace: 5000 });
+      await writeEntry('none', { lease: 60_000 });
       // The name of a living server.
-      await write('a', { epoch: LAST_VERSION, run: 'x' });
-      await cross(t);
+      await writeEntry('a', { epoch: LAST_VERSION, run: 'x' });
+      await throwAcross(t);
     });
 
     await t.test('a head of a feed that no server has written', async (t) => {
@@ -92,15 +92,15 @@ t.test(
       t.match(await revoked(), [{ sub: 'bo' }], 'bo alone');
       await a.kill();
       a = await enter('a');
-      await cross(t);
+      await throwAcross(t);
     });
 
     await t.test('an entry under the name of a server that is down', async (t) => {
       for (const epoch of [LAST_VERSION, 2 ** 32]) {
         await a.kill();
-        await write('a', { epoch, state: 'gone' });
+        await writeEntry('a', { epoch, state: 'gone' });
         a = await enter('a');
-        await cross(t);
+        await throwAcross(t);
       }
     });
   }

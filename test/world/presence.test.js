@@ -12,29 +12,33 @@ import { enterWorld, ready, untilEach } from '../support/world-servers.js';
 /** Returns a grant that outlives the test on any machine. */
 const reads = (keys, more) => grantOf(keys, { exp: inSeconds(600), ...more });
 
-const named = (sub) => reads('*', { sub, present: true });
+const grantNamed = (sub) => reads('*', { sub, present: true });
 
 /** Opens an event stream of the feed: a watcher. */
-async function come(server, key, token = reads('*')) {
+async function openWatcher(server, key, token = reads('*')) {
   const stream = await EventStream.open(server, key, bearer(token));
   await stream.news();
   return stream;
 }
 
 /** Waits until all servers tell the same of a feed. */
-async function untilTold(servers, key, watching, who) {
+async function untilPresence(servers, key, watching, who) {
   const look = (server) => get(server, `presence/${key}`, '', bearer(reads('*')));
   await untilEach(servers, { watching, who }, async (server) => (await look(server)).body.value);
 }
 
 t.test('a server tells its watchers while the name is its own', (t) => {
   const sent = [];
-  let tell;
-  const feeds = { native: { forgetShares() {} }, onPresence: (told) => (tell = told) };
-  const presence = new SharedPresence({ feeds, shares: () => true, send: (one) => sent.push(one) });
+  let reportPresence;
+  const feeds = { native: { forgetShares() {} }, onPresence: (told) => (reportPresence = told) };
+  const presence = new SharedPresence({
+    feeds,
+    isShared: () => true,
+    send: (one) => sent.push(one)
+  });
   for (const state of ['alone', 'joining', 'member', 'leaving', 'alone']) {
     presence.update({ state, peers: new Map() });
-    tell({ key: `presence/${state}`, share: { watching: 1, who: [] } });
+    reportPresence({ key: `presence/${state}`, share: { watching: 1, who: [] } });
   }
   const keys = sent.map((one) => JSON.parse(one).key);
   t.strictSame(keys, ['presence/member', 'presence/leaving']);
@@ -54,51 +58,51 @@ t.test('a watcher at any server is told of at all', { skip, timeout: 180_000 }, 
   const all = [a, b, c];
   await ready(all);
   for (const key of ['plan', 'open']) await put(a, key, 1);
-  const seen = async (server) => (await get(server, 'plan', '', bearer(named('ann')))).status;
+  const seen = async (server) => (await get(server, 'plan', '', bearer(grantNamed('ann')))).status;
   for (const server of all) await until(async () => (await seen(server)) === 200);
 
   await t.test('their number and their names, each once', async () => {
-    const tab = await come(a, 'plan', named('bo'));
-    await come(b, 'plan', named('ann'));
-    const { body } = await get(c, 'plan', '', bearer(named('ann')));
-    await parkGet(c, 'plan', `after=${body.cursor}`, bearer(named('ann')));
-    await come(c, 'plan');
-    await untilTold(all, 'plan', 4, ['ann', 'bo']);
+    const tab = await openWatcher(a, 'plan', grantNamed('bo'));
+    await openWatcher(b, 'plan', grantNamed('ann'));
+    const { body } = await get(c, 'plan', '', bearer(grantNamed('ann')));
+    await parkGet(c, 'plan', `after=${body.cursor}`, bearer(grantNamed('ann')));
+    await openWatcher(c, 'plan');
+    await untilPresence(all, 'plan', 4, ['ann', 'bo']);
     // A waiting watcher gets the change of watchers at another server.
     const told = await get(c, 'presence/plan', '', bearer(reads('*')));
     const query = `after=${told.body.cursor}`;
     const waiting = await parkGet(c, 'presence/plan', query, bearer(reads('*')));
     await tab.wire.destroy();
     await waiting.answer;
-    await untilTold(all, 'plan', 3, ['ann']);
+    await untilPresence(all, 'plan', 3, ['ann']);
   });
 
   await t.test('a hundred names at most', async () => {
     const name = (i) => `n${100 + ((i * 7) % 103)}`;
     const names = Array.from({ length: 103 }, (_, i) => name(i));
-    for (const [i, one] of names.entries()) await come(all[i % 3], 'open', named(one));
-    await untilTold(all, 'open', 103, names.toSorted().slice(0, 100));
+    for (const [i, one] of names.entries()) await openWatcher(all[i % 3], 'open', grantNamed(one));
+    await untilPresence(all, 'open', 103, names.toSorted().slice(0, 100));
   });
 
   await t.test('an arena, which is its server’s, is not added up', async (t) => {
     const key = 'arena/hall/control';
-    for (const server of [a, c]) await come(server, key);
-    await untilTold([a, c], key, 1, []);
+    for (const server of [a, c]) await openWatcher(server, key);
+    await untilPresence([a, c], key, 1, []);
     // The other servers were asked for this feed meanwhile.
-    await come(b, 'plan');
-    await untilTold(all, 'plan', 4, ['ann']);
+    await openWatcher(b, 'plan');
+    await untilPresence(all, 'plan', 4, ['ann']);
     t.strictSame((await get(a, `presence/${key}`)).body.value, { watching: 1, who: [] });
   });
 
   await t.test('what no server says is not taken', async (t) => {
     const connection = await enterNats(t, nats);
-    const say = (from, what) =>
+    const publish = (from, what) =>
       connection.publish(
         `sprites.presence.${from}`,
         typeof what === 'string' ? what : JSON.stringify(what)
       );
     const share = { key: 'presence/plan', watching: 7, who: ['eve'] };
-    say('x', share);
+    publish('x', share);
     for (const bad of [
       'null',
       '{',
@@ -114,11 +118,11 @@ t.test('a watcher at any server is told of at all', { skip, timeout: 180_000 }, 
       { key: 'presence/gone', asks: true },
       { key: 'presence/presence/plan', asks: true }
     ]) {
-      say('b', bad);
+      publish('b', bad);
     }
     await connection.flush();
-    await come(a, 'plan', named('zoe'));
-    await untilTold(all, 'plan', 5, ['ann', 'zoe']);
+    await openWatcher(a, 'plan', grantNamed('zoe'));
+    await untilPresence(all, 'plan', 5, ['ann', 'zoe']);
     t.strictSame((await get(a, 'presence/plan', '', bearer(reads('*')))).body.value, {
       watching: 5,
       who: ['ann', 'zoe']
@@ -127,19 +131,19 @@ t.test('a watcher at any server is told of at all', { skip, timeout: 180_000 }, 
 
   await t.test('a server that dies takes its watchers away with its lease', async () => {
     await b.kill();
-    await untilTold([a, c], 'plan', 3, ['ann', 'zoe']);
+    await untilPresence([a, c], 'plan', 3, ['ann', 'zoe']);
   });
 
   await t.test('one that leaves, and one that joins', async () => {
     c.child.kill('SIGTERM');
     await c.ended();
-    await untilTold([a], 'plan', 1, ['zoe']);
+    await untilPresence([a], 'plan', 1, ['zoe']);
     const d = await enter('d');
     await ready([d]);
-    await come(d, 'plan', named('di'));
-    await untilTold([a, d], 'plan', 2, ['di', 'zoe']);
+    await openWatcher(d, 'plan', grantNamed('di'));
+    await untilPresence([a, d], 'plan', 2, ['di', 'zoe']);
     await nats.kill();
-    await untilTold([a], 'plan', 1, ['zoe']);
-    await untilTold([d], 'plan', 1, ['di']);
+    await untilPresence([a], 'plan', 1, ['zoe']);
+    await untilPresence([d], 'plan', 1, ['di']);
   });
 });

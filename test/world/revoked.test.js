@@ -17,7 +17,7 @@ import { enterWorld, ready, sewn, untilEach } from '../support/world-servers.js'
 
 /** A grant revoked at one server of a world ends at all servers. With server processes and a real nats-server. */
 
-function worldOf(t, nats) {
+function makeEnter(t, nats) {
   const common = { grants: keyFile(t), private: 'plan', 'publish-token-file': tokenFile(t) };
   return (name, more) => enterWorld(t, nats, name, { ...common, drain: 0, workers: 0, ...more });
 }
@@ -38,7 +38,7 @@ const untilRevoked = (servers, expected) => untilEach(servers, expected.toSorted
 
 t.test('at once, at every server, and after restarts', { skip, timeout: 120_000 }, async (t) => {
   const nats = await startNats(t);
-  const enter = worldOf(t, nats);
+  const enter = makeEnter(t, nats);
   let [a, b, c] = await Promise.all([enter('a'), enter('b', { workers: 1 }), enter('c')]);
   await ready([a, b, c]);
   const { cursor } = (await put(a, 'plan', 1)).body;
@@ -137,23 +137,23 @@ t.test('taking it back is shared each time it is asked for', async (t) => {
 });
 
 /** Returns a server's revocations, and their sharing with the world. */
-function sharing(t, link, { grantLongest = 60, clock } = {}) {
-  const said = [];
-  const say = (...what) => said.push(what);
-  const log = { warn: say, info: say, error() {} };
+function startSharing(t, link, { grantLongest = 60, clock } = {}) {
+  const logLines = [];
+  const record = (...line) => logLines.push(line);
+  const log = { warn: record, info: record, error() {} };
   const revocations = openRevocations({ options: { grantLongest }, pool: NO_STATE, log });
   const grants = { revocations, takeRevoked: (what, end) => revocations.take(what, end) };
   const shared = new SharedRevocations({ link, grants, log, clock });
   t.teardown(() => shared.close());
-  return { revocations, shared, said };
+  return { revocations, shared, logLines };
 }
 
 /** Returns the newest message of each subject. */
 const newestOf = (messages) => [...new Map(messages.map((one) => [one.subject, one])).values()];
 
 /** A link to a stream in memory. A read of the whole stream waits for `mayRead`. */
-class PlayedLink {
-  connected = true;
+class FakeLink {
+  isConnected = true;
   isLost = false;
   mayRead;
   /** Number of newest messages that the NATS server behind this link lacks. */
@@ -161,7 +161,7 @@ class PlayedLink {
   hasRoom = false;
   reads = 0;
   #messages = [];
-  #hear;
+  #onMessage;
   #streams = {
     js: {
       publish: async (subject, data) => {
@@ -172,13 +172,15 @@ class PlayedLink {
       consumers: {
         get: async () => {
           this.reads += 1;
-          let given = 0;
+          let readUpTo = 0;
           const fetch = async () => {
             await this.mayRead;
             const there = this.#messages.length - this.lag;
-            const some = newestOf(this.#messages.slice(0, there)).filter(({ seq }) => seq > given);
-            given = there;
-            return some;
+            const batch = newestOf(this.#messages.slice(0, there)).filter(
+              ({ seq }) => seq > readUpTo
+            );
+            readUpTo = there;
+            return batch;
           };
           return { fetch };
         }
@@ -194,18 +196,18 @@ class PlayedLink {
     }
   };
 
-  hear(_, heard, missed) {
-    this.#hear = heard;
-    missed();
+  subscribe(_, onMessage, onMissed) {
+    this.#onMessage = onMessage;
+    onMissed();
   }
 
   async open() {}
 
-  ask(ask) {
-    return ask(this.#streams);
+  request(send) {
+    return send(this.#streams);
   }
 
-  async stream() {
+  async openStream() {
     return { identity: 'one', state: this.#state() };
   }
 
@@ -219,14 +221,14 @@ class PlayedLink {
     this.#messages.push({ subject, data: String(end), seq: this.#messages.length + 1 });
   }
 
-  tell(name, number) {
+  publishNews(name, number) {
     const subject = `sprites.revoked-news.sub.${tokenOf(name)}`;
-    this.#hear({ subject, data: 'x', headers: { get: () => String(number) } });
+    this.#onMessage({ subject, data: 'x', headers: { get: () => String(number) } });
   }
 }
 
 /** Returns a clock, and a function that fires its next timer. */
-function playedClock() {
+function fakeClock() {
   let due;
   const clock = {
     after(_, then) {
@@ -234,38 +236,38 @@ function playedClock() {
       return () => {};
     }
   };
-  const look = async () => {
+  const fireTimer = async () => {
     await until(() => due);
     const then = due;
     due = undefined;
     then();
     await until(() => due);
   };
-  return { clock, look };
+  return { clock, fireTimer };
 }
 
 t.test('what is missed is found, whatever news say, and while all are read', async (t) => {
-  const link = new PlayedLink();
-  const { clock, look } = playedClock();
+  const link = new FakeLink();
+  const { clock, fireTimer } = fakeClock();
   let readAll;
   link.mayRead = new Promise((then) => (readAll = then));
   link.write('ann');
-  const { revocations, shared } = sharing(t, link, { clock });
+  const { revocations, shared } = startSharing(t, link, { clock });
   let isHere = false;
   shared.join().then(() => (isHere = true));
-  await look();
+  await fireTimer();
   link.write('bo');
-  await look();
+  await fireTimer();
   t.ok(revocations.has('sub', 'bo'), 'while it stands in a read');
   t.notOk(revocations.has('sub', 'ann') || isHere);
   readAll();
-  await look();
+  await fireTimer();
   await until(() => isHere);
   t.ok(revocations.has('sub', 'ann'));
-  link.tell('x', Number.MAX_SAFE_INTEGER);
-  await look();
+  link.publishNews('x', Number.MAX_SAFE_INTEGER);
+  await fireTimer();
   link.write('cy');
-  await look();
+  await fireTimer();
   t.ok(revocations.has('sub', 'cy'), 'after news with a number that is none');
 });
 
@@ -274,19 +276,19 @@ t.test('what the others do not hear of is logged once, as is its end', async (t)
     ['unreachable', 60],
     ['clock', 1e11] // The end is later than any that others accept, as with a clock far ahead.
   ]) {
-    const { clock, look } = playedClock();
-    const link = new PlayedLink();
-    const { revocations, shared, said } = sharing(t, link, { clock, grantLongest });
+    const { clock, fireTimer } = fakeClock();
+    const link = new FakeLink();
+    const { revocations, shared, logLines } = startSharing(t, link, { clock, grantLongest });
     shared.start();
     t.equal(await revocations.add('sub', 'ann'), 'here-only');
-    for (let n = 0; n < 4; n += 1) await look();
-    t.match(said, [[{ problem }]]);
-    t.equal(said.length, 1);
+    for (let n = 0; n < 4; n += 1) await fireTimer();
+    t.match(logLines, [[{ problem }]]);
+    t.equal(logLines.length, 1);
     t.equal(link.reads, 1, 'not all are read for one that can not be written');
     if (problem === 'clock') continue;
     link.hasRoom = true;
-    for (let n = 0; n < 4; n += 1) await look();
-    t.strictSame(said.slice(1), [['revocations are shared again']]);
+    for (let n = 0; n < 4; n += 1) await fireTimer();
+    t.strictSame(logLines.slice(1), [['revocations are shared again']]);
   }
 });
 
@@ -296,29 +298,29 @@ t.test('a stream that NATS denies is logged as that', { skip }, async (t) => {
   const nats = await startNats(t, `no_auth_user: u\nauthorization { users: [${user}] }`);
   const link = new NatsLink({ servers: [nats.url], name: 'one' });
   t.teardown(() => link.close());
-  const { revocations, shared, said } = sharing(t, link);
-  const isSaid = (code) => said.some(([{ problem }]) => problem === code);
+  const { revocations, shared, logLines } = startSharing(t, link);
+  const isLogged = (code) => logLines.some(([{ problem }]) => problem === code);
   shared.start();
-  await until(() => isSaid('permissions'));
+  await until(() => isLogged('permissions'));
   await revocations.add('sub', 'ann');
-  t.notOk(isSaid('no-jetstream'), 'a revocation finds no stream, which is no other problem');
+  t.notOk(isLogged('no-jetstream'), 'a revocation finds no stream, which is no other problem');
 });
 
 t.test('a NATS server of a cluster that is behind the others is not believed', async (t) => {
-  const link = new PlayedLink();
-  const { clock, look } = playedClock();
+  const link = new FakeLink();
+  const { clock, fireTimer } = fakeClock();
   const end = Date.now() + 30_000;
   link.write('ann', -end);
   link.write('ann', end + 1);
   link.lag = 1;
-  const { revocations, shared } = sharing(t, link, { clock });
+  const { revocations, shared } = startSharing(t, link, { clock });
   let isHere = false;
   shared.join().then(() => (isHere = true));
-  for (let n = 0; n < 3; n += 1) await look();
+  for (let n = 0; n < 3; n += 1) await fireTimer();
   t.notOk(isHere);
   link.lag = 0;
   await until(async () => {
-    await look();
+    await fireTimer();
     return isHere;
   });
   t.ok(revocations.has('sub', 'ann'));
@@ -339,7 +341,7 @@ t.test('the stream forgets what is over by the longest --grant-longest', { skip 
   ]) {
     const link = new NatsLink({ servers: [nats.url], name: 'one' });
     t.teardown(() => link.close());
-    await sharing(t, link, { grantLongest }).shared.join();
+    await startSharing(t, link, { grantLongest }).shared.join();
     t.equal((await streams.info(STREAM)).config.max_age, (most + 3600) * 1e9);
   }
 });

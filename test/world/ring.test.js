@@ -17,10 +17,10 @@ class PlainRing {
   }
 
   next(name, row, step) {
-    const having = this.members.filter((one) => one.rows > row || one.name === name);
-    const { length } = having;
-    const place = having.findIndex((one) => one.name === name);
-    return having[(place + step + length) % length].name;
+    const withRow = this.members.filter((one) => one.rows > row || one.name === name);
+    const { length } = withRow;
+    const place = withRow.findIndex((one) => one.name === name);
+    return withRow[(place + step + length) % length].name;
   }
 }
 
@@ -47,15 +47,15 @@ t.test('the next server, row by row', async (t) => {
     ring.members.map(({ name }) => name),
     ['a', 'b', 'c', 'd']
   );
-  const way = (row, from) => {
+  const walk = (row, from) => {
     const names = [from];
     do names.push(leadsTo(ring, 'right', names.at(-1), row));
     while (names.at(-1) !== from);
     return names.join('');
   };
-  t.equal(way(0, 'a'), 'abcda');
-  t.equal(way(3, 'a'), 'acda');
-  t.equal(way(6, 'c'), 'cc', 'the row ends at its own other end');
+  t.equal(walk(0, 'a'), 'abcda');
+  t.equal(walk(3, 'a'), 'acda');
+  t.equal(walk(6, 'c'), 'cc', 'the row ends at its own other end');
   t.equal(leadsTo(ring, 'right', 'b', 3), 'c', 'from a server without the row the way leads on');
   t.equal(leadsTo(ring, 'left', 'b', 3), 'a');
   t.strictSame(ring.seams('a'), {
@@ -102,7 +102,7 @@ t.test('random rings are the plain model, and the laws hold over every seam', as
     for (const { name, rows } of members) {
       const most = new Set(members.map((one) => one.rows)).size + 1;
       if (ring.seams(name).right.length > most) t.fail('more seams than heights');
-      if (rows > 0) walkOnce(t, ring, name, rows - 1);
+      if (rows > 0) checkWalk(t, ring, name, rows - 1);
     }
   }
   t.pass('300 rings');
@@ -127,7 +127,7 @@ function checkSeams(t, plain, seams, { name, rows }) {
 }
 
 /** Checks that a walk along a row meets every server with the row once. */
-function walkOnce(t, ring, name, row) {
+function checkWalk(t, ring, name, row) {
   const met = new Set();
   for (let at = name; !met.has(at); at = leadsTo(ring, 'right', at, row)) met.add(at);
   const expected = ring.members.filter(({ rows }) => rows > row).length;
@@ -213,7 +213,8 @@ t.test('where the clients of the others are', async (t) => {
     ...[{ name: 'c', url: 'http://c:1' }, { name: 'b', url: 'http://b:1' }, { name: 'd' }],
     { name: 'a', url: 'http://a:1' }
   ];
-  const update = (places, restarting = []) => directory.update({ places, restarting });
+  const update = (redirectTargets, restarting = []) =>
+    directory.update({ redirectTargets, restarting });
   update(members);
   update(members.toReversed());
   t.equal(directory.urlOf(ofB), 'http://b:1');

@@ -8,7 +8,7 @@ import { cursorText, LAST_VERSION } from '../../lib/feeds/names.js';
 import { readOptions } from '../../lib/operator/options.js';
 import { Pool } from '../../lib/torus/pool.js';
 import { FeedMarks } from '../../lib/world/feed-message.js';
-import { FeedSettling } from '../../lib/world/feed-settling.js';
+import { FeedReconciler } from '../../lib/world/feed-reconciler.js';
 import { WorldError } from '../../lib/world/world-error.js';
 import { freshSeed, Random } from '../fuzz/random.js';
 import { FeedsStore, Servers } from '../support/world-feeds.js';
@@ -23,10 +23,10 @@ import { silent, VirtualTime } from '../support/world-virtual.js';
 const HISTORIES = Number(process.env.FEED_HISTORIES ?? 40);
 const SEED = Number(process.env.SEED ?? freshSeed());
 const KEYS = ['a', 'b/c', 'd'];
-const NONE = Buffer.alloc(0);
+const NO_BYTES = Buffer.alloc(0);
 
 /** Returns the percentage of lost news. */
-const dropsOf = (seed) => (seed % 2 === 0 ? 0 : 10);
+const lossPercentOf = (seed) => (seed % 2 === 0 ? 0 : 10);
 
 function world(t, { seed = SEED, drops = 0, names = ['a', 'b', 'c'] } = {}) {
   const time = new VirtualTime();
@@ -38,14 +38,14 @@ function world(t, { seed = SEED, drops = 0, names = ['a', 'b', 'c'] } = {}) {
 }
 
 /** Returns a world whose servers have reached the store. */
-async function begun(t, how) {
+async function startedWorld(t, how) {
   const all = world(t, how);
   await all.time.run(100);
   return all;
 }
 
 /** Lets time pass until a promise settles. */
-async function answered(time, promise) {
+async function untilSettled(time, promise) {
   let is = false;
   const end = promise.finally(() => (is = true));
   end.catch(() => {});
@@ -53,18 +53,18 @@ async function answered(time, promise) {
   return end;
 }
 
-const quiet = (time, servers) => time.run(120_000, () => servers.isQuiet());
+const untilQuiet = (time, servers) => time.run(120_000, () => servers.isQuiet());
 
 t.test(
   'alone, a server publishes to its own; by versions the newest is at all in the end',
   async (t) => {
-    const { time, servers, store } = await begun(t);
-    const before = await answered(time, servers.publish('a', 'x', 'value', { n: 0 }));
-    await quiet(time, servers);
+    const { time, servers, store } = await startedWorld(t);
+    const before = await untilSettled(time, servers.publish('a', 'x', 'value', { n: 0 }));
+    await untilQuiet(time, servers);
     store.stop();
-    const first = await answered(time, servers.publish('a', 'x', 'value', { n: 1 }));
-    const second = await answered(time, servers.publish('a', 'x', 'value', { n: 2 }));
-    const other = await answered(time, servers.publish('b', 'x', 'value', { n: 3 }));
+    const first = await untilSettled(time, servers.publish('a', 'x', 'value', { n: 1 }));
+    const second = await untilSettled(time, servers.publish('a', 'x', 'value', { n: 2 }));
+    const other = await untilSettled(time, servers.publish('b', 'x', 'value', { n: 3 }));
     const epoch = ({ cursor }) => cursor.split('-')[0];
     t.not(epoch(first), epoch(before), 'its own epoch');
     t.equal(epoch(first), epoch(second), 'one, so that patches go on');
@@ -73,9 +73,9 @@ t.test(
     t.equal(leaving.status().unstored, 1);
     const handedOver = leaving.handOver(10_000);
     store.start();
-    await answered(time, handedOver);
+    await untilSettled(time, handedOver);
     t.equal(leaving.status().unstored, 0, 'one that leaves waits for the store');
-    await quiet(time, servers);
+    await untilQuiet(time, servers);
     t.ok(servers.isQuiet());
     t.match(
       servers.tables()[2],
@@ -84,7 +84,7 @@ t.test(
     );
     const overruled = [...servers.all.values()].map(({ shared }) => shared.status().overruled);
     t.equal(Math.max(...overruled), 1, 'the other one is counted');
-    const after = await answered(time, servers.publish('c', 'x', 'value', { n: 4 }));
+    const after = await untilSettled(time, servers.publish('c', 'x', 'value', { n: 4 }));
     t.equal(epoch(after), epoch(second));
   }
 );
@@ -92,15 +92,15 @@ t.test(
 t.test(
   'one that comes back with what it had takes what is newer, and gives what is not there',
   async (t) => {
-    const { time, servers, store } = await begun(t);
-    await answered(time, servers.publish('a', 'old', 'value', 1));
-    await answered(time, servers.publish('a', 'gone', 'value', 1));
-    await quiet(time, servers);
+    const { time, servers, store } = await startedWorld(t);
+    await untilSettled(time, servers.publish('a', 'old', 'value', 1));
+    await untilSettled(time, servers.publish('a', 'gone', 'value', 1));
+    await untilQuiet(time, servers);
     const kept = servers.kill('c');
-    await answered(time, servers.publish('a', 'old', 'value', 2));
-    await answered(time, servers.remove('a', 'gone'));
+    await untilSettled(time, servers.publish('a', 'old', 'value', 2));
+    await untilSettled(time, servers.remove('a', 'gone'));
     servers.start('c', { kept });
-    await quiet(time, servers);
+    await untilQuiet(time, servers);
     t.ok(servers.isQuiet());
     t.match(servers.tables()[2], /^\[\["old","e[0-9a-z]+-2","2"\]\]$/);
     t.equal(servers.all.get('c').shared.status().overruled, 0, 'nothing was published apart');
@@ -111,7 +111,7 @@ t.test(
     await time.run(10_000, () => store.messages.size === 2);
     t.equal(store.messages.get('old').version, 2);
     t.equal(store.messages.get('gone').digest, undefined, 'deleted ones too');
-    await quiet(time, servers);
+    await untilQuiet(time, servers);
     store.messages.clear();
     await time.run(10_000, () => store.messages.has('old'));
     t.ok(store.messages.has('old'), 'and one that was purged, of what is not deleted');
@@ -122,32 +122,32 @@ t.test(
 );
 
 t.test('a write that the store has forgotten, and given its version to another', async (t) => {
-  const { time, servers, store } = await begun(t, { names: ['a', 'b'] });
-  await answered(time, servers.publish('a', 'x', 'value', { n: 1 }));
-  await quiet(time, servers);
+  const { time, servers, store } = await startedWorld(t, { names: ['a', 'b'] });
+  await untilSettled(time, servers.publish('a', 'x', 'value', { n: 1 }));
+  await untilQuiet(time, servers);
   store.sync();
   servers.all.get('b').end.isCut = true;
-  await answered(time, servers.publish('a', 'x', 'value', { n: 2 }));
+  await untilSettled(time, servers.publish('a', 'x', 'value', { n: 2 }));
   servers.all.get('a').end.isCut = true;
   store.stop();
   store.loseTail();
   store.start();
   servers.all.get('b').end.mend();
   await time.run(3000);
-  await answered(time, servers.publish('b', 'x', 'value', { n: 3 }));
+  await untilSettled(time, servers.publish('b', 'x', 'value', { n: 3 }));
   t.equal(store.messages.get('x').version, 2, 'the number is used again, in another epoch');
   servers.all.get('a').end.mend();
-  await quiet(time, servers);
+  await untilQuiet(time, servers);
   t.ok(servers.isQuiet());
 });
 
 t.test('items that the store has forgotten, and given their versions to others', async (t) => {
-  const { time, servers, store } = await begun(t, { names: ['a', 'b'] });
+  const { time, servers, store } = await startedWorld(t, { names: ['a', 'b'] });
   const append = (name, n) =>
-    answered(time, servers.append(name, 'log', { n, fill: 'x'.repeat(6000) }));
+    untilSettled(time, servers.append(name, 'log', { n, fill: 'x'.repeat(6000) }));
   for (let n = 0; n < 9; n += 1) await append('a', n);
   const { cursor } = await append('a', 9);
-  await quiet(time, servers);
+  await untilQuiet(time, servers);
   store.sync();
   servers.all.get('b').end.isCut = true;
   await append('a', 'forgotten');
@@ -161,7 +161,7 @@ t.test('items that the store has forgotten, and given their versions to others',
   await append('b', 11);
   t.equal(next.cursor.split('-')[0], cursor.split('-')[0], 'the numbers are used again');
   servers.all.get('a').end.mend();
-  await quiet(time, servers);
+  await untilQuiet(time, servers);
   t.ok(servers.isQuiet());
   const [[, now, items]] = JSON.parse(servers.tables()[0]);
   t.not(now.split('-')[0], cursor.split('-')[0], 'so the log gets another epoch, and all a gap');
@@ -175,17 +175,20 @@ t.test('items that the store has forgotten, and given their versions to others',
 });
 
 t.test('of a log that was appended to in two worlds one is left, and that is logged', async (t) => {
-  const [own, other] = [await begun(t, { names: ['a'] }), await begun(t, { names: ['b'] })];
-  const append = ({ time, servers }, name, n) => answered(time, servers.append(name, 'log', n));
+  const [own, other] = [
+    await startedWorld(t, { names: ['a'] }),
+    await startedWorld(t, { names: ['b'] })
+  ];
+  const append = ({ time, servers }, name, n) => untilSettled(time, servers.append(name, 'log', n));
   for (const n of [1, 2]) await append(own, 'a', n);
   await append(other, 'b', 3);
   const { time, servers } = own;
-  const said = [];
-  servers.log = { ...silent, warn: (...what) => said.push(what) };
+  const warnings = [];
+  servers.log = { ...silent, warn: (...what) => warnings.push(what) };
   servers.start('b', { kept: other.servers.kill('b') });
-  await quiet(time, servers);
+  await untilQuiet(time, servers);
   t.equal(...servers.tables());
-  t.match(said, [[{ feed: 'log' }, /items are gone/]]);
+  t.match(warnings, [[{ feed: 'log' }, /items are gone/]]);
 });
 
 t.test(
@@ -195,13 +198,14 @@ t.test(
     for (const { feeds } of servers.all.values()) feeds.keeps = { items: 1000, bytes: 16_384 };
     await time.run(100);
     const fill = 'x'.repeat(6000);
-    for (let n = 0; n < 40; n += 1) await answered(time, servers.append('a', 'log', { n, fill }));
-    await quiet(time, servers);
+    for (let n = 0; n < 40; n += 1)
+      await untilSettled(time, servers.append('a', 'log', { n, fill }));
+    await untilQuiet(time, servers);
     t.equal(store.parts.size, 10);
     store.stop();
-    t.strictSame(await answered(time, servers.remove('b', 'log')), {}, 'at one server alone');
+    t.strictSame(await untilSettled(time, servers.remove('b', 'log')), {}, 'at one server alone');
     store.start();
-    await quiet(time, servers);
+    await untilQuiet(time, servers);
     await time.run(100);
     t.strictSame([store.parts.size, ...servers.tables()], [0, '[]', '[]']);
   }
@@ -211,13 +215,13 @@ t.test('parts of a log that a server can not take are forgotten when it ends tha
   const { time, servers, store } = world(t, { names: ['a'] });
   const small = servers.start('b', { most: 1 });
   await time.run(100);
-  await answered(time, servers.publish('a', 'x', 'value', 1));
+  await untilSettled(time, servers.publish('a', 'x', 'value', 1));
   const fill = 'x'.repeat(6000);
-  for (let n = 0; n < 9; n += 1) await answered(time, servers.append('a', 'log', { n, fill }));
+  for (let n = 0; n < 9; n += 1) await untilSettled(time, servers.append('a', 'log', { n, fill }));
   await time.run(1000);
   t.match(small.shared.status(), { behind: 1 });
   t.ok(store.parts.size > 0);
-  t.strictSame(await answered(time, servers.remove('b', 'log')), {});
+  t.strictSame(await untilSettled(time, servers.remove('b', 'log')), {});
   await time.run(1000);
   t.strictSame([store.parts.size, small.shared.status().behind], [0, 0]);
 });
@@ -225,16 +229,17 @@ t.test('parts of a log that a server can not take are forgotten when it ends tha
 t.test(
   'what a server has no room for is refused there, counted, and keeps no server from joining',
   async (t) => {
-    const { time, servers } = await begun(t, { names: ['a'] });
-    for (let n = 0; n < 5; n += 1) await answered(time, servers.publish('a', `${n}`, 'value', n));
+    const { time, servers } = await startedWorld(t, { names: ['a'] });
+    for (let n = 0; n < 5; n += 1)
+      await untilSettled(time, servers.publish('a', `${n}`, 'value', n));
     const small = servers.start('b', { most: 3 });
     await time.run(10_000, () => small.isHere);
     t.ok(small.isHere);
     t.equal(small.feeds.table.size, 3);
     t.match(small.shared.status(), { refused: 2, behind: 2 });
-    await answered(time, servers.remove('a', '0'));
-    await answered(time, servers.remove('a', '1'));
-    await answered(time, servers.remove('a', '2'));
+    await untilSettled(time, servers.remove('a', '0'));
+    await untilSettled(time, servers.remove('a', '1'));
+    await untilSettled(time, servers.remove('a', '2'));
     await time.run(
       40_000,
       () => small.shared.status().behind === 0 && small.feeds.table.size === 2
@@ -248,16 +253,16 @@ t.test('what a server has no room for it does not publish', async (t) => {
   const { time, servers, store } = world(t, { names: [] });
   servers.start('a', { most: 1 });
   await time.run(100);
-  await answered(time, servers.publish('a', 'x', 'value', 1));
-  const answer = await answered(time, servers.publish('a', 'y', 'value', 1));
+  await untilSettled(time, servers.publish('a', 'x', 'value', 1));
+  const answer = await untilSettled(time, servers.publish('a', 'y', 'value', 1));
   t.strictSame(answer, { problem: 'too-many-feeds' });
   t.notOk(store.messages.has('y'), 'nor has the world it');
 });
 
 t.test('a value that is not what its head says is refused', async (t) => {
-  const { time, servers, store } = await begun(t, { names: ['a', 'b'] });
-  const { cursor } = await answered(time, servers.publish('a', 'x', 'value', 1));
-  await quiet(time, servers);
+  const { time, servers, store } = await startedWorld(t, { names: ['a', 'b'] });
+  const { cursor } = await untilSettled(time, servers.publish('a', 'x', 'value', 1));
+  await untilQuiet(time, servers);
   const { feeds, shared } = servers.all.get('b');
   for (const body of ['2', 'no JSON']) {
     store.last += 1;
@@ -275,29 +280,29 @@ t.test('a value that is not what its head says is refused', async (t) => {
   }
   t.match(shared.status(), { refused: 2, behind: 1 });
   // The feed stays unreadable for all servers, until a whole value replaces it.
-  const patch = await answered(time, servers.publish('b', 'x', 'merge-patch', { n: 1 }));
+  const patch = await untilSettled(time, servers.publish('b', 'x', 'merge-patch', { n: 1 }));
   t.match(patch, { problem: 'patch-conflict', detail: /^Publish a whole value/ });
-  const put = await answered(time, servers.publish('b', 'x', 'value', 1));
+  const put = await untilSettled(time, servers.publish('b', 'x', 'value', 1));
   t.match(put, { created: false, cursor: /-4$/ }, 'also one that is what it was');
-  store.write('y', { ...store.messages.get('x'), digest: digestOf(Buffer.from('0')) }, NONE, 0);
-  t.match(await answered(time, servers.publish('a', 'y', 'value', 2)), { cursor: /-5$/ });
-  store.write('z', { ...store.messages.get('y') }, NONE, 0);
-  t.strictSame(await answered(time, servers.remove('a', 'z')), {}, 'or it is deleted');
+  store.write('y', { ...store.messages.get('x'), digest: digestOf(Buffer.from('0')) }, NO_BYTES, 0);
+  t.match(await untilSettled(time, servers.publish('a', 'y', 'value', 2)), { cursor: /-5$/ });
+  store.write('z', { ...store.messages.get('y') }, NO_BYTES, 0);
+  t.strictSame(await untilSettled(time, servers.remove('a', 'z')), {}, 'or it is deleted');
   t.equal(store.messages.get('z').digest, undefined);
   // Or an operator cleans it.
-  store.write('v', { ...store.messages.get('y') }, NONE, 0);
+  store.write('v', { ...store.messages.get('y') }, NO_BYTES, 0);
   await time.run(100);
   store.messages.delete('v');
-  t.match(await answered(time, servers.publish('a', 'v', 'value', 3)), { cursor: /-1$/ });
-  await answered(time, servers.remove('b', 'v'));
-  await quiet(time, servers);
+  t.match(await untilSettled(time, servers.publish('a', 'v', 'value', 3)), { cursor: /-1$/ });
+  await untilSettled(time, servers.remove('b', 'v'));
+  await untilQuiet(time, servers);
   t.match(shared.status(), { behind: 0, unstored: 0 });
   t.equal(servers.tables()[1], servers.tables()[0]);
   t.equal(JSON.parse(servers.tables()[1]).length, 2);
 });
 
 t.test('behind the last version there is none, and each value has a cursor', async (t) => {
-  const { time, servers, store } = await begun(t, { names: ['a', 'b'] });
+  const { time, servers, store } = await startedWorld(t, { names: ['a', 'b'] });
   const value = Buffer.from('0');
   for (const [key, version] of [
     ['x', LAST_VERSION],
@@ -305,12 +310,12 @@ t.test('behind the last version there is none, and each value has a cursor', asy
   ]) {
     const head = { epoch: LAST_VERSION, version, digest: digestOf(value), form: 'plain' };
     store.write(key, head, value, 0);
-    await quiet(time, servers);
+    await untilQuiet(time, servers);
     const cursors = [];
     for (const [n, name] of [...'abba'].entries()) {
-      const { cursor } = await answered(time, servers.publish(name, key, 'value', { n }));
+      const { cursor } = await untilSettled(time, servers.publish(name, key, 'value', { n }));
       cursors.push(cursor);
-      await quiet(time, servers);
+      await untilQuiet(time, servers);
       t.equal(servers.tables()[1], servers.tables()[0]);
       t.match(servers.tables()[1], `"${cursor}","{\\"n\\":${n}}"`);
     }
@@ -322,12 +327,12 @@ t.test('behind the last version there is none, and each value has a cursor', asy
 t.test(
   'one cursor with another value in the store: what is here gets a version of its own',
   async (t) => {
-    const { time, servers, store } = await begun(t, { names: ['a', 'b'] });
-    await answered(time, servers.publish('a', 'x', 'value', { n: 1 }));
-    await quiet(time, servers);
+    const { time, servers, store } = await startedWorld(t, { names: ['a', 'b'] });
+    await untilSettled(time, servers.publish('a', 'x', 'value', { n: 1 }));
+    await untilQuiet(time, servers);
     const { end } = servers.all.get('b');
     end.isCut = true;
-    await answered(time, servers.publish('a', 'x', 'value', { n: 2 }));
+    await untilSettled(time, servers.publish('a', 'x', 'value', { n: 2 }));
     // The store lost the write above, and gave its version to another value. At that time the disk is full.
     servers.all.get('a').feeds.disk = 'full';
     const message = store.messages.get('x');
@@ -343,48 +348,52 @@ t.test(
     await time.run(40_000);
     t.match(servers.tables()[0], /"e[0-9a-z]+-3","{\\"n\\":2}"/);
     end.mend();
-    await quiet(time, servers);
+    await untilQuiet(time, servers);
     t.ok(servers.isQuiet());
     t.equal(servers.tables()[1], servers.tables()[0]);
   }
 );
 
 t.test('a store that is full is said once, and once that it is not any more', async (t) => {
-  const { time, servers, store } = await begun(t, { names: [] });
-  const said = [];
-  servers.log = { ...silent, warn: (_, text) => said.push(text), info: (text) => said.push(text) };
+  const { time, servers, store } = await startedWorld(t, { names: [] });
+  const logLines = [];
+  servers.log = {
+    ...silent,
+    warn: (_, text) => logLines.push(text),
+    info: (text) => logLines.push(text)
+  };
   servers.start('a');
   await time.run(100);
   const full = t.capture(store, 'write', () => {
     throw new WorldError('unreachable', 'insufficient resources');
   });
-  t.ok((await answered(time, servers.publish('a', 'x', 'value', 1))).cursor, 'it counts here');
+  t.ok((await untilSettled(time, servers.publish('a', 'x', 'value', 1))).cursor, 'it counts here');
   await time.run(60_000);
-  t.match(said, [/insufficient/]);
+  t.match(logLines, [/insufficient/]);
   full.restore();
-  await quiet(time, servers);
+  await untilQuiet(time, servers);
   await time.run(5000);
-  t.match(said, [/insufficient/, /answers again/]);
-  t.equal(said.length, 2);
+  t.match(logLines, [/insufficient/, /answers again/]);
+  t.equal(logLines.length, 2);
   t.ok(servers.isQuiet());
 });
 
 t.test('a write of which no answer comes may have been done', async (t) => {
-  const { time, servers } = await begun(t, { names: ['a', 'b'] });
+  const { time, servers } = await startedWorld(t, { names: ['a', 'b'] });
   const { end, feeds } = servers.all.get('a');
   end.isCut = true;
-  const first = await answered(time, servers.publish('a', 'x', 'value', { n: 1 }));
+  const first = await untilSettled(time, servers.publish('a', 'x', 'value', { n: 1 }));
   feeds.slow = 50;
   const second = servers.publish('a', 'x', 'value', { n: 2 });
   await time.run(10);
   end.mend();
   await time.run(70);
   end.isDeaf = true;
-  const { cursor } = await answered(time, second);
+  const { cursor } = await untilSettled(time, second);
   t.not(cursor.split('-')[0], first.cursor.split('-')[0], 'it goes on in an epoch of its own');
   t.match(servers.tables()[1], '{\\"n\\":2}', 'it was done');
-  await answered(time, servers.publish('b', 'x', 'value', { n: 3 }));
-  await answered(time, servers.publish('a', 'x', 'value', { n: 4 }));
+  await untilSettled(time, servers.publish('b', 'x', 'value', { n: 3 }));
+  await untilSettled(time, servers.publish('a', 'x', 'value', { n: 4 }));
   end.isDeaf = false;
   await time.run(10_000);
   t.ok(servers.isQuiet());
@@ -392,42 +401,42 @@ t.test('a write of which no answer comes may have been done', async (t) => {
 
 t.test('what a server was taking when it ends is no fault', async (t) => {
   const { time, servers } = world(t, { names: ['a'] });
-  const said = [];
-  servers.log = { ...silent, error: (_, text) => said.push(text) };
+  const logLines = [];
+  servers.log = { ...silent, error: (_, text) => logLines.push(text) };
   const { feeds, shared } = servers.start('b');
   await time.run(100);
   feeds.workOut = async () => {
     await time.pause(50);
     throw new Error('a worker thread has died');
   };
-  await answered(time, servers.publish('a', 'x', 'value', 1));
+  await untilSettled(time, servers.publish('a', 'x', 'value', 1));
   await time.run(20);
   shared.close();
   await time.run(100);
-  t.strictSame(said, []);
+  t.strictSame(logLines, []);
 });
 
 t.test('what the disk takes late has its cursor, and what it refuses is done later', async (t) => {
-  const { time, servers } = await begun(t, { names: ['a', 'b'] });
+  const { time, servers } = await startedWorld(t, { names: ['a', 'b'] });
   const { end, feeds, shared } = servers.all.get('a');
   end.isCut = true;
   const unwritable = { problem: 'state-unwritable' };
   for (const [n, disk] of ['well', 'late', 'well'].entries()) {
     feeds.disk = disk;
-    const answer = await answered(time, servers.publish('a', 'x', 'value', n));
+    const answer = await untilSettled(time, servers.publish('a', 'x', 'value', n));
     if (disk === 'late') t.match(answer, unwritable);
   }
   end.mend();
-  await quiet(time, servers);
+  await untilQuiet(time, servers);
   t.match(servers.tables()[1], /-3","2"/);
   t.equal(shared.status().refused, 0);
 
   feeds.disk = 'full';
-  t.match(await answered(time, servers.remove('a', 'x')), unwritable);
+  t.match(await untilSettled(time, servers.remove('a', 'x')), unwritable);
   await time.run(100);
   t.equal(servers.tables()[1], '[]');
   feeds.disk = 'well';
-  await quiet(time, servers);
+  await untilQuiet(time, servers);
   t.equal(servers.tables()[0], '[]');
 });
 
@@ -437,8 +446,8 @@ t.test('deleted feeds are remembered up to a bound, here and in the store', asyn
   servers.start('a', { most: 10 });
   await time.run(100);
   for (let n = 0; n < 25; n += 1) {
-    await answered(time, servers.publish('a', `${n}`, 'value', n));
-    await answered(time, servers.remove('a', `${n}`));
+    await untilSettled(time, servers.publish('a', `${n}`, 'value', n));
+    await untilSettled(time, servers.remove('a', `${n}`));
   }
   await time.run(1000);
   t.equal(store.messages.size, 10);
@@ -446,16 +455,16 @@ t.test('deleted feeds are remembered up to a bound, here and in the store', asyn
 });
 
 t.test('a value that no message has room for is refused, with the bound', async (t) => {
-  const { time, servers, store } = await begun(t, { names: ['a', 'b'] });
+  const { time, servers, store } = await startedWorld(t, { names: ['a', 'b'] });
   const { end, shared } = servers.all.get('a');
-  end.room = 50;
-  const answer = await answered(time, servers.publish('a', 'x', 'value', 'x'.repeat(60)));
+  end.maxBodyBytes = 50;
+  const answer = await untilSettled(time, servers.publish('a', 'x', 'value', 'x'.repeat(60)));
   t.match(answer, { problem: 'feed-too-large', detail: /more than 50 bytes.*max_payload/ });
   // A value from before the limit was known stays.
-  end.room = 100;
+  end.maxBodyBytes = 100;
   store.stop();
-  await answered(time, servers.publish('a', 'x', 'value', 'x'.repeat(60)));
-  end.room = 50;
+  await untilSettled(time, servers.publish('a', 'x', 'value', 'x'.repeat(60)));
+  end.maxBodyBytes = 50;
   store.start();
   await time.run(10_000);
   t.equal(shared.status().unstored, 1);
@@ -480,36 +489,37 @@ t.test(`logs: random histories without a loss, from seed ${SEED}`, async (t) => 
 t.test('what must be looked for is, whatever news there are of it', async (t) => {
   const clock = new VirtualTime();
   const revisions = [];
-  let through;
+  let finish;
   const store = {
-    ...{ connected: true, isLost: false },
+    ...{ isConnected: true, isLost: false },
     watch: (watcher) => Object.assign(store, watcher),
     open: async () => ({ identity: 'one', last: 3 }),
-    heads: async () => new Map([['x', { epoch: 1, version: 3, digest: 'd', revision: 3 }]])
+    readHeads: async () => new Map([['x', { epoch: 1, version: 3, digest: 'd', revision: 3 }]])
   };
-  const settling = new FeedSettling({
-    ...{ store, clock, log: silent, marks: new FeedMarks(10), most: 10 },
-    ...{ shares: () => true, reached() {} },
-    settle: (_, revision) => revisions.push(revision) && new Promise((then) => (through = then))
+  const reconciler = new FeedReconciler({
+    ...{ store, clock, log: silent, marks: new FeedMarks(10), maxBehind: 10 },
+    ...{ isShared: () => true, onReached() {} },
+    reconcile: (_, revision) =>
+      revisions.push(revision) && new Promise((resolve) => (finish = resolve))
   });
-  settling.open();
+  reconciler.open();
   await clock.run(1);
   // Heads are read again while the feed is settled; then late news of an older version come.
-  store.missed();
+  store.onMissed();
   await clock.run(1);
-  store.news('x', 2);
-  through();
+  store.onNews('x', 2);
+  finish();
   await clock.run(1);
   t.strictSame(revisions, [Infinity, Infinity]);
-  settling.end();
+  reconciler.end();
 });
 
 /** Returns a world with random faults. */
-function troubled(t, seed) {
-  const all = world(t, { seed, drops: dropsOf(seed) });
+function faultyWorld(t, seed) {
+  const all = world(t, { seed, drops: lossPercentOf(seed) });
   const { time, random, store, servers } = all;
-  const kept = new Map();
-  const someone = () => random.pick([...servers.all.values()]);
+  const savedTables = new Map();
+  const randomServer = () => random.pick([...servers.all.values()]);
   function mend() {
     for (const { end } of servers.all.values()) {
       end.isDeaf = false;
@@ -517,27 +527,28 @@ function troubled(t, seed) {
     }
   }
   function killOne() {
-    const { name } = someone();
-    if (servers.all.size > 1) kept.set(name, servers.kill(name));
+    const { name } = randomServer();
+    if (servers.all.size > 1) savedTables.set(name, servers.kill(name));
   }
-  function back() {
-    for (const [name, table] of kept) servers.start(name, random.oneIn(2) ? { kept: table } : {});
-    kept.clear();
+  function restartKilled() {
+    for (const [name, table] of savedTables)
+      servers.start(name, random.oneIn(2) ? { kept: table } : {});
+    savedTables.clear();
   }
   /** Plays random events, and then ends all faults. */
-  async function play(acts) {
+  async function playEvents(events) {
     for (let step = 0; step < 120; step += 1) {
-      random.pick(acts)();
+      random.pick(events)();
       await time.run(random.pick([0, 1, 3, 10, 300, 2500]));
     }
-    back();
+    restartKilled();
     store.start();
     mend();
     await time.run(8000);
   }
   /** @returns {Promise<unknown[]>} the tables of all servers at the end */
   async function end() {
-    await quiet(time, servers);
+    await untilQuiet(time, servers);
     const tables = servers.tables();
     if (!servers.isQuiet()) {
       const counts = [...servers.all.values()].map(({ shared }) => shared.status());
@@ -546,29 +557,30 @@ function troubled(t, seed) {
     for (const { shared } of servers.all.values()) shared.close();
     return JSON.parse(tables[0]);
   }
-  return { ...all, someone, mend, killOne, back, play, end };
+  return { ...all, randomServer, mend, killOne, restartKilled, playEvents, end };
 }
 
 /** Cuts off and kills servers, stops and hangs the store: each promised item is there once, in one order. */
 async function logHistory(t, seed) {
-  const { random, store, servers, someone, mend, killOne, back, play, end } = troubled(t, seed);
+  const { random, store, servers, randomServer, mend, killOne, restartKilled, playEvents, end } =
+    faultyWorld(t, seed);
   const promised = [];
   let n = 0;
   function append() {
     n += 1;
     const item = { n, fill: 'x'.repeat(random.below(6000)) };
     servers
-      .append(someone().name, 'log', item)
+      .append(randomServer().name, 'log', item)
       .then(({ cursor }) => cursor && promised.push([Number(cursor.split('-')[1]), item.n]));
   }
-  await play([
+  await playEvents([
     ...Array.from({ length: 12 }, () => append),
     () => store.stop(),
     () => random.oneIn(2) && store.hang(),
     ...Array.from({ length: 3 }, () => () => store.start()),
-    () => (someone().end.isCut = true),
-    () => (someone().end.isDeaf = random.oneIn(2)),
-    ...[mend, mend, mend, killOne, back]
+    () => (randomServer().end.isCut = true),
+    () => (randomServer().end.isDeaf = random.oneIn(2)),
+    ...[mend, mend, mend, killOne, restartKilled]
   ]);
   const [[, cursor, items] = [0, 'e0-0', []]] = await end();
   const numbers = items.map((item) => JSON.parse(item).n);
@@ -580,15 +592,16 @@ async function logHistory(t, seed) {
 }
 
 /** Versions of forged heads, which no server has written. */
-const LEAPS = [1, 2 ** 31, 2 ** 32, LAST_VERSION - 1, LAST_VERSION, LAST_VERSION];
+const FORGED_VERSIONS = [1, 2 ** 31, 2 ** 32, LAST_VERSION - 1, LAST_VERSION, LAST_VERSION];
 
 /** Plays a history of all faults. At the end all servers have the same feeds. */
 async function history(t, seed) {
-  const { time, random, store, servers, someone, killOne, back, play, end } = troubled(t, seed);
+  const { time, random, store, servers, randomServer, killOne, restartKilled, playEvents, end } =
+    faultyWorld(t, seed);
   const isHostile = seed % 3 === 0;
   store.doubles = isHostile;
   const oneIn = (many, act) => random.oneIn(many) && act();
-  const acts = [
+  const events = [
     ...(isHostile ? [intrude, intrude] : []),
     ...Array.from({ length: 8 }, () => publish),
     () => store.stop(),
@@ -598,35 +611,38 @@ async function history(t, seed) {
     () => store.sync(),
     () => oneIn(4, () => store.stop() || store.loseTail()),
     () => oneIn(8, () => store.stop() || store.forget()),
-    () => (someone().end.isCut = true),
+    () => (randomServer().end.isCut = true),
     mendSome,
     mendSome,
     () => oneIn(2, killOne),
-    back
+    restartKilled
   ];
 
   function publish() {
-    const { name } = someone();
+    const { name } = randomServer();
     const key = random.pick(KEYS);
-    const what = random.below(10);
+    const kind = random.below(10);
     const value = { n: random.below(1e6) };
-    const add = { [`k${random.below(3)}`]: random.below(1e6) };
-    let made;
-    if (random.oneIn(3)) made = servers.append(name, random.pick([...KEYS, 'log']), value);
-    else if (what < 5) made = servers.publish(name, key, 'value', value);
-    else if (what < 9) made = servers.publish(name, key, 'merge-patch', add);
-    else made = servers.remove(name, key);
-    made.catch((error) => t.fail(error));
+    const patch = { [`k${random.below(3)}`]: random.below(1e6) };
+    let answer;
+    if (random.oneIn(3)) answer = servers.append(name, random.pick([...KEYS, 'log']), value);
+    else if (kind < 5) answer = servers.publish(name, key, 'value', value);
+    else if (kind < 9) answer = servers.publish(name, key, 'merge-patch', patch);
+    else answer = servers.remove(name, key);
+    answer.catch((error) => t.fail(error));
   }
 
   /** A foreign program writes a head, or sends news. */
   function intrude() {
     const key = random.pick(KEYS);
-    if (random.oneIn(4)) return store.tell(key, random.pick(LEAPS));
+    if (random.oneIn(4)) return store.tell(key, random.pick(FORGED_VERSIONS));
     const before = store.messages.get(key);
     // A cursor that no server uses.
     const epoch = LAST_VERSION - store.last;
-    const version = random.pick([...LEAPS, Math.min(LAST_VERSION, (before?.version ?? 0) + 1)]);
+    const version = random.pick([
+      ...FORGED_VERSIONS,
+      Math.min(LAST_VERSION, (before?.version ?? 0) + 1)
+    ]);
     const value = Buffer.from(JSON.stringify({ epoch, version }));
     const head = {
       epoch,
@@ -642,12 +658,12 @@ async function history(t, seed) {
     for (const { end } of servers.all.values()) if (end.isCut && random.oneIn(2)) end.mend();
   }
 
-  await play(acts);
+  await playEvents(events);
   if (isHostile) {
     for (const key of KEYS) {
-      const answer = await answered(
+      const answer = await untilSettled(
         time,
-        servers.publish(someone().name, key, 'value', { end: 1 })
+        servers.publish(randomServer().name, key, 'value', { end: 1 })
       );
       if (answer.problem && answer.problem !== 'other-kind')
         t.fail(`seed ${seed}: ${key} can't be written over: ${answer.problem}`);

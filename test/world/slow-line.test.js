@@ -12,7 +12,7 @@ import { enterWorld, logged, sewn } from '../support/world-servers.js';
 const LEASE = 3;
 
 /** Bandwidth of each connection and direction, in bytes a second. */
-const WIDTH = 60_000;
+const BANDWIDTH = 60_000;
 
 /** Returns a document that does not compress below some 200 kB: 3.3 s on that line. */
 const document = (n) => ({ n, noise: randomBytes(200_000).toString('base64') });
@@ -29,7 +29,7 @@ t.test('feeds on a slow line', { skip, timeout: 180_000 }, async (t) => {
   const [a, b] = await Promise.all(['a', 'b'].map((name) => enter(t, nats, name)));
   await sewn([a, b]);
   await put(a, 'small', { n: 1 });
-  for (const { way } of [a, b]) way.slow({ width: WIDTH });
+  for (const { way } of [a, b]) way.slow({ width: BANDWIDTH });
 
   await t.test('documents arrive, the newest in the end, and every lease holds', async (t) => {
     await put(a, 'x', document(1));

@@ -21,9 +21,9 @@ const BOUNDS = { 'throw-rate': 0, 'poll-rate': 0, lease: 600, drain: 1 };
 const SYNC = { a: 'second', b: 'turn', c: 'never', d: 'second' };
 
 /** Starts a server. `t` is the root test: its servers outlive the subtests. */
-function enter({ t, nats, folder }, name, of = name) {
+function enter({ t, nats, folder }, name, stateName = name) {
   const world = nats ? { world: nats.url, name, 'world-lease': LEASE } : {};
-  const state = { state: join(folder, of), sync: SYNC[of] };
+  const state = { state: join(folder, stateName), sync: SYNC[stateName] };
   return startServer(t, { options: { ...BOUNDS, ...world, ...state } }).then((server) =>
     Object.assign(server, { name })
   );
@@ -34,7 +34,7 @@ class Client {
   constructor(id) {
     this.id = id;
     this.seq = 0;
-    this.got = [];
+    this.received = [];
   }
 
   /** Throws sprites with these numbers. Each must be promised. */
@@ -46,12 +46,12 @@ class Client {
   }
 
   /** Polls until it has received `many` sprites in total, and acks them. */
-  async take(t, server, many) {
-    while (this.got.length < many) {
+  async receive(t, server, many) {
+    while (this.received.length < many) {
       const { status, body } = await server.poll(this.id, `ack=${this.seq}&hold=20`);
       t.equal(status, 200);
       this.seq = body.seq;
-      this.got.push(...body.sprites.map(({ sprite }) => sprite.n));
+      this.received.push(...body.sprites.map(({ sprite }) => sprite.n));
     }
     const { wire } = await server.park(this.id, `ack=${this.seq}&hold=20`);
     await wire.destroy();
@@ -101,9 +101,9 @@ t.test(
       b = await enter(where, 'b');
       await sewn([a, b, c]);
       await ofA.throw(t, a, 'right', [11]);
-      await ofB.take(t, b, 11);
-      t.strictSame(ofB.got, numbers(1, 11), 'each once, in order');
-      await ofC.take(t, c, 3);
+      await ofB.receive(t, b, 11);
+      t.strictSame(ofB.received, numbers(1, 11), 'each once, in order');
+      await ofC.receive(t, c, 3);
       t.match(await books(t, [a, b, c]), { thrown: 14, acked: 14, waiting: 0, lost: 0 });
     });
 
@@ -116,9 +116,9 @@ t.test(
       c.child.kill('SIGCONT');
       b = await enter(where, 'b');
       await sewn([a, b, c]);
-      ofC.got = [];
-      await ofC.take(t, c, 1);
-      t.strictSame(ofC.got, [5000]);
+      ofC.received = [];
+      await ofC.receive(t, c, 1);
+      t.strictSame(ofC.received, [5000]);
       await books(t, [a, b, c]);
     });
 
@@ -134,11 +134,11 @@ t.test(
           logged(b),
           /"sprites":1,"lost":0,"servers":\[\{"name":"c","waiting":1\}\].*without --world/
         );
-        ofB.got = [];
-        await ofB.take(t, b, 1);
-        t.strictSame(ofB.got, [6000], 'at the other end of its row');
+        ofB.received = [];
+        await ofB.receive(t, b, 1);
+        t.strictSame(ofB.received, [6000], 'at the other end of its row');
         await ofB.throw(t, b, 'left', [6001]);
-        await ofB.take(t, b, 2);
+        await ofB.receive(t, b, 2);
         const [{ outboxSprites, crossedInDoubt, world, thrown, crossedIn, acked, crossedOut }] =
           await lookAt([b]);
         t.strictSame([outboxSprites, crossedInDoubt, world], [0, 1, null]);
@@ -148,11 +148,11 @@ t.test(
         b = await enter(where, 'b');
         await sewn([a, b, c]);
         await ofB.throw(t, b, 'right', [6002]);
-        ofC.got = [];
-        await ofC.take(t, c, 1);
+        ofC.received = [];
+        await ofC.receive(t, c, 1);
         // A sprite that was sent to c before b was killed arrives twice.
-        if (ofC.got[0] === 6000) await ofC.take(t, c, 2);
-        t.equal(ofC.got.at(-1), 6002);
+        if (ofC.received[0] === 6000) await ofC.receive(t, c, 2);
+        t.equal(ofC.received.at(-1), 6002);
       }
     );
 
@@ -163,16 +163,17 @@ t.test(
       await d.stop();
       d = await enter(where, 'd');
       await sewn([a, b, c, d]);
-      await ofD.take(t, d, 1);
+      await ofD.receive(t, d, 1);
       await ofD.throw(t, d, 'right', [2]);
-      ofA.got = [];
-      await ofA.take(t, a, 1);
-      t.strictSame([ofD.got, ofA.got], [[1], [2]]);
-      const says = (before) => until(() => logged(d).includes(`"clients":1,"before":"${before}"`));
-      await says('none');
+      ofA.received = [];
+      await ofA.receive(t, a, 1);
+      t.strictSame([ofD.received, ofA.received], [[1], [2]]);
+      const logsStateOf = (before) =>
+        until(() => logged(d).includes(`"clients":1,"before":"${before}"`));
+      await logsStateOf('none');
       await d.stop();
       d = await enter(where, 'e', 'd');
-      await says('d');
+      await logsStateOf('d');
     });
   }
 );

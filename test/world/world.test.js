@@ -30,8 +30,8 @@ async function play(t, workers) {
   const tokens = tokenFile(t);
   const enter = (name) => {
     const bounds = { 'throw-rate': 0, 'poll-rate': 0, lease: 300, 'max-sprite': '200K', drain: 30 };
-    const own = { 'world-lease': LEASES[name], workers, 'publish-token-file': tokens };
-    return enterWorld(t, nats, name, { ...bounds, ...own });
+    const ownOptions = { 'world-lease': LEASES[name], workers, 'publish-token-file': tokens };
+    return enterWorld(t, nats, name, { ...bounds, ...ownOptions });
   };
   const [a, b, c] = await Promise.all(['a', 'b', 'c'].map(enter));
   const sizes = new Map(Object.entries({ a: 4, b: 1, c: 9 }));

@@ -69,12 +69,12 @@ t.test(
             t.equal(answer.headers['access-control-expose-headers'], 'Location, Retry-After');
           }
           // Workers report their counts a little later.
-          const many = (before.refused.misdirected ?? 0) + answers.length;
+          const expectedCount = (before.refused.misdirected ?? 0) + answers.length;
           const after = await until(async () => {
             const now = await server.inside();
-            return now.refused.misdirected >= many && now;
+            return now.refused.misdirected >= expectedCount && now;
           });
-          t.equal(after.refused.misdirected, many, 'counted');
+          t.equal(after.refused.misdirected, expectedCount, 'counted');
           for (const what of ['clients', 'thrown', 'left', 'inputs', 'parked']) {
             t.equal(after[what], before[what], `${what} as before`);
           }
@@ -157,43 +157,43 @@ t.test(
       const soon = await a.poll(ids.b);
       t.equal(soon.status, 421, 'it may be back');
       await sewn([a, c, d]);
-      const says = async (server, problem) => {
-        const told = async () => {
+      const untilProblem = async (server, problem) => {
+        const hasProblem = async () => {
           const answer = await server.poll(ids.b);
           return problemOf(answer) === problem && answer;
         };
-        return until(told, `${problem} at ${server.name}`);
+        return until(hasProblem, `${problem} at ${server.name}`);
       };
-      for (const server of [a, d]) await says(server, 'unknown-client');
+      for (const server of [a, d]) await untilProblem(server, 'unknown-client');
       b = await enter('b');
       await sewn([a, b, c, d]);
       for (const server of [a, d]) {
-        const { headers } = await says(server, 'misdirected');
+        const { headers } = await untilProblem(server, 'misdirected');
         t.equal(headers.location, `http://127.0.0.1:${b.port}/poll/${ids.b}`, 'its new place');
       }
       t.equal(problemOf(await b.poll(ids.b)), 'unknown-client');
     });
 
-    const kept = { state: join(temporary(t), 'e') };
-    let e, one, before;
+    const stateOptions = { state: join(temporary(t), 'e') };
+    let e, clientId, before;
 
     t.test('while a server restarts in order its clients are told to wait', async (t) => {
-      e = await enter('e', { ...kept, ...LONG });
+      e = await enter('e', { ...stateOptions, ...LONG });
       await sewn([a, b, c, d, e]);
       await e.join();
       // The second client of a row is its own upper neighbor.
-      one = await e.join();
-      for (const n of [1, 2, 3]) t.equal((await e.throw(one, 'up', `{"n":${n}}`)).status, 202);
-      before = (await e.ask('GET', `/place/${one}`)).body;
+      clientId = await e.join();
+      for (const n of [1, 2, 3]) t.equal((await e.throw(clientId, 'up', `{"n":${n}}`)).status, 202);
+      before = (await e.ask('GET', `/place/${clientId}`)).body;
       e.child.kill('SIGTERM');
       await untilAll([a, c, d], (all) => all.every(({ world }) => world.restarting.includes('e')));
       t.strictSame(await e.ended(), { code: 0, signal: null });
       const kv = await new Kvm(jetstream(await enterNats(t, nats))).open('sprites-world');
-      const said = (await kv.get('e')).json();
-      t.match(said, { state: 'gone', empty: true }, 'nothing that it has sent comes again');
+      const entry = (await kv.get('e')).json();
+      t.match(entry, { state: 'gone', empty: true }, 'nothing that it has sent comes again');
       for (const server of [a, c, d]) {
         const { refused: counted } = await server.inside();
-        for (const request of requestsOf(one)) {
+        for (const request of requestsOf(clientId)) {
           const answer = await until(async () => {
             const said = await server.ask(...request);
             // Workers learn of the restart a little later.
@@ -203,8 +203,8 @@ t.test(
           t.equal(answer.headers['retry-after'], '5');
           t.equal(answer.headers.location, undefined);
         }
-        const many = requestsOf(one).length + (counted.restarting ?? 0);
-        await until(async () => (await server.inside()).refused.restarting >= many);
+        const expectedCount = requestsOf(clientId).length + (counted.restarting ?? 0);
+        await until(async () => (await server.inside()).refused.restarting >= expectedCount);
       }
       await sewn([a, b, c, d]);
     });
@@ -212,7 +212,7 @@ t.test(
     t.test('a server that starts meanwhile says the same', async (t) => {
       const f = await enter('f');
       await sewn([a, b, c, d, f]);
-      t.equal(problemOf(await f.poll(one)), 'restarting');
+      t.equal(problemOf(await f.poll(clientId)), 'restarting');
       await f.stop();
       // The server has no state, and comes back without places.
       await sewn([a, b, c, d]);
@@ -220,19 +220,19 @@ t.test(
     });
 
     t.test('it is back: the same id, place and mailbox', async (t) => {
-      e = await enter('e', { ...kept, ...SHORT });
+      e = await enter('e', { ...stateOptions, ...SHORT });
       await sewn([a, b, c, d, e]);
       for (const server of [a, c, d]) {
         const { headers } = await until(async () => {
-          const answer = await server.ask('GET', `/poll/${one}`);
+          const answer = await server.ask('GET', `/poll/${clientId}`);
           return problemOf(answer) === 'misdirected' && answer;
         });
-        t.equal(headers.location, `http://127.0.0.1:${e.port}/poll/${one}`);
+        t.equal(headers.location, `http://127.0.0.1:${e.port}/poll/${clientId}`);
       }
       t.strictSame((await a.inside()).world.restarting, []);
-      const { row, column } = (await e.ask('GET', `/place/${one}`)).body;
+      const { row, column } = (await e.ask('GET', `/place/${clientId}`)).body;
       t.strictSame({ row, column }, { row: before.row, column: before.column });
-      const { body } = await e.poll(one, 'hold=5');
+      const { body } = await e.poll(clientId, 'hold=5');
       const got = body.sprites.map(({ sprite }) => sprite.n);
       t.strictSame(got, [1, 2, 3]);
     });
@@ -241,9 +241,9 @@ t.test(
       const began = performance.now();
       e.child.kill('SIGTERM');
       for (const server of [a, c, d]) {
-        await until(async () => problemOf(await server.poll(one)) === 'unknown-client');
+        await until(async () => problemOf(await server.poll(clientId)) === 'unknown-client');
         t.ok(performance.now() - began >= 5000, server.name);
-        t.equal((await server.ask('POST', `/leave/${one}`)).status, 204);
+        t.equal((await server.ask('POST', `/leave/${clientId}`)).status, 204);
       }
       await e.ended();
       t.strictSame((await a.inside()).world.restarting, []);
