@@ -23,14 +23,14 @@ export const killed = {
     const took = stopwatch();
     victims.signal('SIGKILL');
     await server.until((status) => status.clients === clients, 30);
-    const gone = took();
+    const goneAfter = took();
     const { expired } = await server.status();
     assert.equal(expired, clients, 'each of the killed has expired');
-    assert.equal(scene.ledger.gone, 0, 'no survivor has lost its place');
+    assert.equal(scene.ledger.lostPlaces, 0, 'no survivor has lost its place');
     await pause(500);
     const account = await scene.account(server);
     const { flown } = await server.status();
-    return `${clients} of ${2 * clients} killed, gone after ${gone} s, ${flown} flew on; ${account}`;
+    return `${clients} of ${2 * clients} killed, gone after ${goneAfter} s, ${flown} flew on; ${account}`;
   }
 };
 
@@ -49,7 +49,7 @@ export const stopped = {
     frozen.signal('SIGCONT');
     await pause(1500);
     const early = await server.status();
-    assert.equal(scene.ledger.gone, 0, 'a short stop costs no client its place');
+    assert.equal(scene.ledger.lostPlaces, 0, 'a short stop costs no client its place');
     assert.equal(early.clients, 2 * clients);
     frozen.signal('SIGSTOP');
     const took = stopwatch();
@@ -57,7 +57,7 @@ export const stopped = {
     const gone = took();
     await pause(scene.short ? 500 : 3000);
     frozen.signal('SIGCONT');
-    await until(() => scene.ledger.gone >= clients, 'all stopped clients are back', 20);
+    await until(() => scene.ledger.lostPlaces >= clients, 'all stopped clients are back', 20);
     await server.until((status) => status.clients === 2 * clients, 20);
     const account = await scene.account(server);
     return `1 s: all ${clients} kept; then gone after ${gone} s and back; ${account}`;
@@ -102,9 +102,9 @@ export const storm = {
     assert.ok(law.holds, JSON.stringify(law));
     assert.equal(connections.rejoined, 0, 'every client has kept its place');
     assert.equal(after.expired, 0);
-    const { 99: most, 100: all } = storm.seconds;
+    const { 99: nearlyAllAfter, 100: allAfter } = storm.seconds;
     return (
-      `${clients} dropped and came back: 99% parked after ${most} s, all after ${all} s; ` +
+      `${clients} dropped and came back: 99% parked after ${nearlyAllAfter} s, all after ${allAfter} s; ` +
       `${account.accepted} promised, ${account.missing} missing`
     );
   }
@@ -121,10 +121,10 @@ export const storm = {
 
 const UNSHARE = ['unshare', ...(process.getuid() === 0 ? [] : ['-r']), '--net'];
 const SERVER = '10.77.0.1';
-const FAR = 4;
+const FAR_CLIENTS = 4;
 
 /** Most clients that may be between two polls when the link goes down: they have nothing to ack. */
-const BETWEEN = 1;
+const MAX_BETWEEN_POLLS = 1;
 
 /** --idle-time in seconds. Longer than TCP_USER_TIMEOUT, to tell the two timeouts apart. */
 const IDLE = 50;
@@ -136,22 +136,22 @@ export const cut = {
     'lease: the same place and every sprite',
   async run({ short }) {
     const [program, ...args] = UNSHARE;
-    const works = spawnSync(program, [
+    const probe = spawnSync(program, [
       ...args,
       'sh',
       '-c',
       'ip link set lo up && ip link add sprites0 type veth peer name sprites1'
     ]);
-    if (works.status !== 0) throw new Skip('no network may be made here (unshare, ip, veth)');
+    if (probe.status !== 0) throw new Skip('no network may be made here (unshare, ip, veth)');
     const child = spawn(
       program,
       [...args, process.execPath, fileURLToPath(import.meta.url), ...(short ? ['--short'] : [])],
       { stdio: ['ignore', 'pipe', 'inherit'] }
     );
-    const said = [];
-    child.stdout.on('data', (chunk) => said.push(chunk));
+    const output = [];
+    child.stdout.on('data', (chunk) => output.push(chunk));
     await once(child, 'close');
-    const { seen, failed } = JSON.parse(Buffer.concat(said).toString() || '{"failed":"no word"}');
+    const { seen, failed } = JSON.parse(Buffer.concat(output).toString() || '{"failed":"no word"}');
     if (failed) throw new Error(failed);
     return seen;
   }
@@ -164,27 +164,31 @@ function connections() {
   return sh(`ss -Htn state established src ${SERVER}`).split('\n').filter(Boolean).length;
 }
 
-async function inside(scene) {
+async function runInNamespace(scene) {
   sh('ip link set lo up');
   const other = spawn('unshare', ['--net', 'sleep', '600'], { stdio: 'ignore' });
   scene.teardown(() => other.kill('SIGKILL'));
   const own = sh('readlink /proc/self/ns/net');
   await until(() => sh(`readlink /proc/${other.pid}/ns/net`) !== own, 'the other network is there');
-  const there = ['nsenter', '-t', String(other.pid), '--net'];
+  const inOtherNamespace = ['nsenter', '-t', String(other.pid), '--net'];
   sh(`ip link add sprites0 type veth peer name sprites1 netns ${other.pid}
       ip addr add ${SERVER}/24 dev sprites0 && ip link set sprites0 up
-      ${there.join(' ')} ip addr add 10.77.0.2/24 dev sprites1
-      ${there.join(' ')} ip link set sprites1 up`);
-  const link = (state) => sh(`${there.join(' ')} ip link set sprites1 ${state}`);
+      ${inOtherNamespace.join(' ')} ip addr add 10.77.0.2/24 dev sprites1
+      ${inOtherNamespace.join(' ')} ip link set sprites1 up`);
+  const link = (state) => sh(`${inOtherNamespace.join(' ')} ip link set sprites1 ${state}`);
 
   const server = await scene.server({ host: '0.0.0.0', hold: 5, lease: 90, 'idle-time': IDLE });
   server.host = '127.0.0.1';
   await scene.crowd(server, { clients: 12, pace: 250 });
-  await scene.crowd(server, { clients: FAR, pace: 250, host: SERVER, patience: 7000 }, there);
+  await scene.crowd(
+    server,
+    { clients: FAR_CLIENTS, pace: 250, host: SERVER, patience: 7000 },
+    inOtherNamespace
+  );
   await pause(scene.short ? 1500 : 5000);
 
   const before = connections();
-  assert.ok(before >= FAR, `${before} connections from afar`);
+  assert.ok(before >= FAR_CLIENTS, `${before} connections from afar`);
   const { expired } = await server.status();
   assert.equal(expired, 0);
   link('down');
@@ -192,7 +196,7 @@ async function inside(scene) {
   await server.until((status) => status.parked <= 12, 15);
   const unparked = took();
   await until(
-    () => connections() <= before - FAR + BETWEEN,
+    () => connections() <= before - FAR_CLIENTS + MAX_BETWEEN_POLLS,
     'the connections with an unacked answer end',
     45
   );
@@ -201,11 +205,11 @@ async function inside(scene) {
   await until(() => connections() === 0, 'the idle ones end, too', 25);
   const closed = took();
   const { waiting, clients } = await server.status();
-  assert.equal(clients, 12 + FAR, 'within the lease the cut off keep their places');
+  assert.equal(clients, 12 + FAR_CLIENTS, 'within the lease the cut off keep their places');
   link('up');
-  await until(() => connections() >= FAR, 'they are back', 30);
+  await until(() => connections() >= FAR_CLIENTS, 'they are back', 30);
   const account = await scene.account(server, 60);
-  assert.equal(scene.ledger.gone, 0, 'each in its old place');
+  assert.equal(scene.ledger.lostPlaces, 0, 'each in its old place');
   return (
     `polls of the dead end within ${unparked} s, their connections after ${ended} s, idle ones ` +
     `of theirs (--idle-time ${IDLE}) after ${closed} s; ` +
@@ -217,7 +221,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const scene = new Scene({ short: process.argv.includes('--short') });
   let result;
   try {
-    result = { seen: await inside(scene) };
+    result = { seen: await runInNamespace(scene) };
   } catch (error) {
     result = { failed: error.stack };
   } finally {

@@ -10,7 +10,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { plainEnvironment } from '../support/cpp-build.js';
 import { ROOT } from '../support/server.js';
 import { until } from '../support/until.js';
-import { Beside } from './trend.js';
+import { SideLoad } from './trend.js';
 import { UNBOUND } from '../support/launch.js';
 
 /** Kills the server under load, again and again, and restarts it as its systemd unit does. */
@@ -27,10 +27,10 @@ const BACKOFF = Number(
 const NEARLY_ALL = 0.98 * CLIENTS;
 
 /** Seconds from listening until nearly all clients must be parked, on an idle machine. */
-const IN_TIME = 2;
+const PROMISED_SECONDS = 2;
 
 /** Seconds from listening until all clients must be parked again, on a busy machine. */
-const PATIENCE = 60;
+const MAX_WAIT = 60;
 
 /** A small journal, so that many kills come while a snapshot is made. */
 const JOURNAL = { 'journal-bytes': 1 << 20, 'snapshot-every': 2 };
@@ -65,7 +65,7 @@ export async function start(scene, options, { signal, after } = {}) {
     return undefined;
   }
   const lines = [];
-  const listens = await new Promise((resolve, reject) => {
+  const listeningSince = await new Promise((resolve, reject) => {
     let at;
     createInterface({ input: child.stdout }).on('line', (line) => {
       at ??= performance.now();
@@ -77,7 +77,7 @@ export async function start(scene, options, { signal, after } = {}) {
   return {
     child,
     ended,
-    listens,
+    listeningSince,
     port: portIn(lines[0]),
     adminPort: portIn(lines.find((line) => line.startsWith('Metrics are on')) ?? ''),
     transientPort: portIn(lines.find((line) => line.startsWith('Joins,')) ?? '')
@@ -102,20 +102,20 @@ async function parkedAgain(server) {
       return status.parked >= NEARLY_ALL;
     },
     () => `all are parked again: ${JSON.stringify(status)}`,
-    PATIENCE
+    MAX_WAIT
   );
   assert.equal(status.clients, CLIENTS, 'every client has kept its place');
   assert.equal(status.expired, 0);
-  return (performance.now() - server.listens) / 1000;
+  return (performance.now() - server.listeningSince) / 1000;
 }
 
 /** @param {{workers: number, sync: string}} how options of the server */
 async function killAgainAndAgain(scene, { workers, sync }) {
   const kills = scene.short ? 4 : 30;
   const folder = await scene.folder();
-  const beside = new Beside(folder);
+  const sideLoad = new SideLoad(folder);
   const options = {
-    ...{ host: '127.0.0.1', port: 0, state: join(folder, 'state'), ...beside.options },
+    ...{ host: '127.0.0.1', port: 0, state: join(folder, 'state'), ...sideLoad.options },
     ...{ 'throw-rate': 0, 'log-level': 'fatal' },
     ...UNBOUND,
     ...{ ...JOURNAL, sync },
@@ -131,7 +131,7 @@ async function killAgainAndAgain(scene, { workers, sync }) {
   await until(
     async () => (await statusOf(server)).clients === CLIENTS,
     'all clients have joined',
-    PATIENCE
+    MAX_WAIT
   );
   await parkedAgain(server);
   const seconds = [];
@@ -143,15 +143,15 @@ async function killAgainAndAgain(scene, { workers, sync }) {
       'the swarm throws',
       60
     );
-    await beside.begin(server);
+    await sideLoad.start(server);
     await pause(Math.random() * 1000);
     server.child.kill('SIGKILL');
     await server.ended;
-    await beside.stop();
+    await sideLoad.stop();
     await pause(BACKOFF * 1000);
     server = await start(scene, options);
     seconds.push(await parkedAgain(server));
-    await beside.check(server);
+    await sideLoad.check(server);
   }
   await pause(1000);
   const { account, connections, faults } = await swarm.end();
@@ -162,12 +162,12 @@ async function killAgainAndAgain(scene, { workers, sync }) {
   const { thrown, acked, waiting } = await statusOf(server);
   assert.ok(thrown >= account.accepted, 'it counts what it has promised');
   seconds.sort((a, b) => a - b);
-  const inTime = seconds.filter((one) => one <= IN_TIME).length;
+  const inTime = seconds.filter((one) => one <= PROMISED_SECONDS).length;
   return (
-    `${kills} times; ${beside.published} publications promised, none missing; ${account.accepted} sprites promised, ${account.missing} missing, ` +
+    `${kills} times; ${sideLoad.published} publications promised, none missing; ${account.accepted} sprites promised, ${account.missing} missing, ` +
     `${account.repeated} twice, ${account.duplicates} known again by their numbers; parked again ` +
     `after ${seconds[kills >> 1].toFixed(2)} s at the median, ${seconds.at(-1).toFixed(2)} s at the ` +
-    `most, ${inTime} times within ${IN_TIME} s; thrown ${thrown} = acked ${acked} + waiting ${waiting}`
+    `most, ${inTime} times within ${PROMISED_SECONDS} s; thrown ${thrown} = acked ${acked} + waiting ${waiting}`
   );
 }
 
@@ -175,13 +175,13 @@ const promise =
   'every sprite with a 202 is received, none twice; each client has its place, and is parked within ' +
   'two seconds of listening; every version of a feed, player and ban that was promised is there';
 
-const ways = [
+const variants = [
   { name: '', workers: 0, sync: 'second' },
   { name: ', with workers', workers: 2, sync: 'second' },
   { name: ', each answer waits for the disk', workers: 0, sync: 'turn' }
 ];
 
-export const crashes = ways.map(({ name, ...how }) => ({
+export const crashes = variants.map(({ name, ...how }) => ({
   name: `server killed (SIGKILL)${name}`,
   promise,
   longest: 900,

@@ -43,7 +43,7 @@ const { values } = parseArgs({
 const { host, name } = values;
 const port = Number(values.port);
 /** The port for joins and throws. */
-const transient = Number(values.transient ?? values.port);
+const transientPort = Number(values.transient ?? values.port);
 /** Milliseconds between two throws of a client; 0: the client only catches. */
 const pace = Number(values.pace);
 /** Milliseconds between an answer and the next poll. Meanwhile sprites for the client wait at the server. */
@@ -54,13 +54,13 @@ const patience = Number(values.patience);
 const edges = values.edges.split(',');
 
 /** Number of remembered acks. */
-const ACKS = 8;
+const MAX_ACKS = 8;
 
-let throwing = pace > 0;
-let running = true;
-let made = 0;
+let isThrowing = pace > 0;
+let isRunning = true;
+let spriteCount = 0;
 
-const say = (line) => process.stdout.write(`${JSON.stringify(line)}\n`);
+const report = (line) => process.stdout.write(`${JSON.stringify(line)}\n`);
 
 /** Returns the source address of the n-th client. */
 function addressOf(n) {
@@ -76,18 +76,18 @@ class Client {
   #ack = 0;
   /** The last acks, each with the time of its first sending, in milliseconds (Date.now). */
   #acks = [];
-  #stay = 0;
+  #joinCount = 0;
   /** The number of the last throw, and the stay in which it was made. */
-  #number = 0;
-  #numbered = 0;
+  #lastNumber = 0;
+  #numberedJoin = 0;
   id = null;
 
   constructor(n) {
     const open = values.tls ? Wire.openTls : Wire.open;
     const line = (to) => new Line(() => open.call(Wire, to, host, addressOf(n)), patience);
     this.#polls = line(port);
-    this.#throws = line(transient);
-    this.#joins = line(transient);
+    this.#throws = line(transientPort);
+    this.#joins = line(transientPort);
   }
 
   async join() {
@@ -97,7 +97,7 @@ class Client {
         if (status === 201) {
           this.#ack = 0;
           this.#acks = [];
-          this.#stay++;
+          this.#joinCount++;
           this.id = body.id;
           this.#joins.close();
           return;
@@ -111,11 +111,11 @@ class Client {
 
   #noteAck() {
     if (this.#acks.at(-1)?.[1] !== this.#ack) this.#acks.push([Date.now(), this.#ack]);
-    if (this.#acks.length > ACKS) this.#acks.shift();
+    if (this.#acks.length > MAX_ACKS) this.#acks.shift();
   }
 
-  async pollOn() {
-    while (running) {
+  async keepPolling() {
+    while (isRunning) {
       let answer;
       const target = `/poll/${this.id}?ack=${this.#ack}`;
       try {
@@ -126,42 +126,42 @@ class Client {
       }
       const { status, body } = answer;
       if (status === 404) {
-        say({ gone: this.id, ack: this.#ack, acks: this.#acks });
+        report({ gone: this.id, ack: this.#ack, acks: this.#acks });
         await this.join();
       } else if (status !== 200) {
-        say({ broken: `poll: ${status} ${JSON.stringify(body)}` });
+        report({ broken: `poll: ${status} ${JSON.stringify(body)}` });
         await pause(100);
       } else if (body.sprites.length > 0) {
         for (const { seq } of body.sprites) {
-          if (seq !== this.#ack + 1) say({ broken: `sprite ${seq} came after ${this.#ack}` });
+          if (seq !== this.#ack + 1) report({ broken: `sprite ${seq} came after ${this.#ack}` });
           this.#ack = seq;
         }
-        say({ got: body.sprites.map(({ sprite }) => sprite.key) });
+        report({ got: body.sprites.map(({ sprite }) => sprite.key) });
         await pause(doze);
       }
     }
   }
 
-  async throwOn() {
+  async keepThrowing() {
     await pause(Math.random() * pace);
-    while (throwing) {
-      if (this.#numbered !== this.#stay) this.#number = 0;
-      this.#numbered = this.#stay;
-      this.#number++;
-      await this.#throwOne(this.#stay, this.#number, `${name}.${++made}`);
+    while (isThrowing) {
+      if (this.#numberedJoin !== this.#joinCount) this.#lastNumber = 0;
+      this.#numberedJoin = this.#joinCount;
+      this.#lastNumber++;
+      await this.#throwOne(this.#joinCount, this.#lastNumber, `${name}.${++spriteCount}`);
       await pause(pace);
     }
   }
 
   /** Repeats a throw until its outcome is known, or the thrower's place is gone. */
-  async #throwOne(stay, number, key) {
-    const edge = edges[made % edges.length];
+  async #throwOne(joinCount, number, key) {
+    const edge = edges[spriteCount % edges.length];
     const id = this.id;
     const begun = performance.now();
     let first;
-    const tried = (done) =>
-      say({ tried: { key, edge, first, done, seconds: (performance.now() - begun) / 1000 } });
-    while (stay === this.#stay) {
+    const reportTry = (done) =>
+      report({ tried: { key, edge, first, done, seconds: (performance.now() - begun) / 1000 } });
+    while (joinCount === this.#joinCount) {
       try {
         const { status, body } = await this.#throws.ask(
           'POST',
@@ -170,12 +170,12 @@ class Client {
         );
         first ??= status === 202 ? status : String(body.type).replace('urn:sprites:', '');
         if (status === 202) {
-          tried(true);
-          return say({ promised: key, state: body.state });
+          reportTry(true);
+          return report({ promised: key, state: body.state });
         }
         if (status === 404) break;
         if (status !== 429 && status !== 503) {
-          return say({ broken: `throw: ${status} ${JSON.stringify(body)}` });
+          return report({ broken: `throw: ${status} ${JSON.stringify(body)}` });
         }
       } catch (error) {
         // The outcome is unknown: a throw with the same number will tell it.
@@ -183,8 +183,8 @@ class Client {
       }
       await pause(100);
     }
-    tried(false);
-    say({ open: key });
+    reportTry(false);
+    report({ open: key });
   }
 
   close() {
@@ -196,25 +196,25 @@ class Client {
 
 const clients = Array.from({ length: Number(values.clients) }, (_, n) => new Client(n));
 await Promise.all(clients.map((client) => client.join()));
-say({ ready: true });
-for (const client of clients) client.pollOn();
-let throws = clients.map((client) => throwing && client.throwOn());
+report({ ready: true });
+for (const client of clients) client.keepPolling();
+let throws = clients.map((client) => isThrowing && client.keepThrowing());
 
 createInterface({ input: process.stdin })
   .on('line', async (line) => {
     if (line === 'stop') {
       process.kill(process.pid, 'SIGSTOP');
     } else if (line === 'go') {
-      throwing = pace > 0;
-      throws = clients.map((client) => throwing && client.throwOn());
+      isThrowing = pace > 0;
+      throws = clients.map((client) => isThrowing && client.keepThrowing());
     } else if (line === 'quiet') {
-      throwing = false;
+      isThrowing = false;
       await Promise.all(throws);
-      say({ quiet: true });
+      report({ quiet: true });
     }
   })
   .on('close', () => {
-    running = false;
+    isRunning = false;
     for (const client of clients) client.close();
     process.exit();
   });

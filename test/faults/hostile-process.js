@@ -38,69 +38,69 @@ const { values } = parseArgs({
 });
 const port = Number(values.port);
 /** The port for joins, throws and leaves. */
-const transient = Number(values.transient ?? values.port);
-const mostOpen = Number(values.connections);
-const mostBytes = Number(values.bytes);
+const transientPort = Number(values.transient ?? values.port);
+const maxOpen = Number(values.connections);
+const maxBytes = Number(values.bytes);
 /** The budget of bytes until now: a fifth at once, the rest spread over the attack's time. */
-let begun = performance.now();
-const mayHaveSent = () =>
-  mostBytes *
-  Math.min(1, 0.2 + ((performance.now() - begun) / 1000 / Number(values.seconds)) * 0.8);
+let startedAt = performance.now();
+const byteBudget = () =>
+  maxBytes *
+  Math.min(1, 0.2 + ((performance.now() - startedAt) / 1000 / Number(values.seconds)) * 0.8);
 
 /** The part of the budget that the settlers do not reserve. */
-const OTHERS = 0.8;
+const OTHERS_SHARE = 0.8;
 
-const seen = { opened: 0, open: 0, most: 0, bytes: 0 };
+const counts = { opened: 0, open: 0, most: 0, bytes: 0 };
 const EDGES = ['left', 'right', 'up', 'down'];
 const JSON_TYPE = 'application/json';
 
-/** Opens a connection within the limit; null: the limit is reached. Calls `hear` with received text. */
-function open(to = port, { hear = () => {}, reads = true } = {}) {
-  if (seen.open >= mostOpen) return null;
+/** Opens a connection within the limit; null: the limit is reached. Calls `onText` with received text. */
+function open(to = port, { onText = () => {}, reads = true } = {}) {
+  if (counts.open >= maxOpen) return null;
   const raw = connect({ port: to, host: values.host, localAddress: values.from });
-  seen.opened += 1;
-  seen.open += 1;
-  seen.most = Math.max(seen.most, seen.open);
+  counts.opened += 1;
+  counts.open += 1;
+  counts.most = Math.max(counts.most, counts.open);
   raw.on('error', () => {});
   raw.on('close', () => {
-    seen.open -= 1;
+    counts.open -= 1;
   });
   const socket =
     values.tls && to === port ? secure({ socket: raw, rejectUnauthorized: false }) : raw;
   socket.on('error', () => {});
-  if (reads) socket.on('data', (chunk) => hear(chunk.toString('latin1')));
+  if (reads) socket.on('data', (chunk) => onText(chunk.toString('latin1')));
   else socket.pause();
   socket.raw = raw;
   return socket;
 }
 
 /** Sends bytes within the budget. */
-function send(socket, bytes, part = OTHERS) {
+function send(socket, bytes, part = OTHERS_SHARE) {
   if (socket === null || socket.destroyed) return false;
-  if (seen.bytes + bytes.length > mayHaveSent() * part) return false;
-  seen.bytes += bytes.length;
+  if (counts.bytes + bytes.length > byteBudget() * part) return false;
+  counts.bytes += bytes.length;
   socket.write(bytes);
   return true;
 }
 
-const many = (count, make) => Array.from({ length: count }, (_, i) => make(i));
-const all = (requests) => Buffer.concat(requests);
+const repeat = (count, make) => Array.from({ length: count }, (_, i) => make(i));
+const concat = (requests) => Buffer.concat(requests);
 
 /** A connection that is opened again whenever it has ended. */
 class Line {
   #socket = null;
 
-  constructor(to, hear) {
+  constructor(to, onText) {
     this.to = to;
-    this.hear = hear;
+    this.onText = onText;
   }
 
-  get open() {
+  get isOpen() {
     return this.#socket !== null && !this.#socket.destroyed;
   }
 
   send(bytes) {
-    if (!this.open) this.#socket = open(this.to, { hear: this.hear });
+    if (!this.isOpen) this.#socket = open(this.to, { onText: this.onText });
     return send(this.#socket, bytes, 1);
   }
 }
@@ -118,106 +118,106 @@ const picture = () =>
   });
 
 /** Most settlers that join at a time. */
-const AT_ONCE = 200;
+const MAX_JOINING = 200;
 
 const ID = /"id":"([0-9a-f-]{36})"/g;
-const BESIDE = { left: [0, -1], right: [0, 1], up: [-1, 0], down: [1, 0] };
-const BACK = { left: 'right', right: 'left', up: 'down', down: 'up' };
+const OFFSETS = { left: [0, -1], right: [0, 1], up: [-1, 0], down: [1, 0] };
+const OPPOSITE = { left: 'right', right: 'left', up: 'down', down: 'up' };
 
 /**
  * Hostile clients that stay. They receive sprites but never ack, so that their mailboxes stay full. They leave holes
  * between them: a client that joins there has hostile neighbors on all sides, which fill its mailbox.
  */
 class Settlers {
-  #all = [];
-  #lanes;
-  #joined = [];
+  #settlers = [];
+  #lines;
+  #freeIds = [];
   /** The clients by their places, "row,column". */
-  #at = new Map();
+  #byPlace = new Map();
   #rows = 1;
   #columns = 1;
   /** The free places for honest clients: [row, column]. */
   #holes = [];
 
   constructor(count) {
-    const hear = (text) => {
-      for (const [, id] of text.matchAll(ID)) this.#joined.push(id);
+    const onText = (text) => {
+      for (const [, id] of text.matchAll(ID)) this.#freeIds.push(id);
     };
-    this.#lanes = many(10, () => new Line(transient, hear));
-    this.#all = many(count, () => new Settler());
+    this.#lines = repeat(10, () => new Line(transientPort, onText));
+    this.#settlers = repeat(count, () => new Settler());
   }
 
   get count() {
-    return this.#all.filter(({ id }) => id !== null).length;
+    return this.#settlers.filter(({ id }) => id !== null).length;
   }
 
   get settled() {
-    return this.#all.filter(({ place }) => place !== null).length;
+    return this.#settlers.filter(({ place }) => place !== null).length;
   }
 
   /** Joins the settlers without an id, and asks for their places. */
   join() {
-    const homeless = this.#all.filter(({ id }) => id === null);
+    const unjoined = this.#settlers.filter(({ id }) => id === null);
     // Some at a time: the server closes a connection that sends too slowly.
-    const some = homeless.splice(0, Math.min(AT_ONCE, this.#joined.length));
-    for (const one of some) one.begin(this.#joined.pop());
-    const missing = Math.min(AT_ONCE, homeless.length - this.#joined.length);
-    const lane = this.#lanes[Math.floor(Math.random() * this.#lanes.length)];
-    if (missing > 0) lane.send(all(many(missing, () => request('POST', '/join'))));
-    for (const one of this.#all) {
+    const some = unjoined.splice(0, Math.min(MAX_JOINING, this.#freeIds.length));
+    for (const one of some) one.settle(this.#freeIds.pop());
+    const missing = Math.min(MAX_JOINING, unjoined.length - this.#freeIds.length);
+    const lane = this.#lines[Math.floor(Math.random() * this.#lines.length)];
+    if (missing > 0) lane.send(concat(repeat(missing, () => request('POST', '/join'))));
+    for (const one of this.#settlers) {
       if (one.place === null) continue;
       const { row, column, rows, columns } = one.place;
-      this.#at.set(`${row},${column}`, one);
+      this.#byPlace.set(`${row},${column}`, one);
       this.#rows = rows;
       this.#columns = columns;
     }
   }
 
   /** Makes some settlers leave, far from each other: the next clients to join get their places. */
-  async dig(count) {
-    const free = this.#all.filter(({ place }) => place !== null);
+  async leaveHoles(count) {
+    const free = this.#settlers.filter(({ place }) => place !== null);
     for (let n = 0; n < count; n += 1) {
       const one = free[Math.floor(((n + 0.5) * free.length) / count)];
       this.#holes.push([one.place.row, one.place.column]);
-      this.#lanes[0].send(request('POST', `/leave/${one.id}`));
+      this.#lines[0].send(request('POST', `/leave/${one.id}`));
       // This settler does not join again.
-      this.#all.splice(this.#all.indexOf(one), 1);
+      this.#settlers.splice(this.#settlers.indexOf(one), 1);
       one.end();
     }
     await pause(500);
   }
 
-  #beside([row, column], edge) {
-    const [down, right] = BESIDE[edge];
+  #neighborOf([row, column], edge) {
+    const [down, right] = OFFSETS[edge];
     const place = [
       (row + down + this.#rows) % this.#rows,
       (column + right + this.#columns) % this.#columns
     ];
-    return { place, one: this.#at.get(place.join(',')) };
+    return { place, one: this.#byPlace.get(place.join(',')) };
   }
 
   /** Fills the mailboxes of the holes' neighbors by throws of their other neighbors. */
-  fill(times) {
+  fillMailboxes(times) {
     for (const hole of this.#holes) {
       for (const toVictim of EDGES) {
-        const victim = this.#beside(hole, toVictim);
-        for (const edge of EDGES.filter((one) => one !== BACK[toVictim])) {
-          const thrower = this.#beside(victim.place, edge).one;
+        const victim = this.#neighborOf(hole, toVictim);
+        for (const edge of EDGES.filter((one) => one !== OPPOSITE[toVictim])) {
+          const thrower = this.#neighborOf(victim.place, edge).one;
           if (!thrower?.id) continue;
-          const target = `/throw/${thrower.id}/${BACK[edge]}`;
+          const target = `/throw/${thrower.id}/${OPPOSITE[edge]}`;
           const body = () => (Math.random() < 0.01 ? picture() : small(times));
-          const lane = this.#lanes[Math.floor(Math.random() * this.#lanes.length)];
-          lane.send(all(many(times, () => request('POST', target, { body: body() }))));
+          const lane = this.#lines[Math.floor(Math.random() * this.#lines.length)];
+          lane.send(concat(repeat(times, () => request('POST', target, { body: body() }))));
         }
       }
     }
   }
 
   /** Makes all settlers poll, some at a time. */
-  async askOn() {
+  async keepPolling() {
     const parts = 20;
     for (let part = 0; ; part = (part + 1) % parts) {
-      for (let at = part; at < this.#all.length; at += parts) this.#all[at].ask();
+      for (let at = part; at < this.#settlers.length; at += parts) this.#settlers[at].poll();
       await pause((Number(values.lease) * 300) / parts);
     }
   }
@@ -227,24 +227,24 @@ class Settlers {
 class Settler {
   id = null;
   place = null;
-  #asked = false;
+  #isPolling = false;
   #line = new Line(port, (text) => {
     const [, place] = /(\{"row":[^}]*\})/.exec(text) ?? [];
     if (place) this.place = JSON.parse(place);
-    if (text.includes('"sprites"')) this.#asked = false;
+    if (text.includes('"sprites"')) this.#isPolling = false;
     if (text.includes('urn:sprites:unknown-client')) this.end();
   });
 
-  begin(id) {
+  settle(id) {
     this.id = id;
-    this.#asked = false;
+    this.#isPolling = false;
     this.#line.send(request('GET', `/place/${id}`));
-    this.ask();
+    this.poll();
   }
 
-  ask() {
-    if (this.id === null || (this.#asked && this.#line.open)) return;
-    this.#asked = this.#line.send(request('GET', `/poll/${this.id}`));
+  poll() {
+    if (this.id === null || (this.#isPolling && this.#line.isOpen)) return;
+    this.#isPolling = this.#line.send(request('GET', `/poll/${this.id}`));
   }
 
   end() {
@@ -264,7 +264,7 @@ async function forever(milliseconds, act) {
 /** Opens `count` connections, calls `act` for each, and closes them after `seconds`; repeats that. */
 function wave(count, seconds, act, { to = port, reads = true } = {}) {
   return forever(250, async () => {
-    const sockets = many(count, () => open(to, { reads })).filter(Boolean);
+    const sockets = repeat(count, () => open(to, { reads })).filter(Boolean);
     for (const socket of sockets) act(socket);
     await pause(seconds * 1000);
     for (const socket of sockets) socket.destroy();
@@ -272,30 +272,32 @@ function wave(count, seconds, act, { to = port, reads = true } = {}) {
 }
 
 const settlers = new Settlers(Number(values.clients));
-const share = Math.max(1, Math.round(mostOpen / 100));
+const onePercent = Math.max(1, Math.round(maxOpen / 100));
 
 const attacks = {
   fills: async () => {
-    settlers.fill(24);
-    await forever(1000, () => settlers.fill(4));
+    settlers.fillMailboxes(24);
+    await forever(1000, () => settlers.fillMailboxes(4));
   },
 
   /** Crowds that join, throw as much as allowed, and leave, all at once. */
   crowds: () =>
     forever(3000, async () => {
       const ids = [];
-      const line = new Line(transient, (text) => {
+      const line = new Line(transientPort, (text) => {
         for (const [, id] of text.matchAll(/"id":"([0-9a-f-]{36})"/g)) ids.push(id);
       });
-      line.send(all(many(50, () => request('POST', '/join'))));
+      line.send(concat(repeat(50, () => request('POST', '/join'))));
       await pause(500);
       for (const id of ids) {
         line.send(
-          all(many(20, (n) => request('POST', `/throw/${id}/${EDGES[n % 4]}`, { body: small(n) })))
+          concat(
+            repeat(20, (n) => request('POST', `/throw/${id}/${EDGES[n % 4]}`, { body: small(n) }))
+          )
         );
       }
       await pause(500);
-      line.send(all(ids.map((id) => request('POST', `/leave/${id}`))));
+      line.send(concat(ids.map((id) => request('POST', `/leave/${id}`))));
     }),
 
   /** Odd requests such as CONNECT, with resets at random moments. */
@@ -308,7 +310,7 @@ const attacks = {
         'OPTIONS /join HTTP/1.1\r\nHost: x\r\n\r\n',
         'PUT /feed/a HTTP/1.1\r\nHost: x\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n'
       ];
-      for (const to of new Set([port, transient])) {
+      for (const to of new Set([port, transientPort])) {
         const socket = open(to);
         send(socket, kinds[Math.floor(Math.random() * kinds.length)]);
         setTimeout(() => socket && resetSocket(socket.raw), Math.random() * 20);
@@ -318,22 +320,22 @@ const attacks = {
   /** Pipelined requests for JavaScript, whose answers are never read. */
   ahead: () =>
     wave(
-      Math.min(40, share),
+      Math.min(40, onePercent),
       6,
       (socket) => send(socket, 'GET /a HTTP/1.1\r\nHost:x\r\n\r\n'.repeat(2200)),
       { reads: false }
     ),
   aheadOfWorkers: () =>
     wave(
-      Math.min(20, share),
+      Math.min(20, onePercent),
       6,
       (socket) => send(socket, 'GET /a HTTP/1.1\r\nHost:x\r\n\r\n'.repeat(2200)),
-      { to: transient, reads: false }
+      { to: transientPort, reads: false }
     ),
 
   /** A parked poll with pipelined input behind it. */
   behind: () =>
-    wave(share, 10, (socket) => {
+    wave(onePercent, 10, (socket) => {
       let joined = false;
       socket.on('data', (chunk) => {
         const [, id] = /"id":"([0-9a-f-]{36})"/.exec(chunk) ?? [];
@@ -348,7 +350,7 @@ const attacks = {
   /** Requests for JavaScript, over and over. */
   cold: () =>
     forever(250, async () => {
-      const sockets = many(10 * share, () => open()).filter(Boolean);
+      const sockets = repeat(10 * onePercent, () => open()).filter(Boolean);
       for (let times = 0; times < 8; times += 1) {
         for (const socket of sockets) send(socket, 'OPTIONS /join HTTP/1.1\r\nHost: x\r\n\r\n');
         await pause(800);
@@ -357,31 +359,31 @@ const attacks = {
     }),
 
   heads: () =>
-    wave(share, 11, (socket) =>
+    wave(onePercent, 11, (socket) =>
       send(socket, `GET / HTTP/1.1\r\nHost: x\r\nX: ${'x'.repeat(15000)}`)
     ),
 
   /** Many requests for pages and feeds, whose answers are never read. */
   slowReaders: () =>
     wave(
-      share,
+      onePercent,
       15,
       (socket) => {
-        send(socket, all(many(40, () => request('GET', '/'))));
+        send(socket, concat(repeat(40, () => request('GET', '/'))));
       },
       { reads: false }
     ),
   streams: () =>
     wave(
-      2 * share,
+      2 * onePercent,
       15,
       (socket) =>
         send(socket, request('GET', '/feed/scores', { headers: { Accept: 'text/event-stream' } })),
       { reads: false }
     ),
   watchers: () =>
-    wave(5 * share, 20, (socket) => {
-      const feeds = Object.fromEntries([['scores', ''], ...many(31, (n) => [`no/${n}`, ''])]);
+    wave(5 * onePercent, 20, (socket) => {
+      const feeds = Object.fromEntries([['scores', ''], ...repeat(31, (n) => [`no/${n}`, ''])]);
       socket.on('data', () => {});
       send(socket, request('GET', '/feed/scores'));
       const body = JSON.stringify({ hold: 60, feeds });
@@ -397,7 +399,7 @@ const attacks = {
   /** Idle connections, up to the limit. */
   silence: () =>
     forever(100, async () => {
-      for (let n = 0; n < 100 && seen.open < mostOpen - 15 * share; n += 1) open();
+      for (let n = 0; n < 100 && counts.open < maxOpen - 15 * onePercent; n += 1) open();
     })
 };
 
@@ -408,27 +410,27 @@ if (values.admin !== undefined) {
     });
 }
 
-const say = (line) => process.stdout.write(`${JSON.stringify(line)}\n`);
+const report = (line) => process.stdout.write(`${JSON.stringify(line)}\n`);
 
-const wanted = Number(values.clients);
-for (let tries = 0; tries < 600 && settlers.settled < wanted; tries += 1) {
+const wantedSettlers = Number(values.clients);
+for (let tries = 0; tries < 600 && settlers.settled < wantedSettlers; tries += 1) {
   settlers.join();
   await pause(100);
 }
 settlers.join();
-await settlers.dig(Number(values.holes));
+await settlers.leaveHoles(Number(values.holes));
 forever(250, () => settlers.join());
-settlers.askOn();
-say({ ready: true, clients: settlers.count });
+settlers.keepPolling();
+report({ ready: true, clients: settlers.count });
 
 createInterface({ input: process.stdin })
   .on('line', (line) => {
     if (line === 'go') {
-      begun = performance.now();
+      startedAt = performance.now();
       for (const attack of Object.values(attacks)) attack();
     } else {
-      say({ done: { ...seen, clients: settlers.count } });
-      say({ quiet: true });
+      report({ done: { ...counts, clients: settlers.count } });
+      report({ quiet: true });
     }
   })
   .on('close', () => process.exit());

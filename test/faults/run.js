@@ -35,17 +35,20 @@ const cases = [
 ];
 
 /** Timeout of a case, in seconds. A longer case has its own timeout, `longest`. */
-const LONGEST = short ? 150 : 420;
+const CASE_TIMEOUT = short ? 150 : 420;
 
 /** Runs one case. @returns {Promise<{mark: string, seen: string}>} */
 async function runCase(one) {
   const scene = new Scene({ short });
-  const longest = (!short && one.longest) || LONGEST;
-  const late = new Promise((_, reject) => {
-    setTimeout(() => reject(new Error(`not done within ${longest} s`)), longest * 1000).unref();
+  const timeoutSeconds = (!short && one.longest) || CASE_TIMEOUT;
+  const timeout = new Promise((_, reject) => {
+    setTimeout(
+      () => reject(new Error(`not done within ${timeoutSeconds} s`)),
+      timeoutSeconds * 1000
+    ).unref();
   });
   try {
-    return { mark: 'ok', seen: await Promise.race([one.run(scene), late]) };
+    return { mark: 'ok', seen: await Promise.race([one.run(scene), timeout]) };
   } catch (error) {
     if (error instanceof Skip) return { mark: 'skipped', seen: error.message };
     return { mark: 'FAILED', seen: error.stack };
@@ -57,16 +60,16 @@ async function runCase(one) {
 const wanted = cases.filter(({ name }) => name.includes(only));
 const waiting = [...wanted];
 const results = new Map();
-const took = stopwatch();
+const elapsed = stopwatch();
 
-async function work() {
+async function runCases() {
   for (let one; (one = waiting.shift());) {
-    const own = stopwatch();
+    const caseElapsed = stopwatch();
     const result = await runCase(one);
     results.set(one, result);
     process.stdout.write(
       [
-        `${result.mark.padEnd(7)} ${one.name} (${own()} s)`,
+        `${result.mark.padEnd(7)} ${one.name} (${caseElapsed()} s)`,
         `  promised: ${one.promise}`,
         `  seen:     ${result.seen}`,
         '',
@@ -76,13 +79,13 @@ async function work() {
   }
 }
 
-await Promise.all(Array.from({ length: Number(jobs) }, work));
+await Promise.all(Array.from({ length: Number(jobs) }, runCases));
 
-const marks = wanted.map((one) => results.get(one).mark);
-const count = (mark) => marks.filter((one) => one === mark).length;
+const outcomes = wanted.map((one) => results.get(one).mark);
+const count = (mark) => outcomes.filter((one) => one === mark).length;
 process.stdout.write(
   `${count('ok')} kept, ${count('FAILED')} broken, ${count('skipped')} skipped, ` +
-    `in ${took()} s\n`
+    `in ${elapsed()} s\n`
 );
 const failed = count('FAILED') + (strict ? count('skipped') : 0);
 process.exitCode = wanted.length === 0 || failed > 0 ? 1 : 0;

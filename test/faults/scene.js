@@ -20,27 +20,27 @@ class Ledger {
   /** Keys of sprites whose throw got a 202. */
   promised = new Set();
   /** Keys of sprites whose throw was never answered: they may come or not. */
-  open = new Set();
+  unanswered = new Set();
   /** Number of arrivals by key. */
   received = new Map();
-  gone = 0;
-  broken = [];
+  lostPlaces = 0;
+  violations = [];
   /** The outcome of each throw, with its start in milliseconds. */
   tries = [];
   /** Called with each line and its crowd's name. */
-  heard = () => {};
+  onLine = () => {};
 
-  take(line, crowd) {
+  record(line, crowd) {
     if (line.promised) this.promised.add(line.promised);
-    if (line.open) this.open.add(line.open);
+    if (line.open) this.unanswered.add(line.open);
     for (const key of line.got ?? []) this.received.set(key, (this.received.get(key) ?? 0) + 1);
     if (line.tried) {
       const begun = performance.now() - line.tried.seconds * 1000;
       this.tries.push({ ...line.tried, begun, crowd });
     }
-    if (line.gone) this.gone++;
-    if (line.broken) this.broken.push(line.broken);
-    this.heard(line, crowd);
+    if (line.gone) this.lostPlaces++;
+    if (line.broken) this.violations.push(line.broken);
+    this.onLine(line, crowd);
   }
 
   /** Promised sprites that never arrived. */
@@ -56,9 +56,9 @@ class Ledger {
 
 /** A crowd of clients in a separate process: crowd-process.js or hostile-process.js. */
 class Crowd {
-  #isQuiet = () => {};
-  #rest = [];
-  #done;
+  #onQuiet = () => {};
+  #unparsed = [];
+  #counts;
 
   constructor(child, name, ledger) {
     this.child = child;
@@ -72,12 +72,12 @@ class Crowd {
         try {
           line = JSON.parse(text);
         } catch {
-          return void this.#rest.push(text);
+          return void this.#unparsed.push(text);
         }
-        ledger.take(line, name);
-        if (line.done) this.#done = line.done;
+        ledger.record(line, name);
+        if (line.done) this.#counts = line.done;
         if (line.ready) resolve();
-        if (line.quiet) this.#isQuiet();
+        if (line.quiet) this.#onQuiet();
       });
       this.ended.then(() => reject(new Error('the crowd ended before it was ready')), reject);
     });
@@ -95,32 +95,32 @@ class Crowd {
   }
 
   /** Stops the throws. Resolves when no throw is under way. */
-  async quiet() {
+  async stopThrows() {
     if (this.child.exitCode !== null || this.child.signalCode !== null) return;
-    const said = new Promise((then) => {
-      this.#isQuiet = then;
+    const quiet = new Promise((then) => {
+      this.#onQuiet = then;
     });
     this.child.stdin.write('quiet\n');
-    await Promise.race([said, this.ended]);
+    await Promise.race([quiet, this.ended]);
   }
 
   /** Starts a waiting attack, or lets a crowd throw again after `quiet`. */
-  go() {
+  resume() {
     this.child.stdin.write('go\n');
   }
 
   /** Kills the process; its clients do not leave. @returns {Promise<object>} the counts that it has reported */
   async end() {
-    await this.quiet();
+    await this.stopThrows();
     this.signal('SIGKILL');
     await this.ended;
-    return this.#done;
+    return this.#counts;
   }
 }
 
 /** The helpers of a case. A scene ends everything that it has started. */
 export class Scene {
-  #endings = [];
+  #teardowns = [];
 
   /** @param {{short: boolean}} how */
   constructor({ short }) {
@@ -131,11 +131,11 @@ export class Scene {
 
   /** Like tap's: the functions that start servers accept a scene as their test. */
   teardown(end) {
-    this.#endings.push(end);
+    this.#teardowns.push(end);
   }
 
   async end() {
-    for (const end of this.#endings.reverse()) await end();
+    for (const end of this.#teardowns.reverse()) await end();
   }
 
   /** @returns {ReturnType<typeof startServer>} */
@@ -181,14 +181,14 @@ export class Scene {
       { env: plainEnvironment(), stdio: ['ignore', 'pipe', 'pipe'] }
     );
     const ended = once(child, 'close');
-    const told = Promise.all([text(child.stdout), text(child.stderr)]);
+    const output = Promise.all([text(child.stdout), text(child.stderr)]);
     this.teardown(async () => {
       child.kill('SIGKILL');
       await ended;
     });
     const result = async () => {
       await ended;
-      const [out, err] = await told;
+      const [out, err] = await output;
       assert.notEqual(out, '', `the swarm says: ${err}`);
       return JSON.parse(out);
     };
@@ -201,13 +201,13 @@ export class Scene {
     };
   }
 
-  async #start(file, options, before = []) {
-    const given = Object.entries(options).filter(([, value]) => value !== undefined);
+  async #start(file, options, commandPrefix = []) {
+    const setOptions = Object.entries(options).filter(([, value]) => value !== undefined);
     const [program, ...rest] = [
-      ...before,
+      ...commandPrefix,
       process.execPath,
       `${ROOT}test/faults/${file}`,
-      ...given.flatMap(([name, value]) =>
+      ...setOptions.flatMap(([name, value]) =>
         value === true ? `--${name}` : [`--${name}`, String(value)]
       )
     ];
@@ -237,10 +237,10 @@ export class Scene {
    * @returns {Promise<string>} the figures
    */
   async account(server, seconds = 40) {
-    await Promise.all(this.crowds.map((crowd) => crowd.quiet()));
+    await Promise.all(this.crowds.map((crowd) => crowd.stopThrows()));
     const status = await server.until(({ waiting }) => waiting === 0, seconds);
     const { ledger } = this;
-    assert.deepEqual(ledger.broken, [], 'the contract was kept');
+    assert.deepEqual(ledger.violations, [], 'the contract was kept');
     assert.deepEqual(
       ledger.missing.slice(0, 5),
       [],

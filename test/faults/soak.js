@@ -5,7 +5,7 @@ import { Line, Wire } from '../support/http.js';
 import { answerHelp, takeOptions } from '../support/documents.js';
 import { resident } from '../support/processes.js';
 import { ROOT, startServer } from '../support/server.js';
-import { chart, COLLECTS, slackOf, trend } from './trend.js';
+import { chart, GC_OPTIONS, slackOf, trend } from './trend.js';
 import { UNBOUND } from '../support/launch.js';
 
 /**
@@ -42,14 +42,14 @@ const server = await startServer(
   { teardown: (end) => endings.push(end) },
   {
     options: { hold: HOLD, lease: LEASE, 'log-level': 'error', ...UNBOUND },
-    command: [process.execPath, ...COLLECTS, `${ROOT}bin/sprites`]
+    command: [process.execPath, ...GC_OPTIONS, `${ROOT}bin/sprites`]
   }
 );
 
 const account = { promised: new Set(), received: new Set(), refused: 0, unanswered: 0, wrong: [] };
-const happened = { joined: 0, left: 0, vanished: 0, dropped: 0 };
+const events = { joined: 0, left: 0, vanished: 0, dropped: 0 };
 const members = [];
-let running = true;
+let isRunning = true;
 
 const newLine = () => new Line(() => Wire.open(server.port));
 
@@ -64,21 +64,21 @@ const ask = (line, ...what) =>
 class Member {
   #line = newLine();
   #ack = 0;
-  #gone = false;
+  #hasLeft = false;
 
   async join() {
     const { status, body } = await ask(this.#line, 'POST', '/join');
     if (status !== 201) throw new Error(`join: ${status} ${JSON.stringify(body)}`);
     this.id = body.id;
-    happened.joined++;
+    events.joined++;
     members.push(this);
-    this.#pollOn();
+    this.#keepPolling();
   }
 
-  async #pollOn() {
-    while (!this.#gone) {
+  async #keepPolling() {
+    while (!this.#hasLeft) {
       const { status, body } = await ask(this.#line, 'GET', `/poll/${this.id}?ack=${this.#ack}`);
-      if (this.#gone) return;
+      if (this.#hasLeft) return;
       if (status === 200) {
         for (const { seq, sprite } of body.sprites) {
           if (seq !== this.#ack + 1) account.wrong.push(`sprite ${seq} after ${this.#ack}`);
@@ -94,30 +94,30 @@ class Member {
 
   /** Breaks the connection. The client polls again at once. */
   drop() {
-    happened.dropped++;
+    events.dropped++;
     this.#line.close();
   }
 
   /** Disappears without a leave. */
   vanish() {
-    happened.vanished++;
-    this.#gone = true;
+    events.vanished++;
+    this.#hasLeft = true;
     this.#line.close();
   }
 
   async leave(over) {
-    this.#gone = true;
+    this.#hasLeft = true;
     const { status } = await ask(over, 'POST', `/leave/${this.id}`);
     if (status !== 204) account.wrong.push(`leave: ${status}`);
-    happened.left++;
+    events.left++;
     this.#line.close();
   }
 }
 
-const any = () => members[Math.floor(Math.random() * members.length)];
+const randomMember = () => members[Math.floor(Math.random() * members.length)];
 
 /** Removes a random member from the list, and returns it. */
-function take() {
+function removeRandom() {
   const at = Math.floor(Math.random() * members.length);
   const member = members[at];
   members[at] = members.at(-1);
@@ -126,36 +126,36 @@ function take() {
 }
 
 /** Calls `act` this many times a second, as evenly as timers allow, while the soak runs. */
-async function steadily(perSecond, act) {
-  let due = 0;
+async function repeatAtRate(perSecond, act) {
+  let dueCount = 0;
   let last = performance.now();
-  while (running) {
+  while (isRunning) {
     await pause(50);
     const now = performance.now();
-    due += ((now - last) / 1000) * perSecond;
+    dueCount += ((now - last) / 1000) * perSecond;
     last = now;
     const acts = [];
-    for (; due >= 1; due--) acts.push(act());
+    for (; dueCount >= 1; dueCount--) acts.push(act());
     await Promise.all(acts);
   }
 }
 
-const idle = [];
+const idleLines = [];
 /** Lends a connection for one request. */
-async function lend(use) {
-  const line = idle.pop() ?? newLine();
+async function withLine(use) {
+  const line = idleLines.pop() ?? newLine();
   try {
     return await use(line);
   } finally {
-    idle.push(line);
+    idleLines.push(line);
   }
 }
 
-let made = 0;
+let lastKey = 0;
 function throwOne() {
-  const member = any();
-  const key = ++made;
-  return lend(async (line) => {
+  const member = randomMember();
+  const key = ++lastKey;
+  return withLine(async (line) => {
     const sprite = JSON.stringify({ key, fill: 'x'.repeat(key % 400) });
     const { status } = await ask(line, 'POST', `/throw/${member.id}/${EDGES[key % 4]}`, sprite);
     if (status === 202) account.promised.add(key);
@@ -164,13 +164,13 @@ function throwOne() {
   });
 }
 
-let turn = 0;
+let churnCount = 0;
 async function churnOne() {
-  const kind = turn++ % 3;
-  if (kind === 0) return any().drop();
-  const member = take();
+  const kind = churnCount++ % 3;
+  if (kind === 0) return randomMember().drop();
+  const member = removeRandom();
   if (kind === 1) member.vanish();
-  else await lend((line) => member.leave(line));
+  else await withLine((line) => member.leave(line));
   await new Member().join();
 }
 
@@ -193,33 +193,33 @@ async function sample() {
 }
 
 const started = performance.now();
-const passed = () => Math.round((performance.now() - started) / 1000);
+const secondsPassed = () => Math.round((performance.now() - started) / 1000);
 while (members.length < clients) {
   const batch = Math.min(200, clients - members.length);
   await Promise.all(Array.from({ length: batch }, () => new Member().join()));
 }
 process.stdout.write(
-  `${clients} clients after ${passed()} s; ${minutes} minutes of churn: ` +
+  `${clients} clients after ${secondsPassed()} s; ${minutes} minutes of churn: ` +
     `${(clients * churn) / 100} a second, and ${rate} sprites a second\n`
 );
-const work = [steadily((clients * churn) / 100, churnOne), steadily(rate, throwOne)];
+const work = [repeatAtRate((clients * churn) / 100, churnOne), repeatAtRate(rate, throwOne)];
 const end = performance.now() + minutes * 60_000;
 while (performance.now() < end) {
   await pause(every * 1000);
   await sample();
 }
-running = false;
+isRunning = false;
 await Promise.all(work);
 
-let bad = 0;
-const half = samples.slice(Math.floor(samples.length / 2));
+let grownCount = 0;
+const secondHalf = samples.slice(Math.floor(samples.length / 2));
 process.stdout.write(`\nA mark every ${every} s; flat or not: the second half\n\n`);
 for (const name of Object.keys(samples[0])) {
   const { mean, rise, flat } = trend(
-    half.map((one) => one[name]),
+    secondHalf.map((one) => one[name]),
     slackOf(name)
   );
-  if (!flat) bad++;
+  if (!flat) grownCount++;
   const round = (value) => Math.round(value).toLocaleString('en');
   process.stdout.write(
     `${name.padEnd(14)} ${chart(
@@ -242,13 +242,13 @@ const missing = [...account.promised].filter((key) => !account.received.has(key)
 const busiest = await server.status();
 await Promise.all(
   Array.from({ length: 32 }, async () => {
-    for (let member; (member = members.pop());) await lend((line) => member.leave(line));
+    for (let member; (member = members.pop());) await withLine((line) => member.leave(line));
   })
 );
-for (const line of idle) line.close();
+for (const line of idleLines) line.close();
 const last = await server.until((status) => status.clients === 0, seconds);
 await server.noConnectionBut(0, 30);
-const left = ['clients', 'parked', 'waiting', 'mailboxBytes', 'heldBytes'].filter(
+const leftovers = ['clients', 'parked', 'waiting', 'mailboxBytes', 'heldBytes'].filter(
   (name) => last[name] !== 0
 );
 await server.stop();
@@ -256,19 +256,19 @@ await server.stop();
 process.stdout.write(
   [
     '',
-    `${happened.joined} joined, ${happened.left} left, ${happened.vanished} vanished, ` +
-      `${happened.dropped} lost their connection and came back`,
+    `${events.joined} joined, ${events.left} left, ${events.vanished} vanished, ` +
+      `${events.dropped} lost their connection and came back`,
     `${account.promised.size} sprites promised, ${missing.length} missing; ${account.refused} refused,` +
       ` ${account.unanswered} unanswered; the server: thrown ${last.thrown} = acked ${last.acked}` +
       ` + waiting ${last.waiting} + lost ${last.lost}, ${last.flown} flew on`,
     `longest stall ${busiest.longestStallMs} ms`,
-    left.length === 0
+    leftovers.length === 0
       ? 'nothing is left when all have gone: clients, polls, bytes, descriptors'
-      : `LEFT when all have gone: ${left.join(', ')}`,
+      : `LEFT when all have gone: ${leftovers.join(', ')}`,
     ...account.wrong.slice(0, 10).map((line) => `WRONG: ${line}`),
     ''
   ].join('\n')
 );
 process.exitCode =
-  bad > 0 || missing.length > 0 || left.length > 0 || account.wrong.length > 0 ? 1 : 0;
+  grownCount > 0 || missing.length > 0 || leftovers.length > 0 || account.wrong.length > 0 ? 1 : 0;
 for (const one of endings) await one();

@@ -7,7 +7,7 @@ import { join } from 'node:path';
  */
 
 /** Node's options with which SIGPWR makes a process collect all garbage: then the heap has only live objects. */
-export const COLLECTS = [
+export const GC_OPTIONS = [
   '--expose-gc',
   '--import',
   'data:text/javascript,process.on("SIGPWR",()=>globalThis.gc())'
@@ -87,14 +87,14 @@ const KEYS = ['scores', 'a/b', 'table'];
 const value = (score) => JSON.stringify({ padding: 'x'.repeat(400), score });
 const epochOf = (cursor) => cursor.split('-')[0];
 
-export class Beside {
+export class SideLoad {
   /** By key: the newest promised cursor, and its score. */
   #promised = new Map();
-  #score = 0;
+  #lastScore = 0;
   #bans = [];
   #player;
-  #running = [];
-  #over = true;
+  #publishers = [];
+  #isStopped = true;
   published = 0;
 
   /** @param {string} folder gets the file of tokens */
@@ -117,8 +117,8 @@ export class Beside {
   }
 
   /** Publishes until `stop`. Also adds a ban and, once, a player. */
-  async begin({ port, adminPort }) {
-    this.#over = false;
+  async start({ port, adminPort }) {
+    this.#isStopped = false;
     const number = this.#bans.length;
     const address = `198.18.${number >> 8}.${number & 255}`;
     const { status } = await this.#ask(adminPort, 'PUT', `/bans/${address}?seconds=36000`);
@@ -126,13 +126,13 @@ export class Beside {
     this.#bans.push(address);
     this.#player ??= (await this.#ask(port, 'POST', '/arena/hall')).body.player;
     await this.#input(port);
-    this.#running = KEYS.map((key) => this.#publish(port, key));
+    this.#publishers = KEYS.map((key) => this.#publish(port, key));
   }
 
   async #publish(port, key) {
     let takesPatches = false;
-    while (!this.#over) {
-      const score = (this.#score += 1);
+    while (!this.#isStopped) {
+      const score = (this.#lastScore += 1);
       let answer;
       try {
         answer = await this.#ask(port, 'PUT', `/feed/${key}`, value(score));
@@ -156,17 +156,17 @@ export class Beside {
 
   /** Ends the publications. Call it when the server has ended, or should stop. */
   async stop() {
-    this.#over = true;
-    await Promise.all(this.#running.splice(0));
+    this.#isStopped = true;
+    await Promise.all(this.#publishers.splice(0));
   }
 
   /** Asserts that a started server keeps the promises of its earlier lives. */
   async check({ port, adminPort }) {
     for (const [key, { cursor, score }] of this.#promised) {
-      const { body: now } = await this.#ask(port, 'GET', `/feed/${key}`);
-      assert.equal(epochOf(now.cursor), epochOf(cursor), `${key} goes on in its epoch`);
-      assert.ok(now.value.score >= score, `${key}: ${now.value.score}, promised ${score}`);
-      if (now.cursor === cursor) continue;
+      const { body: newest } = await this.#ask(port, 'GET', `/feed/${key}`);
+      assert.equal(epochOf(newest.cursor), epochOf(cursor), `${key} goes on in its epoch`);
+      assert.ok(newest.value.score >= score, `${key}: ${newest.value.score}, promised ${score}`);
+      if (newest.cursor === cursor) continue;
       const { body } = await this.#ask(port, 'GET', `/feed/${key}?after=${cursor}&delta=1`);
       assert.equal(body.from, cursor, `${key} goes on by a patch`);
     }

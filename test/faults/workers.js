@@ -13,7 +13,7 @@ import { until } from '../support/until.js';
 const WIRES = 24;
 
 /** Delay of each epoll_wait of the thread, in milliseconds. */
-const TAKEN = 1000;
+const DELAY = 1000;
 
 /** Returns the thread id of the first worker. */
 function threadOf(pid) {
@@ -23,10 +23,12 @@ function threadOf(pid) {
 }
 
 /** Delays each epoll_wait of a thread, until the returned process ends. */
-async function take(scene, thread) {
-  const how = ['-qq', '-o', '/dev/null', '-e', 'trace=epoll_wait'];
-  const delay = ['-e', `inject=epoll_wait:delay_enter=${TAKEN * 1000}`];
-  const child = spawn('strace', [...how, ...delay, '-p', thread], { stdio: 'ignore' });
+async function delayThread(scene, thread) {
+  const traceOptions = ['-qq', '-o', '/dev/null', '-e', 'trace=epoll_wait'];
+  const injectOptions = ['-e', `inject=epoll_wait:delay_enter=${DELAY * 1000}`];
+  const child = spawn('strace', [...traceOptions, ...injectOptions, '-p', thread], {
+    stdio: 'ignore'
+  });
   scene.teardown(() => child.kill('SIGKILL'));
   const failed = once(child, 'error').then(() => 'error');
   const traced = until(
@@ -54,9 +56,9 @@ export const workers = {
       wire.send(request('POST', '/join'));
       wires.push({ wire, id: (await server.read(wire)).body.id });
     }
-    const child = await take(scene, threadOf(server.pid));
+    const child = await delayThread(scene, threadOf(server.pid));
     // The epoll_wait that was running has been delayed, too.
-    await pause(TAKEN);
+    await pause(DELAY);
     const begun = performance.now();
     const times = await Promise.all(
       wires.map(async ({ wire, id }, n) => {
@@ -70,8 +72,8 @@ export const workers = {
     );
     child.kill('SIGTERM');
     await once(child, 'close');
-    const late = times.filter((time) => time > TAKEN / 2);
-    const prompt = times.filter((time) => time <= TAKEN / 2);
+    const late = times.filter((time) => time > DELAY / 2);
+    const prompt = times.filter((time) => time <= DELAY / 2);
     assert.ok(late.length > 0, 'some are with the worker that has no core');
     assert.ok(prompt.length > 0, 'and some are not delayed by that');
     for (const { wire } of wires) await wire.destroy();

@@ -36,21 +36,21 @@ const PACE = 100;
 const COUNTS = ['thrown', 'acked', 'waiting', 'lost', 'crossedIn', 'crossedOut'];
 
 /** The promise: a ring heals within this many seconds after the lease. */
-export const HEALED = 2;
+export const MAX_HEALING = 2;
 
 /** Number of dozers of each server, and milliseconds between their polls: sprites for them wait. */
 const DOZERS = 3;
 const DOZE = 1000;
 
 /** Milliseconds within which sprites under way arrive and are acknowledged; acks wait up to 100 ms. */
-const ACKED = 400;
+const ACK_TIME = 400;
 
 /** With states: each server syncs differently, and makes snapshots often, so that some kills come during a snapshot. */
 const SYNC = { a: 'second', b: 'turn', c: 'never' };
 const JOURNAL = { 'journal-bytes': 1 << 20, 'snapshot-every': 2 };
 
 /** Timeout of every wait in seconds, on a busy machine. */
-const PATIENCE = 45;
+const MAX_WAIT = 45;
 
 /** A server of the world: its process (another one after a restart), its way to the broker, and its clients. */
 class Member {
@@ -71,7 +71,7 @@ class Member {
       ...{ 'world-lease': this.rig.lease, lease: 120, hold: 5, drain: 5, 'log-level': 'warn' },
       ...{ 'throw-rate': 0, mailbox: 1000 },
       ...UNBOUND,
-      ...this.rig.more(this.name)
+      ...this.rig.extraOptions(this.name)
     });
     const { port, adminPort } = await this.process.listening;
     Object.assign(this, { port, adminPort });
@@ -105,13 +105,13 @@ class Member {
     await Promise.all(this.#crowds.map((crowd) => crowd.halt()));
     // Acknowledgements still come in for its sent sprites. Its own acknowledgements do not go out any more.
     way.hang('out');
-    await pause(ACKED);
+    await pause(ACK_TIME);
     way.hang('in');
-    const books = { ...(await this.standing()), name: this.name, at: Date.now(), received: 0 };
+    const books = { ...(await this.untilSteady()), name: this.name, at: Date.now(), received: 0 };
     await this.kill();
     way.cut();
     way.mend();
-    rig.gone.push(books);
+    rig.killedCounts.push(books);
     return this.signalClients('SIGCONT');
   }
 
@@ -122,7 +122,7 @@ class Member {
    */
   async killSilenced(side) {
     this.way.hang(side);
-    await pause(ACKED);
+    await pause(ACK_TIME);
     await this.kill();
     this.way.cut();
     this.way.mend();
@@ -137,8 +137,8 @@ class Member {
   async startAgain() {
     if (this.rig.states) {
       await this.start();
-      const { waiting, outboxSprites } = await this.look();
-      this.rig.seen.push(
+      const { waiting, outboxSprites } = await this.readStatus();
+      this.rig.observations.push(
         `${this.name} is back with ${waiting} sprites that wait, ${outboxSprites} of them to cross`
       );
       return;
@@ -149,13 +149,13 @@ class Member {
     for (const crowd of this.#crowds) {
       crowd.signal('SIGCONT');
       joined += crowd.clients;
-      const all = async () => (await this.look()).clients === joined;
-      await until(all, `${crowd.name} has joined`, PATIENCE);
+      const all = async () => (await this.readStatus()).clients === joined;
+      await until(all, `${crowd.name} has joined`, MAX_WAIT);
     }
   }
 
   /** @returns {Promise<object>} its admin port's status; asserts that its counts balance */
-  async look() {
+  async readStatus() {
     const response = await fetch(`http://127.0.0.1:${this.adminPort}/status`);
     const status = await response.json();
     const { thrown, acked, waiting, lost, crossedIn, crossedOut } = status;
@@ -168,16 +168,16 @@ class Member {
   }
 
   /** Waits until its counts stand still, and returns them. */
-  async standing() {
+  async untilSteady() {
     let last;
     let same = 0;
     const look = async () => {
-      const now = pickCounts(await this.look());
+      const now = pickCounts(await this.readStatus());
       same = JSON.stringify(now) === JSON.stringify(last) ? same + 1 : 0;
       last = now;
       return same >= 3;
     };
-    await until(look, () => `${this.name} stands still: ${JSON.stringify(last)}`, PATIENCE);
+    await until(look, () => `${this.name} stands still: ${JSON.stringify(last)}`, MAX_WAIT);
     return last;
   }
 
@@ -200,11 +200,11 @@ export class Rig {
   /** @type {Map<string, Member>} */
   members = new Map();
   /** Arrivals from another server: key, thrower's server, receiver's server, and time. */
-  crossed = [];
+  crossings = [];
   /** The counts of killed servers. */
-  gone = [];
+  killedCounts = [];
   /** Observations, in words. */
-  seen = [];
+  observations = [];
   /** Healing times, in seconds. */
   healings = [];
 
@@ -224,7 +224,7 @@ export class Rig {
     Object.assign(rig, { scene, lease, states, workers, folder, cluster });
     if (folder) writeFileSync(join(folder, 'tokens'), `${TOKEN}\n`);
     rig.nats = await (cluster ? startCluster : startNats)(scene);
-    scene.ledger.heard = (line, crowd) => rig.#hear(line, crowd);
+    scene.ledger.onLine = (line, crowd) => rig.#record(line, crowd);
     for (const name of NAMES) {
       const member = new Member(rig, name);
       if (!cluster) member.way = await startWay(scene, () => Number(new URL(rig.nats.url).port));
@@ -235,8 +235,8 @@ export class Rig {
     for (const member of rig.members.values()) {
       await member.startClients(SIZES[member.name] * (scene.short ? 1 : 4));
     }
-    await rig.sewn(NAMES);
-    await rig.crosses(NAMES);
+    await rig.untilRing(NAMES);
+    await rig.untilCrossing(NAMES);
     if (feeds.length > 0) {
       rig.feeds = new FeedLoad(rig.all, feeds);
       scene.teardown(() => rig.feeds.close());
@@ -245,21 +245,21 @@ export class Rig {
     return rig;
   }
 
-  #hear(line, crowd) {
+  #record(line, crowd) {
     // The client had received some of the sprites that its killed server held, without acking them.
     if (line.gone) {
-      const books = this.gone.findLast(({ name }) => name === crowd[0]);
+      const books = this.killedCounts.findLast(({ name }) => name === crowd[0]);
       books.received += line.ack - (line.acks.findLast(([at]) => at < books.at)?.[1] ?? 0);
     }
     for (const key of line.got ?? []) {
       const [thrower] = key.split('.');
       const [from, to] = [thrower, crowd].map((one) => one[0]);
-      if (from !== to) this.crossed.push({ key, thrower, from, to, at: performance.now() });
+      if (from !== to) this.crossings.push({ key, thrower, from, to, at: performance.now() });
     }
   }
 
   /** @returns {Record<string, string | number>} options that not every world has */
-  more(name) {
+  extraOptions(name) {
     const { states, workers, folder, cluster } = this;
     return {
       ...(folder && { 'publish-token-file': join(folder, 'tokens') }),
@@ -274,54 +274,55 @@ export class Rig {
   }
 
   /** Returns the members with these names; by default all. */
-  some(names = NAMES) {
+  membersNamed(names = NAMES) {
     return names.map((name) => this.members.get(name));
   }
 
   /** Returns the statuses of these members. */
-  look(members = this.all) {
-    return Promise.all(members.map((one) => one.look()));
+  readStatuses(members = this.all) {
+    return Promise.all(members.map((one) => one.readStatus()));
   }
 
   /** Waits until `holds` accepts each member's status. */
-  async every(holds, members = this.all) {
+  async untilEvery(holds, members = this.all) {
     let all;
     const look = async () => {
-      all = await this.look(members);
+      all = await this.readStatuses(members);
       return all.every(holds);
     };
-    const told = () => JSON.stringify(all?.map(({ world, ...one }) => [world, pickCounts(one)]));
-    await until(look, () => `${holds} in ${told()}`, PATIENCE);
+    const worldsText = () =>
+      JSON.stringify(all?.map(({ world, ...one }) => [world, pickCounts(one)]));
+    await until(look, () => `${holds} in ${worldsText()}`, MAX_WAIT);
     return all;
   }
 
   /** Returns the name before this one in a ring of these names. */
-  before(name, names = NAMES) {
+  previousName(name, names = NAMES) {
     return names.at((names.indexOf(name) - 1 + names.length) % names.length);
   }
 
   /** Waits until each of these members sees exactly these as the ring. */
-  async sewn(names) {
-    await this.every(
+  async untilRing(names) {
+    await this.untilEvery(
       ({ world: { state, servers } }) =>
         state === 'member' && servers.map(({ name }) => name).join() === names.join(),
-      this.some(names)
+      this.membersNamed(names)
     );
   }
 
   /** Waits until a sprite of each scout of `of` has crossed to the previous server of `names`, from now on. */
-  async crosses(names, of = names) {
+  async untilCrossing(names, of = names) {
     const begin = performance.now();
-    const came = (name) =>
-      this.crossed.some(
+    const hasCrossed = (name) =>
+      this.crossings.some(
         ({ thrower, to, at }) =>
-          at > begin && thrower === `${name}-scout` && to === this.before(name, names)
+          at > begin && thrower === `${name}-scout` && to === this.previousName(name, names)
       );
-    const missing = () => of.filter((name) => !came(name));
+    const missing = () => of.filter((name) => !hasCrossed(name));
     await until(
       () => missing().length === 0,
       () => `sprites of ${missing()} cross`,
-      PATIENCE
+      MAX_WAIT
     );
   }
 
@@ -331,33 +332,33 @@ export class Rig {
    * @param {string} what the fault, in words
    * @param {string[]} names
    */
-  async heals(what, names) {
+  async measureHealing(what, names) {
     const begin = performance.now();
-    await this.sewn(names);
+    await this.untilRing(names);
     const ring = (performance.now() - begin) / 1000;
-    await this.crosses(names);
+    await this.untilCrossing(names);
     const seconds = (performance.now() - begin) / 1000;
     this.healings.push({ what, seconds });
-    this.seen.push(
+    this.observations.push(
       `${what}: ring after ${ring.toFixed(1)} s, crossed after ${seconds.toFixed(1)} s`
     );
   }
 
   /** Records a summary of the throws at these servers since a time. */
-  saw(what, names, since) {
-    this.seen.push(
-      `${what}: ${this.untouched(what, names, since)}; ${this.overSeams(what, names, since)}; ${this.crossing(since)}`
+  recordThrows(what, names, since) {
+    this.observations.push(
+      `${what}: ${this.describeInnerThrows(what, names, since)}; ${this.describeSeamThrows(what, names, since)}; ${this.describeCrossings(since)}`
     );
   }
 
   /** Checks and describes the throws up and down at these servers since a time: none of them crosses. */
-  untouched(what, names, since) {
+  describeInnerThrows(what, names, since) {
     const tries = this.scene.ledger.tries.filter(
       ({ begun, crowd, edge }) =>
         begun >= since && names.includes(crowd) && (edge === 'up' || edge === 'down')
     );
-    const others = tries.filter(({ first }) => first !== 202);
-    assert.deepEqual(others.slice(0, 3), [], `${what}: up and down no throw is refused`);
+    const unexpected = tries.filter(({ first }) => first !== 202);
+    assert.deepEqual(unexpected.slice(0, 3), [], `${what}: up and down no throw is refused`);
     assert.ok(tries.length > 20, `${what}: the others throw on (${tries.length})`);
     const [p50, p99] = [0.5, 0.99].map((share) => quantile(tries, share));
     assert.ok(p99 < 2, `${what}: p99 ${p99} s`);
@@ -365,36 +366,36 @@ export class Rig {
   }
 
   /** Describes the outcomes of throws left and right at these servers since a time. */
-  overSeams(what, names, since) {
+  describeSeamThrows(what, names, since) {
     const tries = this.scene.ledger.tries.filter(
       ({ begun, crowd, edge }) =>
         begun >= since && names.includes(crowd[0]) && (edge === 'left' || edge === 'right')
     );
-    const others = tries.filter(({ first }) => first !== 202 && first !== 'neighbor-busy');
-    assert.deepEqual(others.slice(0, 3), [], `${what}: left and right no other answer`);
+    const unexpected = tries.filter(({ first }) => first !== 202 && first !== 'neighbor-busy');
+    assert.deepEqual(unexpected.slice(0, 3), [], `${what}: left and right no other answer`);
     const busy = tries.filter(({ first }) => first === 'neighbor-busy');
     return `${busy.length} of ${tries.length} left and right were busy at first`;
   }
 
   /** Describes the crossing times of sprites since a time, from throw to arrival. */
-  crossing(since) {
+  describeCrossings(since) {
     const begun = new Map(this.scene.ledger.tries.map((one) => [one.key, one.begun]));
-    const took = this.crossed
+    const arrivals = this.crossings
       .map(({ key, at }) => ({ seconds: (at - begun.get(key)) / 1000, begun: begun.get(key) }))
       .filter((one) => one.begun >= since);
-    const [p50, p99] = [0.5, 0.99].map((share) => quantile(took, share));
-    return `${took.length} crossed, p50 ${ms(p50)}, p99 ${ms(p99)}`;
+    const [p50, p99] = [0.5, 0.99].map((share) => quantile(arrivals, share));
+    return `${arrivals.length} crossed, p50 ${ms(p50)}, p99 ${ms(p99)}`;
   }
 
   /** Ends all throws, and waits until nothing is under way. @returns {Promise<object[]>} the counts of all */
-  async quiet() {
-    await Promise.all(this.scene.crowds.map((crowd) => crowd.quiet()));
-    return this.every(({ waiting }) => waiting === 0);
+  async stopThrows() {
+    await Promise.all(this.scene.crowds.map((crowd) => crowd.stopThrows()));
+    return this.untilEvery(({ waiting }) => waiting === 0);
   }
 
   /** Lets all clients throw again. */
-  go() {
-    for (const crowd of this.scene.crowds) crowd.go();
+  resume() {
+    for (const crowd of this.scene.crowds) crowd.resume();
     this.feeds?.go();
   }
 
@@ -406,35 +407,47 @@ export class Rig {
    */
   async account(what) {
     const feeds = this.feeds?.settle(what);
-    const books = [...(await this.quiet()), ...this.gone];
-    if (feeds) this.seen.push(`feeds: ${await feeds}`);
+    const books = [...(await this.stopThrows()), ...this.killedCounts];
+    if (feeds) this.observations.push(`feeds: ${await feeds}`);
     const [thrown, acked, waiting, lost, crossedIn, crossedOut] = COUNTS.map((name) =>
       sum(books, name)
     );
     const { ledger } = this.scene;
-    assert.deepEqual(ledger.broken, [], `${what}: the contract was kept`);
+    assert.deepEqual(ledger.violations, [], `${what}: the contract was kept`);
     assert.equal(lost, 0, `${what}: none is lost`);
     // Sprites that a killed server had accepted but not acknowledged.
-    const doubt = crossedIn - crossedOut;
-    if (this.gone.length === 0) assert.equal(doubt, 0, `${what}: crossed in = crossed out`);
-    assert.equal(thrown + doubt, acked + waiting + lost, `${what}: the law of sprites`);
-    const held = sum(this.gone, 'waiting') - sum(this.gone, 'received');
+    const unacknowledged = crossedIn - crossedOut;
+    if (this.killedCounts.length === 0)
+      assert.equal(unacknowledged, 0, `${what}: crossed in = crossed out`);
+    assert.equal(thrown + unacknowledged, acked + waiting + lost, `${what}: the law of sprites`);
+    const heldByKilled = sum(this.killedCounts, 'waiting') - sum(this.killedCounts, 'received');
     const { missing, repeated } = ledger;
     // Each doubted sprite was sent again another way: either the killed server's client already had it, or it is not
     // missing.
     assert.equal(
       missing.length - repeated,
-      held - doubt,
-      `${what}: missing ${missing.length} is what killed servers held, ${held}, without those in doubt, ${doubt}; ` +
+      heldByKilled - unacknowledged,
+      `${what}: missing ${missing.length} is what killed servers held, ${heldByKilled}, without those in doubt, ${unacknowledged}; ` +
         `${repeated} came twice: ${missing.slice(0, 5)}`
     );
-    assert.ok(repeated <= doubt, `${what}: ${repeated} came twice, ${doubt} may have`);
+    assert.ok(
+      repeated <= unacknowledged,
+      `${what}: ${repeated} came twice, ${unacknowledged} may have`
+    );
     const { size: promised } = ledger.promised;
     if (this.states) {
-      assert.equal(ledger.gone, 0, `${what}: every client keeps its place`);
+      assert.equal(ledger.lostPlaces, 0, `${what}: every client keeps its place`);
       assert.equal(thrown, promised, `${what}: all servers together have taken what was promised`);
     }
-    return { thrown, acked, held, missing: missing.length, repeated, doubt, promised };
+    return {
+      thrown,
+      acked,
+      heldByKilled,
+      missing: missing.length,
+      repeated,
+      unacknowledged,
+      promised
+    };
   }
 }
 

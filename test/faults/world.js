@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { setTimeout as pause } from 'node:timers/promises';
 
 import { Skip } from './scene.js';
-import { HEALED, NAMES, Rig } from './world-rig.js';
+import { MAX_HEALING, NAMES, Rig } from './world-rig.js';
 import { BUCKET } from '../../lib/world/broker.js';
 import { STREAM } from '../../lib/world/feed-store.js';
 import { noLimit } from '../support/processes.js';
@@ -14,7 +14,7 @@ import { skip } from '../support/nats.js';
 const LEASE = 3;
 
 /** Milliseconds that a fault goes on after the others have healed. */
-const LONGER = 1000;
+const EXTRA_TIME = 1000;
 
 /** Returns all servers' names but one. */
 const without = (name) => NAMES.filter((one) => one !== name);
@@ -31,26 +31,26 @@ async function fault(
   rig,
   victim,
   how,
-  { break: broken, mend = startAgain, sewnOut = true, names }
+  { break: breakServer, mend = startAgain, leavesRing = true, names }
 ) {
   const since = performance.now();
   const what = `${victim} ${how}`;
   const member = rig.members.get(victim);
-  await broken(member);
+  await breakServer(member);
   const others = without(victim);
-  if (sewnOut) {
-    await rig.heals(`${what}: without it`, others);
-    await pause(LONGER);
+  if (leavesRing) {
+    await rig.measureHealing(`${what}: without it`, others);
+    await pause(EXTRA_TIME);
   }
   await mend(member);
-  await rig.heals(`${what}: with it again`, NAMES);
-  rig.saw(what, names ?? others, since);
+  await rig.measureHealing(`${what}: with it again`, NAMES);
+  rig.recordThrows(what, names ?? others, since);
 }
 
 const startAgain = (member) => member.startAgain();
-const goOn = async (member) => member.signal('SIGCONT');
+const resumeProcess = async (member) => member.signal('SIGCONT');
 
-const faults = {
+const serverFaults = {
   /** Killed, and started again after the others have closed the ring. */
   killed: (rig, victim) =>
     fault(rig, victim, 'killed', { break: (member) => member.killThrowing() }),
@@ -58,7 +58,7 @@ const faults = {
   /** Killed, and restarted at once as by its unit: to the others the old process may still live. */
   killedAndBack: (rig, victim) =>
     fault(rig, victim, 'killed and back at once', {
-      sewnOut: false,
+      leavesRing: false,
       async break(member) {
         await member.killThrowing();
         await pause(1000);
@@ -68,18 +68,18 @@ const faults = {
   /** Stopped and continued within its lease. */
   paused: (rig, victim) =>
     fault(rig, victim, 'stopped for a third of its lease', {
-      sewnOut: false,
+      leavesRing: false,
       async break(member) {
         member.signal('SIGSTOP');
         await pause((LEASE * 1000) / 3);
       },
-      mend: goOn
+      mend: resumeProcess
     }),
 
   stopped: (rig, victim) =>
     fault(rig, victim, 'stopped for longer than its lease', {
       break: async (member) => member.signal('SIGSTOP'),
-      mend: goOn
+      mend: resumeProcess
     }),
 
   /** All its connections to the broker are reset. */
@@ -94,7 +94,7 @@ const cutOff = (rig, victim, how, act) =>
     names: NAMES,
     break: async ({ way }) => act(way),
     async mend(member) {
-      const { world } = await member.look();
+      const { world } = await member.readStatus();
       assert.equal(world.state, 'cut-off', `${victim} serves its own clients`);
       member.way.mend();
     }
@@ -103,41 +103,42 @@ const cutOff = (rig, victim, how, act) =>
 /** Faults of servers with states. */
 const statesFaults = {
   /** For a while the victim's acknowledgements did not reach the others. */
-  unheard: (rig, victim) => silenced(rig, victim, 'out', 'killed when no other had heard from it'),
+  unheard: (rig, victim) =>
+    killSilenced(rig, victim, 'out', 'killed when no other had heard from it'),
 
   /** For a while the others' acknowledgements did not reach the victim. */
-  deaf: (rig, victim) => silenced(rig, victim, 'in', 'killed when it had heard from no other'),
+  deaf: (rig, victim) => killSilenced(rig, victim, 'in', 'killed when it had heard from no other'),
 
   /** The victim's disk is full for longer than its lease. */
   full: (rig, victim) =>
-    stuck(rig, victim, 'whose disk takes nothing for a while', async (member) =>
+    blockDisk(rig, victim, 'whose disk takes nothing for a while', async (member) =>
       member.limitFiles('unlimited')
     ),
 
   fullAndKilled: (rig, victim) =>
-    stuck(rig, victim, 'whose disk takes nothing, and which is killed', async (member) => {
+    blockDisk(rig, victim, 'whose disk takes nothing, and which is killed', async (member) => {
       await member.kill();
       await member.startAgain();
     })
 };
 
-const silenced = (rig, victim, side, how) =>
-  fault(rig, victim, how, { sewnOut: false, break: (member) => member.killSilenced(side) });
+const killSilenced = (rig, victim, side, how) =>
+  fault(rig, victim, how, { leavesRing: false, break: (member) => member.killSilenced(side) });
 
 /** Fills a server's disk. The server then accepts nothing from clients and servers, and keeps its place in the ring. */
-async function stuck(rig, victim, how, mend) {
+async function blockDisk(rig, victim, how, mend) {
   if (noLimit) throw new Skip(noLimit);
   const blocked = ({ stateBlocked, world }) => stateBlocked === 1 && world.state === 'member';
   await fault(rig, victim, how, {
-    sewnOut: false,
+    leavesRing: false,
     async break(member) {
       const books = async () => {
-        const [{ thrown, crossedIn, crossedOut }] = await rig.every(blocked, [member]);
+        const [{ thrown, crossedIn, crossedOut }] = await rig.untilEvery(blocked, [member]);
         return { thrown, crossedIn, crossedOut };
       };
       member.limitFiles(1);
       const before = await books();
-      await pause(LEASE * 1000 + LONGER);
+      await pause(LEASE * 1000 + EXTRA_TIME);
       assert.deepEqual(await books(), before, `${victim} stands still`);
     },
     mend
@@ -148,7 +149,7 @@ async function stuck(rig, victim, how, mend) {
 async function allKilled(rig) {
   await Promise.all(rig.all.map((member) => member.kill()));
   for (const member of rig.all) await member.startAgain();
-  await rig.heals('all killed at once: all back', NAMES);
+  await rig.measureHealing('all killed at once: all back', NAMES);
 }
 
 /** Plays a fault of all servers: only throws over a seam may be refused. */
@@ -156,11 +157,11 @@ async function faultOfAll(rig, what, { break: broken, mend }) {
   const since = performance.now();
   await broken();
   await mend();
-  await rig.heals(`${what}: all well again`, NAMES);
-  rig.saw(what, NAMES, since);
+  await rig.measureHealing(`${what}: all well again`, NAMES);
+  rig.recordThrows(what, NAMES, since);
 }
 
-const brokers = {
+const brokerFaults = {
   /** Killed and started again while all leases hold. */
   brief: (rig) =>
     faultOfAll(rig, 'broker killed and back at once', {
@@ -176,19 +177,19 @@ const brokers = {
     faultOfAll(rig, 'broker stopped for longer than the leases', {
       async break() {
         rig.nats.signal('SIGSTOP');
-        await allCutOff(rig);
+        await untilAllCutOff(rig);
       },
       mend: async () => rig.nats.signal('SIGCONT')
     }),
 
-  slow: (rig) => slowWays(rig, 'broker 200 ms away', { delay: 200 }),
+  slow: (rig) => slowBroker(rig, 'broker 200 ms away', { delay: 200 }),
 
-  narrow: (rig) => slowWays(rig, 'broker 200 ms away, 64 kB/s', { delay: 200, width: 64_000 })
+  narrow: (rig) => slowBroker(rig, 'broker 200 ms away, 64 kB/s', { delay: 200, width: 64_000 })
 };
 
-async function allCutOff(rig) {
-  await rig.every(({ world }) => world.state === 'cut-off');
-  await pause(LONGER);
+async function untilAllCutOff(rig) {
+  await rig.untilEvery(({ world }) => world.state === 'cut-off');
+  await pause(EXTRA_TIME);
 }
 
 const brokerAway = (rig, what, act) =>
@@ -196,42 +197,42 @@ const brokerAway = (rig, what, act) =>
     async break() {
       await rig.nats.kill();
       act();
-      await allCutOff(rig);
+      await untilAllCutOff(rig);
     },
     mend: () => rig.nats.start()
   });
 
 /** Slows all ways for two leases: no server may leave the ring, and sprites must cross. */
-async function slowWays(rig, what, how) {
+async function slowBroker(rig, what, how) {
   const since = performance.now();
   for (const { way } of rig.all) way.slow(how);
   const before = rig.all.map(({ way }) => ({ ...way.counts }));
   while (performance.now() < since + 2 * LEASE * 1000) {
-    const all = await rig.look();
+    const all = await rig.readStatuses();
     const states = all.map(({ world }) => world.state);
     assert.deepEqual(new Set(states), new Set(['member']), `${what}: all stay members`);
     await pause(200);
   }
-  await rig.crosses(NAMES);
+  await rig.untilCrossing(NAMES);
   const bytes = rig.all.map(({ way }, at) => way.counts.out - before[at].out);
-  rig.seen.push(`${what}: ${bytes} bytes to the broker in ${LEASE * 2} s`);
+  rig.observations.push(`${what}: ${bytes} bytes to the broker in ${LEASE * 2} s`);
   for (const { way } of rig.all) way.mend();
-  rig.saw(what, NAMES, since);
+  rig.recordThrows(what, NAMES, since);
 }
 
 /** The streams of a world. */
 const STREAMS = [`KV_${BUCKET}`, STREAM];
 
 /** Faults of one NATS server of a cluster: the leader of the leases' stream. */
-const members = {
+const natsFaults = {
   killed: (rig) =>
-    faultOfMember(rig, 'killed', {
+    faultOfNatsServer(rig, 'killed', {
       break: (one) => rig.nats.servers[one].kill(),
       mend: (one) => rig.nats.servers[one].start()
     }),
 
   forgets: (rig) =>
-    faultOfMember(rig, 'killed, its disk lost', {
+    faultOfNatsServer(rig, 'killed, its disk lost', {
       async break(one) {
         await rig.nats.servers[one].kill();
         rig.nats.servers[one].forget();
@@ -240,20 +241,20 @@ const members = {
     }),
 
   stopped: (rig) =>
-    faultOfMember(rig, 'stopped', {
+    faultOfNatsServer(rig, 'stopped', {
       break: (one) => rig.nats.servers[one].signal('SIGSTOP'),
       mend: (one) => rig.nats.servers[one].signal('SIGCONT')
     }),
 
   /** The servers of the world still reach it, but it reaches no other NATS server. */
   cut: (rig) =>
-    faultOfMember(rig, 'cut off from the others', {
+    faultOfNatsServer(rig, 'cut off from the others', {
       break: (one) => rig.nats.cutOff(one),
       mend: (one) => rig.nats.mend(one)
     }),
 
   exchanged: (rig) =>
-    faultOfMember(rig, 'exchanged', { break: (one) => rig.nats.exchange(one), mend() {} })
+    faultOfNatsServer(rig, 'exchanged', { break: (one) => rig.nats.exchange(one), mend() {} })
 };
 
 /**
@@ -265,7 +266,7 @@ const twoForget = (rig) =>
     async break() {
       const [one, ...two] = rig.nats.servers;
       await Promise.all(two.map((server) => server.kill()));
-      await allCutOff(rig);
+      await untilAllCutOff(rig);
       await one.kill();
       for (const server of rig.nats.servers) server.forget();
     },
@@ -275,34 +276,34 @@ const twoForget = (rig) =>
     }
   });
 
-async function faultOfMember(rig, how, { break: broken, mend }) {
+async function faultOfNatsServer(rig, how, { break: broken, mend }) {
   const since = performance.now();
   const one = await rig.nats.leads(STREAMS[0]);
   const what = `NATS server ${rig.nats.names[one]}, the leader, ${how}`;
   await broken(one);
   await rig.nats.leads(STREAMS[0], { not: one });
   const seconds = () => ((performance.now() - since) / 1000).toFixed(1);
-  rig.seen.push(`${what}: another leader after ${seconds()} s`);
-  await rig.heals(`${what}: without it`, NAMES);
-  await rig.every((one) => one.worldFeedsReachable === 1 && one.worldFeedsUnshared === 0);
-  rig.seen.push(`${what}: feeds are the world's again after ${seconds()} s`);
+  rig.observations.push(`${what}: another leader after ${seconds()} s`);
+  await rig.measureHealing(`${what}: without it`, NAMES);
+  await rig.untilEvery((one) => one.worldFeedsReachable === 1 && one.worldFeedsUnshared === 0);
+  rig.observations.push(`${what}: feeds are the world's again after ${seconds()} s`);
   await mend(one);
   for (const stream of STREAMS) await rig.nats.leads(stream, { copies: 3 });
-  await rig.heals(`${what}: all copies there`, NAMES);
-  rig.saw(what, NAMES, since);
+  await rig.measureHealing(`${what}: all copies there`, NAMES);
+  rig.recordThrows(what, NAMES, since);
 }
 
 /** Returns all observations as one text. */
-function told(rig, { promised, missing, held, repeated, doubt }) {
-  const slow = rig.healings.filter(({ seconds }) => seconds > LEASE + HEALED);
-  const known = rig.states
+function summaryOf(rig, { promised, missing, heldByKilled, repeated, unacknowledged }) {
+  const slow = rig.healings.filter(({ seconds }) => seconds > LEASE + MAX_HEALING);
+  const lossText = rig.states
     ? ''
-    : ` (killed servers held ${held}; ${doubt} of these they had taken and not said so)`;
+    : ` (killed servers held ${heldByKilled}; ${unacknowledged} of these they had taken and not said so)`;
   return [
-    `${promised} sprites promised, ${missing} missing, ${repeated} came twice${known}`,
-    `${rig.healings.length - slow.length} of ${rig.healings.length} healed within lease and ${HEALED} s ` +
-      `(${LEASE + HEALED} s)`,
-    ...rig.seen
+    `${promised} sprites promised, ${missing} missing, ${repeated} came twice${lossText}`,
+    `${rig.healings.length - slow.length} of ${rig.healings.length} healed within lease and ${MAX_HEALING} s ` +
+      `(${LEASE + MAX_HEALING} s)`,
+    ...rig.observations
   ].join('\n            ');
 }
 
@@ -313,11 +314,11 @@ async function run(scene, list, how) {
   let account;
   for (const one of list) {
     await one(rig);
-    account = await rig.account(rig.seen.at(-1));
-    rig.go();
+    account = await rig.account(rig.observations.at(-1));
+    rig.resume();
   }
   await rig.account('at the end');
-  return told(rig, account);
+  return summaryOf(rig, account);
 }
 
 /** Returns a case of the suite, with the faults of its short and long forms; `how`: Rig.start's. */
@@ -328,52 +329,60 @@ const caseOf = (name, promise, { short, long, how }) => ({
 });
 
 /** Returns all these kinds of faults for all servers. */
-const each = (...kinds) => NAMES.flatMap((name) => kinds.map((kind) => (rig) => kind(rig, name)));
+const forEachServer = (...kinds) =>
+  NAMES.flatMap((name) => kinds.map((kind) => (rig) => kind(rig, name)));
 
-const { killed, killedAndBack, paused, stopped, cut, hung } = faults;
+const { killed, killedAndBack, paused, stopped, cut, hung } = serverFaults;
 const { unheard, deaf, full, fullAndKilled } = statesFaults;
 
 const promise =
   'every 202 arrives once; only what a killed server held is missing; only throws over its seams are refused; ' +
   'all is well within the lease and two seconds';
 
-const kept =
+const statePromise =
   'every 202 arrives, and once, whenever a server is killed; every client keeps its place; a server whose disk takes nothing ' +
   'promises and acknowledges nothing; only throws over its seams are refused';
 
-const ofOne =
+const clusterPromise =
   'every 202 arrives once; only throws over a seam are refused; a cursor is one value everywhere, and all ' +
   'have the newest in the end';
 
-const withStates = [...each(killed, killedAndBack, unheard, deaf, full, fullAndKilled), allKilled];
+const allStatesFaults = [
+  ...forEachServer(killed, killedAndBack, unheard, deaf, full, fullAndKilled),
+  allKilled
+];
 
 /** The fault suite's cases of a world. */
 export const world = [
   caseOf('servers killed and stopped', promise, {
     short: [(rig) => killed(rig, 'b'), (rig) => paused(rig, 'a'), (rig) => stopped(rig, 'c')],
-    long: each(killed, killedAndBack, paused, stopped)
+    long: forEachServer(killed, killedAndBack, paused, stopped)
   }),
   caseOf('servers cut off from the broker', promise, {
     short: [(rig) => cut(rig, 'a'), (rig) => hung(rig, 'b')],
-    long: each(cut, hung)
+    long: forEachServer(cut, hung)
   }),
   caseOf('broker killed and slow', promise, {
-    short: [brokers.killed, brokers.slow],
-    long: Object.values(brokers)
+    short: [brokerFaults.killed, brokerFaults.slow],
+    long: Object.values(brokerFaults)
   }),
-  caseOf('one NATS server of three killed, emptied, stopped, cut off and exchanged', ofOne, {
-    short: [members.forgets, members.cut],
-    long: [...Object.values(members), twoForget],
-    how: { cluster: true, feeds: ['one', 'two/three'] }
-  }),
-  caseOf('servers with states killed, their disks full', kept, {
+  caseOf(
+    'one NATS server of three killed, emptied, stopped, cut off and exchanged',
+    clusterPromise,
+    {
+      short: [natsFaults.forgets, natsFaults.cut],
+      long: [...Object.values(natsFaults), twoForget],
+      how: { cluster: true, feeds: ['one', 'two/three'] }
+    }
+  ),
+  caseOf('servers with states killed, their disks full', statePromise, {
     short: [(rig) => killed(rig, 'b'), allKilled],
-    long: withStates,
+    long: allStatesFaults,
     how: { states: true }
   }),
-  caseOf('servers with states and workers', kept, {
+  caseOf('servers with states and workers', statePromise, {
     short: [(rig) => unheard(rig, 'c'), (rig) => fullAndKilled(rig, 'b')],
-    long: withStates,
+    long: allStatesFaults,
     how: { states: true, workers: 2 }
   })
 ];

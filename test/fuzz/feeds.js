@@ -24,7 +24,7 @@ const {
 });
 
 /** Replaces a tap test: collects its teardown functions, and runs them in reverse order. */
-class Ends {
+class Teardowns {
   #ends = [];
   teardown = (end) => this.#ends.push(end);
   async end() {
@@ -32,17 +32,18 @@ class Ends {
   }
 }
 
-const over = performance.now() + Number(seconds) * 1000;
+const endTime = performance.now() + Number(seconds) * 1000;
 const sums = { histories: 0, told: 0, patched: 0, restarts: 0 };
 const faults = {};
-for (let seed = Number(first); performance.now() < over; seed += 1) {
-  const t = new Ends();
+for (let seed = Number(first); performance.now() < endTime; seed += 1) {
+  const t = new Teardowns();
   try {
-    const how = { random: new Random(seed), steps: Number(steps), program };
-    const { faults: done, ...history } = await playHistory(t, how);
+    const options = { random: new Random(seed), steps: Number(steps), program };
+    const { faults: faultCounts, ...history } = await playHistory(t, options);
     sums.histories += 1;
     for (const [name, count] of Object.entries(history)) sums[name] += count;
-    for (const [name, count] of Object.entries(done)) faults[name] = (faults[name] ?? 0) + count;
+    for (const [name, count] of Object.entries(faultCounts))
+      faults[name] = (faults[name] ?? 0) + count;
   } catch (error) {
     console.log(`seed ${seed}: ${error.stack}`);
     process.exitCode = 1;

@@ -20,9 +20,9 @@ const fuzzers = {
 };
 
 /** Most inputs until a planted bug is found. */
-const PATIENCE = 50000;
+const MAX_INPUTS = 50000;
 
-const run = (name, ...args) =>
+const runFuzzer = (name, ...args) =>
   new Promise((resolve) => {
     const file = fileURLToPath(new URL(`./${name}.js`, import.meta.url));
     execFile(process.execPath, [file, ...args], (error, stdout, stderr) => {
@@ -50,7 +50,7 @@ for (const [name, { fuzz, plants, count, share }] of Object.entries(fuzzers)) {
 
     for (const plant of Object.keys(plants)) {
       t.test(`finds a planted bug: ${plant}`, async (t) => {
-        const { failure } = await fuzz({ seed: 2, count: PATIENCE, plant });
+        const { failure } = await fuzz({ seed: 2, count: MAX_INPUTS, plant });
         t.ok(failure, 'it was found');
         t.comment(failure?.what);
       });
@@ -58,14 +58,14 @@ for (const [name, { fuzz, plants, count, share }] of Object.entries(fuzzers)) {
 
     t.test('tells by its status what it found', async (t) => {
       const [plant] = Object.keys(plants);
-      const [clean, dirty, wrong] = await Promise.all([
-        run(name, '--count', '100', '--seed', '1'),
-        run(name, '--count', `${PATIENCE}`, '--seed', '1', '--plant', plant),
-        run(name, '--plant', 'no-such-bug')
+      const [clean, faulty, wrong] = await Promise.all([
+        runFuzzer(name, '--count', '100', '--seed', '1'),
+        runFuzzer(name, '--count', `${MAX_INPUTS}`, '--seed', '1', '--plant', plant),
+        runFuzzer(name, '--plant', 'no-such-bug')
       ]);
       t.equal(clean.status, 0);
-      t.equal(dirty.status, 1);
-      t.match(dirty.stdout, /FOUND/);
+      t.equal(faulty.status, 1);
+      t.match(faulty.stdout, /FOUND/);
       t.equal(wrong.status, 2);
       t.match(wrong.stderr, /usage/);
     });

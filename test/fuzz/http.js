@@ -23,9 +23,9 @@ import { main, tryInputs } from './run.js';
 const HEAD_BYTES = 4096;
 const HEADERS = 64;
 /** Longest input, in bytes. */
-const LONGEST = 6000;
+const MAX_INPUT = 6000;
 /** Longest body that the other reader gets whole, in bytes. */
-const BODY_GIVEN = 20000;
+const MAX_GIVEN_BODY = 20000;
 
 const bytesOf = (text) => Buffer.from(text, 'latin1');
 
@@ -35,15 +35,15 @@ const hotSeeds = [
 ];
 const coldSeeds = Object.values(coldHeads)
   .map(bytesOf)
-  .filter(({ length }) => length < LONGEST);
+  .filter(({ length }) => length < MAX_INPUT);
 export const seeds = [...hotSeeds, ...coldSeeds];
 
 const linesOf = (bytes) => bytes.toString('latin1').split('\r\n');
 /** Header lines of all seeds, for use in other inputs. */
-const lines = [...new Set(seeds.flatMap((bytes) => linesOf(bytes).slice(1)))].filter(
+const headerLines = [...new Set(seeds.flatMap((bytes) => linesOf(bytes).slice(1)))].filter(
   (line) => line.includes(':') && line.length < 200
 );
-const harmless = [
+const harmlessHeaders = [
   ...['Accept: */*', 'X-A: b', 'x-b:\tc ', 'Origin: null', 'Cookie: a=b; c=d'],
   ...['Content-Type: text/plain', 'Content-Length: 0', 'Connection: keep-alive', 'DNT: 1'],
   ...['A:', 'X-Forwarded-For: 10.1.2.3', 'Forwarded: for=10.1.2.3'],
@@ -75,9 +75,11 @@ export const words = [
  * header line with the index `at`.
  */
 const headMutations = {
-  'a harmless header': (random, { headers }, at) => headers.splice(at, 0, random.pick(harmless)),
-  'one more of those': (random, { headers }, at) => headers.splice(at, 0, random.pick(harmless)),
-  'any header': (random, { headers }, at) => headers.splice(at, 0, random.pick(lines)),
+  'a harmless header': (random, { headers }, at) =>
+    headers.splice(at, 0, random.pick(harmlessHeaders)),
+  'one more of those': (random, { headers }, at) =>
+    headers.splice(at, 0, random.pick(harmlessHeaders)),
+  'any header': (random, { headers }, at) => headers.splice(at, 0, random.pick(headerLines)),
   'a header twice': (random, { headers }, at) => headers.splice(at, 0, random.pick(headers)),
   'a header less': (random, { headers }, at) => headers.splice(at, 1),
   'other cases': (random, { headers }, at) => {
@@ -126,30 +128,30 @@ export function mutateHead(random, bytes) {
   return bytesOf([parts.first, ...headers].join(parts.newline));
 }
 
-function invent(random) {
+function makeInput(random) {
   let bytes = random.oneIn(4) ? random.pick(coldSeeds) : random.pick(hotSeeds);
   for (let n = random.below(4); n > 0; n -= 1) bytes = mutateHead(random, bytes);
   if (random.oneIn(2)) bytes = mutateBytes(random, bytes, random.pick(seeds), words);
-  return bytes.subarray(0, LONGEST);
+  return bytes.subarray(0, MAX_INPUT);
 }
 
 /** Returns a hot head and up to BODY_GIVEN bytes of its body: the input's own bytes, then smuggled requests. */
 function requestOf(bytes, { headLength, bodyLength }) {
   const request = Buffer.alloc(
-    headLength + Math.min(bodyLength, BODY_GIVEN),
+    headLength + Math.min(bodyLength, MAX_GIVEN_BODY),
     'GET /smuggled HTTP/1.1\r\nHost: b\r\n\r\n0\r\n\r\n'
   );
   bytes.copy(request);
   return request;
 }
 
-const READY = /^\/(?!poll\/|place\/|status\/|feed\/)[A-Za-z0-9._/-]{0,47}$/;
+const FIXED_PATH = /^\/(?!poll\/|place\/|status\/|feed\/)[A-Za-z0-9._/-]{0,47}$/;
 
 /**
  * Returns what the hot reader must read from a target. Parses with the URL class, to share no code with that reader.
  */
-function numbersOf({ method, target }) {
-  if (method === 'GET' && READY.test(target)) {
+function expectedReading({ method, target }) {
+  if (method === 'GET' && FIXED_PATH.test(target)) {
     const nothing = { id: null, edge: null, ack: null, hold: null, n: null };
     return { method, route: 'fixed', path: target, ...nothing };
   }
@@ -159,12 +161,12 @@ function numbersOf({ method, target }) {
   const [, route, arena] = pathname.split('/');
   const [id = null, edge = null, ...rest] = pathname.split('/').slice(inArena ? 3 : 2);
   const number = (name) => (searchParams.has(name) ? Number(searchParams.get(name)) : null);
-  const known =
+  const isKnownRoute =
     { join: 2, feeds: 2, poll: 3, throw: 4, leave: 3, place: 3, status: 3, arena: 4 }[route] ===
     pathname.split('/').length;
   return {
     method,
-    route: known && rest.length === 0 && hash === '' ? route : null,
+    route: isKnownRoute && rest.length === 0 && hash === '' ? route : null,
     path: null,
     id: id?.toLowerCase() ?? null,
     edge,
@@ -181,23 +183,23 @@ function numbersOf({ method, target }) {
 }
 
 /** Returns how the routes and the hot reader differ about a feed, or null. */
-function feedDisagreement({ method, target }, headers, hot) {
+function feedDifference({ method, target }, headers, hot) {
   const { pathname, searchParams } = new URL(target, 'http://a.example');
-  let wanted;
+  let expected;
   try {
-    wanted = readFeedWatch(pathname.replace(/^\/feed\//, ''), searchParams, headers);
+    expected = readFeedWatch(pathname.replace(/^\/feed\//, ''), searchParams, headers);
   } catch (error) {
     return `a feed that is refused: ${error.message}`;
   }
   const seen = {
     route: 'feed',
     method,
-    key: wanted.keys[0],
-    after: wanted.afters[0] || null,
-    hold: wanted.hold ?? null,
-    delta: wanted.delta,
-    gzip: wanted.gzip,
-    stream: wanted.stream
+    key: expected.keys[0],
+    after: expected.afters[0] || null,
+    hold: expected.hold ?? null,
+    delta: expected.delta,
+    gzip: expected.gzip,
+    stream: expected.stream
   };
   for (const [key, value] of Object.entries(seen)) {
     if (value !== hot[key]) return `${key} ${hot[key]}, which is ${value} to the routes`;
@@ -206,30 +208,30 @@ function feedDisagreement({ method, target }, headers, hot) {
 }
 
 /** Rules by which the reader of every request accepts what Node refuses, other than those about chunks. */
-const LOOSER = ['method', 'target', 'tab', 'length', 'proxy', 'connect'];
+const LOOSER_RULES = ['method', 'target', 'tab', 'length', 'proxy', 'connect'];
 
 /** Returns how the reader of every request, or Node, differs from the hot reader, or null. */
-function disagreement(readAny, bytes, hot) {
+function differenceFrom(readAny, bytes, hot) {
   const request = requestOf(bytes, hot);
   const text = request.toString('latin1');
-  const loose = LOOSER.find((name) => differences.looser[name].is(text, text));
+  const loose = LOOSER_RULES.find((name) => differences.looser[name].is(text, text));
   if (loose !== undefined) return `a head that Node refuses: ${loose}`;
-  const said = readAny(request, 0);
-  if (hot.bodyLength > BODY_GIVEN && said === null) return null;
-  if (said === null || typeof said === 'number') return `a head that is read as ${said}`;
-  const { fields, end, stays } = said;
+  const reading = readAny(request, 0);
+  if (hot.bodyLength > MAX_GIVEN_BODY && reading === null) return null;
+  if (reading === null || typeof reading === 'number') return `a head that is read as ${reading}`;
+  const { fields, end, stays } = reading;
   if (end !== request.length || !stays) return `a request that ends at ${end}, stays: ${stays}`;
   const headers = new Headers();
   for (let i = 0; i < fields.length; i += 2) headers.append(fields[i], fields[i + 1]);
   const all = Object.fromEntries(headers);
 
-  const wanted = /^GET \/feed\//.test(`${said.method} ${said.target}`);
-  if (wanted || hot.route === 'feed') return feedDisagreement(said, all, hot);
+  const isFeed = /^GET \/feed\//.test(`${reading.method} ${reading.target}`);
+  if (isFeed || hot.route === 'feed') return feedDifference(reading, all, hot);
   const seen = {
-    ...numbersOf(said),
+    ...expectedReading(reading),
     forwardedFor: all['x-forwarded-for'] || null,
     forwarded: all.forwarded || null,
-    bodyLength: said.body.length
+    bodyLength: reading.body.length
   };
   for (const [key, value] of Object.entries(seen)) {
     if (value !== hot[key]) return `${key} ${hot[key]}, which is ${value} to the other`;
@@ -238,7 +240,7 @@ function disagreement(readAny, bytes, hot) {
 }
 
 /** Endings to try on an incomplete head: the rests of hot heads. If any ending makes it hot, one of these does. */
-const ends = (() => {
+const endings = (() => {
   const all = new Set();
   const models = [
     head(`GET /poll/${ID}?ack=12&hold=30`),
@@ -284,33 +286,37 @@ const ends = (() => {
 function canEnd(read, bytes) {
   const headers = bytes.toString('latin1').split('\r\n').length - 1;
   if (bytes.length > HEAD_BYTES - 200 || headers >= HEADERS - 1) return true;
-  return ends.some((end) => read(Buffer.concat([bytes, end])));
+  return endings.some((end) => read(Buffer.concat([bytes, end])));
 }
 
 /** Returns why the verdict on an input is wrong, or null. */
-function complaint({ random, read, readAny, bytes }) {
-  const said = read(bytes);
-  if (said === null) return canEnd(read, bytes) ? null : 'a wait for what no bytes can bring';
-  const cut = random.below(said ? said.headLength : bytes.length + 1);
+function findFault({ random, read, readAny, bytes }) {
+  const verdict = read(bytes);
+  if (verdict === null) return canEnd(read, bytes) ? null : 'a wait for what no bytes can bring';
+  const cut = random.below(verdict ? verdict.headLength : bytes.length + 1);
   const earlier = read(bytes.subarray(0, cut));
-  if (said ? earlier !== null : earlier) return `another verdict on its first ${cut} bytes`;
-  return said ? disagreement(readAny, bytes, said) : null;
+  if (verdict ? earlier !== null : earlier) return `another verdict on its first ${cut} bytes`;
+  return verdict ? differenceFrom(readAny, bytes, verdict) : null;
 }
 
 /** Returns a wrong reader: it repairs what it refuses, reads that, and adds the removed bytes to the member `end`. */
-const planted = (repair, end) => (read) => (bytes, cut) => {
-  const said = read(bytes, cut);
-  if (said !== false && said !== 400) return said;
+const plantRepair = (repair, end) => (read) => (bytes, cut) => {
+  const verdict = read(bytes, cut);
+  if (verdict !== false && verdict !== 400) return verdict;
   const text = bytes.toString('latin1');
-  const mended = repair(text);
-  if (mended === text) return said;
-  const now = read(bytesOf(mended), cut);
-  return now?.[end] ? { ...now, [end]: now[end] + text.length - mended.length } : now;
+  const repaired = repair(text);
+  if (repaired === text) return verdict;
+  const reading = read(bytesOf(repaired), cut);
+  return reading?.[end]
+    ? { ...reading, [end]: reading[end] + text.length - repaired.length }
+    : reading;
 };
 
 /** Returns a planted bug for each repair; `end` names the member that has the length. */
 export const plantsOf = (repairs, end) =>
-  Object.fromEntries(Object.entries(repairs).map(([name, one]) => [name, planted(one, end)]));
+  Object.fromEntries(
+    Object.entries(repairs).map(([name, repair]) => [name, plantRepair(repair, end)])
+  );
 
 /** Repairs of invalid requests, which no reader may make. */
 export const repairs = {
@@ -324,7 +330,7 @@ export const repairs = {
   }
 };
 
-const ofHead = {
+const headRepairs = {
   ...repairs,
   'second-content-length': (text) =>
     text.replace(/(\r\ncontent-length:.*?)\r\ncontent-length:.*?(?=\r\n)/is, '$1'),
@@ -336,7 +342,7 @@ const ofHead = {
 
 /** Planted bugs that the fuzzer must find. Each turns the right reader into a wrong one. */
 export const plants = {
-  ...plantsOf(ofHead, 'headLength'),
+  ...plantsOf(headRepairs, 'headLength'),
   'body-one-short': (read) => (bytes) => {
     const hot = read(bytes);
     return hot && hot.bodyLength > 1 ? { ...hot, bodyLength: hot.bodyLength - 1 } : hot;
@@ -359,10 +365,10 @@ export async function fuzz({ seed, count, seconds, plant }) {
   const random = new Random(seed);
   let incomplete = 0;
   const { failure, ...counts } = await tryInputs({ count, seconds }, () => {
-    const bytes = invent(random);
-    const said = read(bytes);
-    if (said === null) incomplete += 1;
-    return { bytes, good: Boolean(said), what: complaint({ random, read, readAny, bytes }) };
+    const bytes = makeInput(random);
+    const verdict = read(bytes);
+    if (verdict === null) incomplete += 1;
+    return { bytes, good: Boolean(verdict), what: findFault({ random, read, readAny, bytes }) };
   });
   return { ...counts, incomplete, failure };
 }

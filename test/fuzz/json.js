@@ -13,11 +13,11 @@ import { isSprite, jsonCases, plainly } from '../support/json-cases.js';
 import { mutateBytes, Random, seedsOf } from './random.js';
 import { main, tryInputs } from './run.js';
 
-const LONGEST = 4096;
+const MAX_INPUT = 4096;
 
 const seeds = [...seedsOf('json'), ...jsonCases]
   .map(({ bytes }) => bytes)
-  .filter(({ length }) => length < LONGEST);
+  .filter(({ length }) => length < MAX_INPUT);
 
 /** Pieces of strings. The native writer accepts most of them. */
 const PIECES = [
@@ -34,7 +34,7 @@ const NAMES = ['', 'a', 'b', 'aa', 'ab', '10', '9', 'é', '\u20ac', '\ud7ff', '_
 const RARE_NAMES = ['\ue000', '\uffff', '🎈', '\\u0061', '\\"', '\\/', '\\n', '\\u00e9', '\\ue000'];
 
 /** Bytes that are no UTF-8 (RFC 3629, section 4): alone, cut short, overlong, surrogates, beyond the last character. */
-const broken = [
+const invalidUtf8 = [
   ...[[0x80], [0xbf], [0xc3], [0xc0, 0xaf], [0xc1, 0xbf], [0xc0, 0x80], [0xe2, 0x82]],
   ...[
     [0xe2, 0x82, 0xc3],
@@ -72,7 +72,7 @@ export const words = [
     'undefined',
     '-Infinity',
     'T',
-    ...broken
+    ...invalidUtf8
   ]
 ].map((word) => Buffer.from(word));
 
@@ -81,11 +81,12 @@ const inserted = words.concat(
   [...PIECES, '"a":1', ',"b":', 'nul', '9007199254740993'].map((word) => Buffer.from(word))
 );
 
-const many = (random, below, make) => Array.from({ length: random.below(below) }, make);
+const randomList = (random, below, make) => Array.from({ length: random.below(below) }, make);
 
 /** Returns a number near the limits of the native writer in digits, zeros and size. */
-function number(random) {
-  const digits = (most) => many(random, most + 1, () => random.pick('0001234567899')).join('');
+function makeNumber(random) {
+  const digits = (most) =>
+    randomList(random, most + 1, () => random.pick('0001234567899')).join('');
   const sign = random.oneIn(4) ? '-' : '';
   const whole = random.oneIn(2) ? '0' : `${1 + random.below(9)}${digits(random.pick([2, 5, 18]))}`;
   const exact = ['9007199254740991', '9007199254740992', '9007199254740993', '1000000000000000'];
@@ -104,10 +105,10 @@ function number(random) {
   }
 }
 
-function grow(random, room) {
+function makeValue(random, room) {
   const space = () => (random.oneIn(6) ? random.pick([' ', '\n', '\t \r\n']) : '');
   const string = () =>
-    `"${many(random, 8, () => random.pick(PIECES.slice(0, random.oneIn(9) ? 99 : -6))).join('')}"`;
+    `"${randomList(random, 8, () => random.pick(PIECES.slice(0, random.oneIn(9) ? 99 : -6))).join('')}"`;
   const name = () => `"${random.pick(random.oneIn(40) ? RARE_NAMES : NAMES)}"`;
   switch (random.below(room > 0 ? 8 : 4)) {
     case 0:
@@ -116,12 +117,12 @@ function grow(random, room) {
       return random.pick(['true', 'false', 'null', '[]', '{}']);
     case 2:
     case 3:
-      return number(random);
+      return makeNumber(random);
     case 4:
     case 5:
-      return `[${space()}${many(random, 5, () => grow(random, room - 1) + space()).join(`,${space()}`)}]`;
+      return `[${space()}${randomList(random, 5, () => makeValue(random, room - 1) + space()).join(`,${space()}`)}]`;
     default:
-      return `{${space()}${many(random, 5, () => `${name()}${space()}:${space()}${grow(random, room - 1)}${space()}`).join(',')}}`;
+      return `{${space()}${randomList(random, 5, () => `${name()}${space()}:${space()}${makeValue(random, room - 1)}${space()}`).join(',')}}`;
   }
 }
 
@@ -129,7 +130,7 @@ function grow(random, room) {
 const SPRITE_DEPTH = 32;
 
 /** Returns a text nested about as deep as a sprite, or a value, may be. */
-function nest(random) {
+function makeNested(random) {
   let text = random.pick(['0', '{}', '[]']);
   for (
     let depth = random.pick([SPRITE_DEPTH, DEPTH]) - 4 + random.below(6);
@@ -141,10 +142,10 @@ function nest(random) {
   return `{"a":${text}}`;
 }
 
-function invent(random) {
-  if (random.oneIn(16)) return Buffer.from(nest(random));
+function makeInput(random) {
+  if (random.oneIn(16)) return Buffer.from(makeNested(random));
   if (random.oneIn(3)) return random.pick(seeds);
-  return Buffer.from(random.oneIn(3) ? `{"a":${grow(random, 4)}}` : grow(random, 4));
+  return Buffer.from(random.oneIn(3) ? `{"a":${makeValue(random, 4)}}` : makeValue(random, 4));
 }
 
 const { isJsonObject } = loadTestAddon();
@@ -153,14 +154,14 @@ const write = loadCanonical();
 /**
  * @returns {string | null} the output of the native writer, as Latin-1; null where it leaves the bytes to JavaScript
  */
-function writtenOf(bytes) {
+function writeNatively(bytes) {
   const out = Buffer.alloc(bytes.length);
   const length = write(bytes, DEPTH, out);
   return length === 0 ? null : out.toString('latin1', 0, length);
 }
 
 /** What JavaScript's writer makes of the bytes, and what RFC 8785 says; neither where the bytes are refused. */
-function byJavaScript(bytes) {
+function writeInJavaScript(bytes) {
   try {
     const value = parse(bytes);
     const [mine, right] = [canonical(value), plainly(value)].map((text) =>
@@ -206,19 +207,19 @@ export const plants = { ...wrongChecks, ...wrongWriters };
  */
 export async function fuzz({ seed, count, seconds, plant }) {
   const check = wrongChecks[plant]?.(isJsonObject) ?? isJsonObject;
-  const written = wrongWriters[plant]?.(writtenOf) ?? writtenOf;
+  const writeText = wrongWriters[plant]?.(writeNatively) ?? writeNatively;
   const random = new Random(seed);
   return tryInputs({ count, seconds }, () => {
-    let bytes = invent(random);
+    let bytes = makeInput(random);
     for (let n = random.oneIn(2) ? random.below(4) : 0; n > 0; n -= 1) {
-      bytes = mutateBytes(random, bytes, random.pick(seeds), inserted).subarray(0, LONGEST);
+      bytes = mutateBytes(random, bytes, random.pick(seeds), inserted).subarray(0, MAX_INPUT);
     }
-    const text = written(bytes);
-    const { mine, right } = byJavaScript(bytes);
-    const wrong = [text, mine].find((one) => one !== null && one !== right);
+    const text = writeText(bytes);
+    const { mine, right } = writeInJavaScript(bytes);
+    const wrongText = [text, mine].find((one) => one !== null && one !== right);
     let what = null;
     if (check(bytes) !== isSprite(bytes)) what = `not a sprite, or one, as JSON.parse has it`;
-    else if (wrong !== undefined) what = `${wrong} is not its canonical form`;
+    else if (wrongText !== undefined) what = `${wrongText} is not its canonical form`;
     return { bytes, good: text !== null, what };
   });
 }

@@ -59,19 +59,19 @@ export function randomOf(t) {
 }
 
 /** First and last bytes of the classes that readers of text distinguish. */
-const EDGES = [
+const CLASS_EDGES = [
   0x00, 0x01, 0x08, 0x09, 0x0a, 0x0b, 0x0c, 0x0d, 0x1f, 0x20, 0x21, 0x22, 0x2f, 0x3a, 0x5b, 0x5c,
   0x5d, 0x7b, 0x7d, 0x7e, 0x7f, 0x80, 0xa0, 0xbf, 0xc0, 0xc2, 0xe0, 0xed, 0xef, 0xf0, 0xf4, 0xfe,
   0xff
 ];
 
 /** Returns the bytes with `length` of them, from `at`, replaced by `put`. */
-function splice(bytes, at, length, put) {
-  return Buffer.concat([bytes.subarray(0, at), put, bytes.subarray(at + length)]);
+function splice(bytes, at, length, replacement) {
+  return Buffer.concat([bytes.subarray(0, at), replacement, bytes.subarray(at + length)]);
 }
 
 /** Returns the start and the length of a random piece of the bytes, shorter than `longest`. */
-function piece(random, bytes, longest = 24) {
+function randomPiece(random, bytes, longest = 24) {
   const at = random.below(bytes.length + 1);
   return [at, Math.min(random.below(longest), bytes.length - at)];
 }
@@ -86,16 +86,16 @@ function piece(random, bytes, longest = 24) {
  * @returns {Buffer}
  */
 export function mutateBytes(random, bytes, other, words) {
-  const [at, length] = piece(random, bytes);
+  const [at, length] = randomPiece(random, bytes);
   switch (random.below(8)) {
     case 0: // flip a bit
       if (at === bytes.length) return bytes;
       return splice(bytes, at, 1, Buffer.of(bytes[at] ^ (1 << random.below(8))));
     case 1: // replace a byte
-      return splice(bytes, at, 1, Buffer.of(random.pick(EDGES)));
+      return splice(bytes, at, 1, Buffer.of(random.pick(CLASS_EDGES)));
     case 2: {
       // insert a byte
-      const byte = random.oneIn(2) ? random.pick(EDGES) : random.below(256);
+      const byte = random.oneIn(2) ? random.pick(CLASS_EDGES) : random.below(256);
       return splice(bytes, at, 0, Buffer.of(byte));
     }
     case 3: // remove a piece
@@ -104,8 +104,8 @@ export function mutateBytes(random, bytes, other, words) {
       return splice(bytes, at, 0, bytes.subarray(at, at + length));
     case 5: {
       // replace a piece by one of `other`
-      const [from, many] = piece(random, other, 64);
-      return splice(bytes, at, length, other.subarray(from, from + many));
+      const [from, otherLength] = randomPiece(random, other, 64);
+      return splice(bytes, at, length, other.subarray(from, from + otherLength));
     }
     case 6: // truncate
       return bytes.subarray(0, at);
@@ -127,5 +127,5 @@ const LINES = readFileSync(new URL('seeds.jsonl', import.meta.url), 'utf8')
  */
 export const seedsOf = (kind) =>
   LINES.map((line) => JSON.parse(line))
-    .filter(([its]) => its === kind)
+    .filter(([itsKind]) => itsKind === kind)
     .map(([, name, text]) => ({ name, bytes: Buffer.from(text) }));

@@ -16,12 +16,12 @@ import { mutateHead, plantsOf, repairs, seeds, words } from './http.js';
 import { mutateBytes, Random } from './random.js';
 import { main, tryInputs } from './run.js';
 
-const LONGEST = 12000;
+const MAX_INPUT = 12000;
 const SENTINEL = Buffer.from('GET /sentinel HTTP/1.1\r\nHost: sentinel\r\n\r\n');
 
 const bytesOf = (text) => Buffer.from(text, 'latin1');
 
-const heads = seeds.filter(({ length }) => length < LONGEST / 4);
+const heads = seeds.filter(({ length }) => length < MAX_INPUT / 4);
 
 const METHODS = [
   ...['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'CONNECT', 'PRI'],
@@ -63,7 +63,7 @@ const EXTENSIONS = [
 const TRAILERS = ['Sum: 7', 'Content-Length: 9', 'Host: b', 'A : b', 'A: b\r\n c', 'A', 'X: \x7f'];
 const SIZES = ['00000000005', '0x5', '+5', ' 5', '5 ', '', 'g', '0000000000005', 'fffffffffffff'];
 
-function chunks(random) {
+function makeChunks(random) {
   let text = '';
   for (let n = random.below(4); n > 0; n -= 1) {
     const data = random.oneIn(4) ? 'GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n' : 'abcde';
@@ -80,7 +80,7 @@ function chunks(random) {
 }
 
 /** Returns a request, mostly a valid one. */
-function request(random) {
+function makeRequest(random) {
   const method = random.oneIn(3) ? random.pick(METHODS) : random.pick(['GET', 'POST', 'PUT']);
   const target = random.oneIn(3) ? random.pick(TARGETS) : '/join';
   const lines = [`${method} ${target} HTTP/${random.pick(VERSIONS)}`];
@@ -97,7 +97,7 @@ function request(random) {
     ]);
     lines.push(`Content-Length: ${body.length}`);
   } else if (kind === 2) {
-    body = chunks(random);
+    body = makeChunks(random);
     lines.push('Transfer-Encoding: chunked');
   } else if (kind === 3 && random.oneIn(2)) {
     lines.push(random.pick(FRAMINGS));
@@ -108,15 +108,15 @@ function request(random) {
   return bytesOf(`${before}${lines.join('\r\n')}\r\n\r\n${body}`);
 }
 
-function invent(random) {
+function makeInput(random) {
   const parts = [];
   for (let n = 1 + random.below(3); n > 0; n -= 1) {
-    let bytes = random.oneIn(5) ? random.pick(heads) : request(random);
+    let bytes = random.oneIn(5) ? random.pick(heads) : makeRequest(random);
     if (random.oneIn(4)) bytes = mutateHead(random, bytes);
-    if (random.oneIn(3)) bytes = mutateBytes(random, bytes, request(random), words);
+    if (random.oneIn(3)) bytes = mutateBytes(random, bytes, makeRequest(random), words);
     parts.push(bytes);
   }
-  return Buffer.concat([Buffer.concat(parts).subarray(0, LONGEST), SENTINEL]);
+  return Buffer.concat([Buffer.concat(parts).subarray(0, MAX_INPUT), SENTINEL]);
 }
 
 /** Returns the requests that our reader reads from a connection's bytes, and how it stops. */
@@ -126,16 +126,16 @@ function readAll(read, bytes, random) {
   for (;;) {
     // All bytes are read, and the connection stays open.
     if (at === bytes.length) return { requests, stop: 'whole', at };
-    const said = read(bytes.subarray(at), random.below(bytes.length));
-    if (said === null) {
+    const reading = read(bytes.subarray(at), random.below(bytes.length));
+    if (reading === null) {
       // Empty lines do not begin a request.
-      const empty = /^(\r\n)*\r?$/.test(bytes.toString('latin1', at));
-      return { requests, stop: empty ? 'whole' : 'waits', at };
+      const isEmpty = /^(\r\n)*\r?$/.test(bytes.toString('latin1', at));
+      return { requests, stop: isEmpty ? 'whole' : 'waits', at };
     }
-    if (typeof said === 'number') return { requests, stop: 'refuses', at };
-    requests.push({ ...said, at });
-    at += said.end;
-    if (!said.stays) return { requests, stop: 'closes', at };
+    if (typeof reading === 'number') return { requests, stop: 'refuses', at };
+    requests.push({ ...reading, at });
+    at += reading.end;
+    if (!reading.stays) return { requests, stop: 'closes', at };
   }
 }
 
@@ -146,22 +146,22 @@ async function readByNode(node, pieces) {
     .split(/^(?=HTTP\/1\.1 [2-5])/m)
     .filter((text) => /^HTTP.* [2-5]/.test(text));
   // Node refuses some requests by an answer alone, without an event.
-  const refused = answers.findIndex((text) => /^HTTP\/1\.1 4/.test(text));
-  if (refused !== -1) return { requests: requests.slice(0, refused), stop: 'refuses' };
-  const half = requests.findIndex(({ complete }) => !complete);
-  const whole = half === -1 ? requests : requests.slice(0, half);
+  const firstRefused = answers.findIndex((text) => /^HTTP\/1\.1 4/.test(text));
+  if (firstRefused !== -1) return { requests: requests.slice(0, firstRefused), stop: 'refuses' };
+  const firstIncomplete = requests.findIndex(({ complete }) => !complete);
+  const complete = firstIncomplete === -1 ? requests : requests.slice(0, firstIncomplete);
   if (error !== null) {
-    return { requests: whole, stop: error === 'HPE_INVALID_EOF_STATE' ? 'waits' : 'refuses' };
+    return { requests: complete, stop: error === 'HPE_INVALID_EOF_STATE' ? 'waits' : 'refuses' };
   }
   const closes = /^connection: close/im.test(answers.at(-1) ?? '');
-  return { requests: whole, stop: closes ? 'closes' : 'whole' };
+  return { requests: complete, stop: closes ? 'closes' : 'whole' };
 }
 
 const values = (fields) =>
   fields.map((text, i) => (i % 2 === 0 ? text : text.replace(/^[ \t]+|[ \t]+$/g, '')));
 
 /** Returns how two readings of a request differ, or null. */
-function unlike(ours, theirs) {
+function requestDifference(ours, theirs) {
   if (ours.method !== theirs.method) return `method ${ours.method}, ${theirs.method} to Node`;
   if (ours.target !== theirs.url) return `target ${ours.target}, ${theirs.url} to Node`;
   if (ours.body !== theirs.body) return `body ${ours.body}, ${theirs.body} to Node`;
@@ -190,30 +190,31 @@ export async function differenceOf(node, read, bytes, random) {
     node,
     pieces.filter(({ length }) => length > 0)
   );
-  const both = Math.min(ours.requests.length, theirs.requests.length);
-  for (let i = 0; i < both; i += 1) {
-    const what = unlike(ours.requests[i], theirs.requests[i]);
+  const bothRead = Math.min(ours.requests.length, theirs.requests.length);
+  for (let i = 0; i < bothRead; i += 1) {
+    const what = requestDifference(ours.requests[i], theirs.requests[i]);
     if (what !== null) return { what };
   }
-  const same = ours.requests.length === theirs.requests.length;
-  if (same && ours.stop === theirs.stop) return null;
+  const isSameCount = ours.requests.length === theirs.requests.length;
+  if (isSameCount && ours.stop === theirs.stop) return null;
   // One of the two stops at the first request that not both have read.
-  const looser = ours.requests.length > both || (same && /refuses|closes/.test(theirs.stop));
-  const at = begins[both];
+  const isLooser =
+    ours.requests.length > bothRead || (isSameCount && /refuses|closes/.test(theirs.stop));
+  const at = begins[bothRead];
   const how = `${ours.stop} after ${ours.requests.length} requests`;
   return {
     what: `${how}, ${theirs.stop} after ${theirs.requests.length} to Node, at byte ${at}`,
-    kind: looser ? 'looser' : 'stricter',
+    kind: isLooser ? 'looser' : 'stricter',
     text: bytes.subarray(at).toString('latin1'),
-    before: bytes.subarray(begins[both - 1] ?? at, at).toString('latin1')
+    before: bytes.subarray(begins[bothRead - 1] ?? at, at).toString('latin1')
   };
 }
 
 /** Returns an unintended difference of the readings, or null. Adds the rule of an intended one to `seen`. */
-async function complaint({ random, node, read, bytes, seen }) {
-  const found = await differenceOf(node, read, bytes, random);
-  if (found === null) return null;
-  const { what, kind, text, before } = found;
+async function findFault({ random, node, read, bytes, seen }) {
+  const difference = await differenceOf(node, read, bytes, random);
+  if (difference === null) return null;
+  const { what, kind, text, before } = difference;
   const rule = Object.entries(differences[kind] ?? {}).find(([, { is }]) => is(text, before));
   if (rule === undefined) return what;
   seen.add(rule[0]);
@@ -232,21 +233,21 @@ export const plants = {
     'end'
   ),
   'body-one-short': (read) => (bytes, cut) => {
-    const said = read(bytes, cut);
-    return said?.body?.length > 1 ? { ...said, end: said.end - 1 } : said;
+    const reading = read(bytes, cut);
+    return reading?.body?.length > 1 ? { ...reading, end: reading.end - 1 } : reading;
   },
   'trailer-is-next': (read) => (bytes, cut) => {
-    const said = read(bytes, cut);
+    const reading = read(bytes, cut);
     const last = bytes.indexOf('\r\n0\r\nSum');
-    return last > 0 && said?.end > last ? { ...said, end: last + 5 } : said;
+    return last > 0 && reading?.end > last ? { ...reading, end: last + 5 } : reading;
   },
   'close-forgotten': (read) => (bytes, cut) => {
-    const said = read(bytes, cut);
-    return said?.stays === false ? { ...said, stays: true } : said;
+    const reading = read(bytes, cut);
+    return reading?.stays === false ? { ...reading, stays: true } : reading;
   },
   'waits-for-ever': (read) => (bytes, cut) => {
-    const said = read(bytes, cut);
-    return said === 400 ? null : said;
+    const reading = read(bytes, cut);
+    return reading === 400 ? null : reading;
   }
 };
 
@@ -264,10 +265,10 @@ export async function fuzz({ seed, count, seconds, plant }) {
   const seen = new Set();
   try {
     const { failure, ...counts } = await tryInputs({ count, seconds }, async () => {
-      const bytes = invent(random);
-      const said = readRequest(bytes, 0);
-      const good = said !== null && typeof said === 'object';
-      return { bytes, good, what: await complaint({ random, node, read, bytes, seen }) };
+      const bytes = makeInput(random);
+      const reading = readRequest(bytes, 0);
+      const good = reading !== null && typeof reading === 'object';
+      return { bytes, good, what: await findFault({ random, node, read, bytes, seen }) };
     });
     return { ...counts, rules: seen.size, failure };
   } finally {

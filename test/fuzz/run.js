@@ -20,14 +20,14 @@ const BATCH = 64;
  *     inputs without bounds
  * @returns {(runs: number) => boolean} whether to go on after this number of inputs
  */
-function bounded({ count, seconds }) {
-  const most = count ?? (seconds === undefined ? 10000 : Infinity);
-  const until = seconds === undefined ? Infinity : performance.now() + seconds * 1000;
-  return (runs) => runs < most && performance.now() < until;
+function goesOnWithin({ count, seconds }) {
+  const maxRuns = count ?? (seconds === undefined ? 10000 : Infinity);
+  const endTime = seconds === undefined ? Infinity : performance.now() + seconds * 1000;
+  return (runs) => runs < maxRuns && performance.now() < endTime;
 }
 
 /** Returns an input as the report shows it. */
-const shown = (bytes) => JSON.stringify(bytes.toString('latin1'));
+const shownText = (bytes) => JSON.stringify(bytes.toString('latin1'));
 
 /**
  * Tries inputs in batches, until a bound is reached or a fault is found.
@@ -38,15 +38,16 @@ const shown = (bytes) => JSON.stringify(bytes.toString('latin1'));
  * @returns {Promise<{runs: number, good: number, failure: null|{what: string, input: string}}>}
  */
 export async function tryInputs(bounds, tryOne) {
-  const more = bounded(bounds);
+  const goesOn = goesOnWithin(bounds);
   let runs = 0;
   let good = 0;
-  while (more(runs)) {
+  while (goesOn(runs)) {
     const batch = await Promise.all(Array.from({ length: BATCH }, tryOne));
     runs += BATCH;
     good += batch.filter((tried) => tried.good).length;
-    const found = batch.find(({ what }) => what !== null);
-    if (found) return { runs, good, failure: { what: found.what, input: shown(found.bytes) } };
+    const faulty = batch.find(({ what }) => what !== null);
+    if (faulty)
+      return { runs, good, failure: { what: faulty.what, input: shownText(faulty.bytes) } };
     await turn();
   }
   return { runs, good, failure: null };

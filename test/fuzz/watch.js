@@ -14,7 +14,7 @@ import { loadTestAddon } from '../support/addon.js';
 import { mutateBytes, Random, seedsOf } from './random.js';
 import { main, tryInputs } from './run.js';
 
-const LONGEST = 6000;
+const MAX_INPUT = 6000;
 const FEEDS_AT_ONCE = 32;
 
 const bytesOf = (text) => Buffer.from(text, 'latin1');
@@ -152,8 +152,8 @@ const kinds = {
     seeds: ['/feeds?watch=scores:e7-42,a/b:&hold=30', '/feeds?delta=1&watch=a:'].map(bytesOf),
     native(addon, bytes) {
       const hot = readGet(addon, bytes, 'feeds');
-      const said = hot && addon.readWatch(bytesOf(hot.key), true);
-      return said && { ...said, hold: hot.hold, delta: hot.delta };
+      const reading = hot && addon.readWatch(bytesOf(hot.key), true);
+      return reading && { ...reading, hold: hot.hold, delta: hot.delta };
     },
     routes(bytes) {
       const query = new URLSearchParams(bytes.toString('latin1').split(/\?(.*)/s)[1]);
@@ -170,7 +170,7 @@ function sorted({ keys, afters, ...rest }) {
 }
 
 /** Returns why the front door is wrong about an input, or null; `plain`: the input has no mutation. */
-function complaint(native, routes, plain) {
+function findFault(native, routes, plain) {
   if (native === false) return plain && routes !== null ? 'a plain request not taken' : null;
   if (routes === null) return 'a request that the routes refuse';
   return isDeepStrictEqual(sorted(native), sorted(routes)) ? null : 'another request';
@@ -178,12 +178,16 @@ function complaint(native, routes, plain) {
 
 /** Planted bugs that the fuzzer must find. Each turns the right reader into a wrong one. */
 export const plants = {
-  'a-key-too-long': (said) => said && { ...said, keys: said.keys.map((key) => key.slice(0, 199)) },
-  'cursors-in-another-order': (said) => said && { ...said, afters: said.afters.toReversed() },
-  'no-patches': (said) => said && { ...said, delta: false },
-  'hold-of-32-bits': (said) => said && { ...said, hold: said.hold === null ? 0 : said.hold },
-  'takes-nothing-long': (said) => (said && said.keys.length > 31 ? false : said),
-  'takes-what-is-cut': (said) => said || { keys: ['a'], afters: [''], hold: null, delta: false }
+  'a-key-too-long': (reading) =>
+    reading && { ...reading, keys: reading.keys.map((key) => key.slice(0, 199)) },
+  'cursors-in-another-order': (reading) =>
+    reading && { ...reading, afters: reading.afters.toReversed() },
+  'no-patches': (reading) => reading && { ...reading, delta: false },
+  'hold-of-32-bits': (reading) =>
+    reading && { ...reading, hold: reading.hold === null ? 0 : reading.hold },
+  'takes-nothing-long': (reading) => (reading && reading.keys.length > 31 ? false : reading),
+  'takes-what-is-cut': (reading) =>
+    reading || { keys: ['a'], afters: [''], hold: null, delta: false }
 };
 
 /**
@@ -192,23 +196,23 @@ export const plants = {
  */
 export async function fuzz({ seed, count, seconds, plant }) {
   const addon = loadTestAddon();
-  const wrong = plant === undefined ? (said) => said : plants[plant];
+  const wrong = plant === undefined ? (reading) => reading : plants[plant];
   const random = new Random(seed);
   return tryInputs({ count, seconds }, () => {
     const kind = kinds[random.pick(Object.keys(kinds))];
     let bytes = random.oneIn(3) ? random.pick(kind.seeds) : bytesOf(kind.grow(random));
     const mutations = random.below(4);
     for (let n = mutations; n > 0; n -= 1) {
-      bytes = mutateBytes(random, bytes, random.pick(kind.seeds), words).subarray(0, LONGEST);
+      bytes = mutateBytes(random, bytes, random.pick(kind.seeds), words).subarray(0, MAX_INPUT);
     }
-    const said = wrong(kind.native(addon, bytes));
+    const reading = wrong(kind.native(addon, bytes));
     let routes = null;
     try {
       routes = kind.routes(bytes);
     } catch {
       // The routes refuse the input: the front door must not accept it.
     }
-    return { bytes, good: Boolean(said), what: complaint(said, routes, mutations === 0) };
+    return { bytes, good: Boolean(reading), what: findFault(reading, routes, mutations === 0) };
   });
 }
 

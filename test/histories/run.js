@@ -51,37 +51,39 @@ function build(folder) {
 
 async function playWorld(scene) {
   const rig = await Rig.start(scene, LEASE, { states: true, feeds: ['one', 'two/three'] });
-  const [a, b] = rig.some(['a', 'b']);
+  const [a, b] = rig.membersNamed(['a', 'b']);
   await pause(1500);
   await b.kill();
   await pause(1000);
   await b.startAgain();
-  await rig.sewn(['a', 'b', 'c']);
+  await rig.untilRing(['a', 'b', 'c']);
   a.signal('SIGSTOP');
   await pause(1000);
   a.signal('SIGCONT');
   await pause(1500);
   const seen = await rig.feeds.settle('the world');
-  return { seen, history: registers(rig.feeds.history) };
+  return { seen, history: toRegisters(rig.feeds.history) };
 }
 
 /**
  * Returns a history as operations on registers. A publication without an answer counts if a client has seen its value;
  * otherwise it is left out. When a publication is answered, its server has the version: that is a get, too.
  */
-function registers(history) {
-  const cursors = new Map(history.filter(({ cursor }) => cursor).map((one) => [seenAs(one), one]));
+function toRegisters(history) {
+  const cursors = new Map(
+    history.filter(({ cursor }) => cursor).map((one) => [valueKey(one), one])
+  );
   return history.flatMap((one) => {
     if (one.known) {
-      const told = { ...one, version: versionOf(one.cursor) };
-      return one.op !== 'get' && one.ok ? [told, { ...told, op: 'get' }] : [told];
+      const answered = { ...one, version: versionOf(one.cursor) };
+      return one.op !== 'get' && one.ok ? [answered, { ...answered, op: 'get' }] : [answered];
     }
-    const seen = cursors.get(seenAs(one));
-    return seen ? [{ ...one, ok: true, return: Infinity, version: versionOf(seen.cursor) }] : [];
+    const found = cursors.get(valueKey(one));
+    return found ? [{ ...one, ok: true, return: Infinity, version: versionOf(found.cursor) }] : [];
   });
 }
 
-const seenAs = ({ key, value }) => `${key} ${value}`;
+const valueKey = ({ key, value }) => `${key} ${value}`;
 const versionOf = (cursor) => Number(cursor?.slice(cursor.lastIndexOf('-') + 1) ?? 0);
 
 // ---- A log and mailboxes
@@ -93,13 +95,13 @@ async function playLists(scene) {
     ...{ 'publish-token-file': tokenFile(scene), 'log-items': 100_000, 'throw-rate': 0 }
   };
   const start = () => startServer(scene, { options });
-  const at = { server: await start() };
-  const portOf = () => at.server.port;
+  const current = { server: await start() };
+  const portOf = () => current.server.port;
   const load = new Load();
   scene.teardown(() => load.close());
   for (const n of [1, 2, 3]) load.add(portOf, appender(n));
   for (const n of [1, 2, 3, 4]) load.add(portOf, logReader(n > 1));
-  const [one, two] = [await at.server.join(), await at.server.join()];
+  const [one, two] = [await current.server.join(), await current.server.join()];
   for (const [thrower, receiver] of [
     [one, two],
     [two, one]
@@ -111,8 +113,8 @@ async function playLists(scene) {
   load.go();
   for (let ends = 0; ends < 3; ends += 1) {
     await pause(2000);
-    await at.server.kill();
-    at.server = await start();
+    await current.server.kill();
+    current.server = await start();
   }
   await pause(1000);
   await load.quiet();
@@ -120,15 +122,15 @@ async function playLists(scene) {
   const asker = new Asker(portOf);
   load.history.push({ client: 0, ...(await last(asker)) });
   asker.close();
-  return { seen: `${load.history.length} entries`, history: lists(load.history) };
+  return { seen: `${load.history.length} entries`, history: toLists(load.history) };
 }
 
 const LOG = { model: 'list', key: 'a log' };
 
 function appender(n) {
-  let made = 0;
+  let itemCount = 0;
   return async (asker) => {
-    const item = `${n}.${++made}`;
+    const item = `${n}.${++itemCount}`;
     const { status, body, ...times } = await asker.ask('POST', '/feed/log', JSON.stringify(item));
     const known = status === 200 || status === 201;
     const version = known ? versionOf(body.cursor) : 0;
@@ -180,7 +182,7 @@ function throwerOf(id, key) {
 }
 
 /** Returns a history as operations on lists. An append without an answer counts if a client has read its item. */
-function lists(history) {
+function toLists(history) {
   const read = new Set(history.filter(({ op }) => op === 'read').flatMap(({ items }) => items));
   return history
     .filter(({ known, items }) => known || read.has(items[0]))
@@ -191,7 +193,7 @@ function lists(history) {
 
 const nanoseconds = (ms) => (ms === Infinity ? Number.MAX_SAFE_INTEGER : Math.round(ms * 1e6));
 
-/** @returns {{isSound: boolean, told: string}} */
+/** @returns {{isSound: boolean, output: string}} */
 function judge(program, file, history) {
   const lines = history.map((one) =>
     JSON.stringify({ ...one, call: nanoseconds(one.call), return: nanoseconds(one.return) })
@@ -199,11 +201,11 @@ function judge(program, file, history) {
   writeFileSync(file, `${lines.join('\n')}\n`);
   const { status, stdout, stderr } = spawnSync(program, [file], { encoding: 'utf8' });
   assert.ok(status === 0 || status === 1, `${stdout}${stderr}`);
-  return { isSound: status === 0, told: stdout.trim() };
+  return { isSound: status === 0, output: stdout.trim() };
 }
 
 /** Faults to plant in a history, each in the last operation that fits. */
-const planted = {
+const plantedFaults = {
   'a server goes back to an older version': (one) => ({
     find: one.op === 'get' && one.version > 2,
     as: { version: 1 }
@@ -230,34 +232,34 @@ const planted = {
   })
 };
 
-function plant(history, fault) {
+function plantFault(history, fault) {
   const at = history.findLastIndex((one) => fault(one).find);
   assert.ok(at >= 0, 'there is something to put it into');
   return history.with(at, { ...history[at], ...fault(history[at]).as });
 }
 
 const scene = new Scene({ short: true });
-const took = stopwatch();
-let broken = 0;
-const say = (line) => process.stdout.write(`${line}\n`);
+const elapsed = stopwatch();
+let failures = 0;
+const print = (line) => process.stdout.write(`${line}\n`);
 
 try {
   const folder = keep || (await scene.folder());
   mkdirSync(folder, { recursive: true });
   const program = build(await scene.folder());
   const played = await Promise.all([playWorld(scene), playLists(scene)]);
-  for (const { seen } of played) say(seen);
+  for (const { seen } of played) print(seen);
   const history = played.flatMap((one) => one.history);
-  const { isSound, told } = judge(program, join(folder, 'history'), history);
-  say(told);
-  if (!isSound) broken += 1;
-  for (const [what, fault] of Object.entries(planted)) {
-    const found = !judge(program, join(folder, 'planted'), plant(history, fault)).isSound;
-    say(`${found ? 'found' : 'NOT FOUND'}: ${what}`);
-    if (!found) broken += 1;
+  const { isSound, output } = judge(program, join(folder, 'history'), history);
+  print(output);
+  if (!isSound) failures += 1;
+  for (const [what, fault] of Object.entries(plantedFaults)) {
+    const found = !judge(program, join(folder, 'planted'), plantFault(history, fault)).isSound;
+    print(`${found ? 'found' : 'NOT FOUND'}: ${what}`);
+    if (!found) failures += 1;
   }
 } finally {
   await scene.end();
 }
-say(`${broken === 0 ? 'all is as it should be' : `${broken} FAILED`}, in ${took()} s`);
-process.exitCode = broken === 0 ? 0 : 1;
+print(`${failures === 0 ? 'all is as it should be' : `${failures} FAILED`}, in ${elapsed()} s`);
+process.exitCode = failures === 0 ? 0 : 1;

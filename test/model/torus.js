@@ -61,7 +61,7 @@ export class TorusModel {
     /** @type {Map<number, number>} */
     this.slotOf = new Map();
     this.opened = 0;
-    this.own = { row: 1, column: 1 };
+    this.ownLines = { row: 1, column: 1 };
   }
 
   /**
@@ -74,7 +74,7 @@ export class TorusModel {
   static of(shape, seats) {
     const model = new TorusModel();
     model.opened = shape.opened;
-    model.own = { row: shape.ownRows, column: shape.ownColumns };
+    model.ownLines = { row: shape.ownRows, column: shape.ownColumns };
     for (const [node, slot] of seats) model.#seat(node, slot);
     walkShells(shape.opened);
     return model;
@@ -170,7 +170,7 @@ export class TorusModel {
     lines.forEach((line, number) => {
       line.sort((a, b) => a.position - b.position);
       const nodes = line.map(({ node }) => node);
-      if (number < this.own[axis.name]) {
+      if (number < this.ownLines[axis.name]) {
         cycles[number] = nodes;
       } else {
         cycles[number - 1] = [...(cycles[number - 1] ?? []), ...nodes];
@@ -216,10 +216,10 @@ export class TorusModel {
         if (shell.axis !== axis || shell.line === 0 || shell.start >= this.opened) continue;
         const length = shell.end - shell.start;
         const closed = Math.max(0, shell.end - this.opened);
-        const wasOwn = shell.line < this.own[axis];
+        const wasOwn = shell.line < this.ownLines[axis];
         if (closed === 0 || (wasOwn && closed <= Math.floor(length / 4))) own = shell.line + 1;
       }
-      this.own[axis] = own;
+      this.ownLines[axis] = own;
     }
   }
 }
@@ -272,7 +272,7 @@ export function checkLaw4(links, nodes, slotOf) {
 }
 
 function checkCycles(links, nodes, slotOf, along, across, forward) {
-  const root = Math.sqrt(nodes.length);
+  const sideLength = Math.sqrt(nodes.length);
   const population = [];
   let last = 0;
   for (const node of nodes) {
@@ -289,12 +289,13 @@ function checkCycles(links, nodes, slotOf, along, across, forward) {
       cycle.push({ node, ...cellOf(slotOf(node)) });
     }
     const where = `law 4: the cycle of ${along} ${cycle[0][along]}`;
-    if (cycle.length < root / 4 || cycle.length > root * 4) {
+    if (cycle.length < sideLength / 4 || cycle.length > sideLength * 4) {
       throw new Error(`${where} is ${cycle.length} long, for ${nodes.length} nodes`);
     }
     const lines = [...new Set(cycle.map((cell) => cell[along]))].sort((a, b) => a - b);
-    const whole = lines.reduce((sum, line) => sum + population[line], 0);
-    if (cycle.length !== whole) throw new Error(`${where} has ${cycle.length} of ${whole} nodes`);
+    const nodeCount = lines.reduce((sum, line) => sum + population[line], 0);
+    if (cycle.length !== nodeCount)
+      throw new Error(`${where} has ${cycle.length} of ${nodeCount} nodes`);
     if (lines.length > 2 || (lines.length === 2 && lines[1] !== last)) {
       throw new Error(`${where} runs through ${along}s ${lines}`);
     }
@@ -316,11 +317,11 @@ function checkCycles(links, nodes, slotOf, along, across, forward) {
  * @returns {number} the share of nodes for which that holds, from 0 to 1
  */
 export function law5Share(links, nodes) {
-  let square = 0;
+  let squareCount = 0;
   for (const node of nodes) {
     const leftUp = links[4 * links[4 * node] + 2];
     const upLeft = links[4 * links[4 * node + 2]];
-    if (leftUp === upLeft) square++;
+    if (leftUp === upLeft) squareCount++;
   }
-  return nodes.length === 0 ? 1 : square / nodes.length;
+  return nodes.length === 0 ? 1 : squareCount / nodes.length;
 }

@@ -132,8 +132,8 @@ export class Rig {
     const state = this.torus.state();
     assert.equal(state.size, this.model.size);
     assert.equal(state.opened, this.model.opened);
-    assert.equal(state.ownRows, this.model.own.row);
-    assert.equal(state.ownColumns, this.model.own.column);
+    assert.equal(state.ownRows, this.model.ownLines.row);
+    assert.equal(state.ownColumns, this.model.ownLines.column);
     assert.deepEqual({ rows: state.rows, columns: state.columns }, this.model.extent);
     for (const [node, expected] of this.model.links()) {
       const slot = this.torus.slot(node);
