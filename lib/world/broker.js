@@ -1,4 +1,4 @@
-import { ENTRY_BYTES, isName, MOST_NAMES, readEntry } from './entry.js';
+import { ENTRY_BYTES, isName, MAX_NAMES, readEntry } from './entry.js';
 import { isNotEnabled, NatsLink, NO_STREAM, REQUEST_TIMEOUT, revisionOf } from './nats-link.js';
 import { WorldError } from './world-error.js';
 
@@ -168,7 +168,7 @@ export class Broker {
       let names = [];
       for await (const name of await kv.keys()) if (isName(name)) names.push(name);
       // The keys are in the order of their last writes.
-      names = names.slice(-MOST_NAMES);
+      names = names.slice(-MAX_NAMES);
       const kvEntries = await Promise.all(names.map((name) => kv.get(name)));
       return new Map(names.map((name, at) => [name, storedEntryOf(kvEntries[at])]));
     }, 2 * REQUEST_TIMEOUT);

@@ -9,25 +9,25 @@ import { lanAddresses } from '../base/lan-addresses.js';
 export const VERSION = 2;
 
 /** Most servers in a world. A further server gets `world-full`. */
-export const MOST_SERVERS = 1024;
+export const MAX_SERVERS = 1024;
 
 /**
  * Most known names, with those of servers that have left: native/torus/seams.h has as many numbers. For a further name the
  * least recently renewed one is forgotten.
  */
-export const MOST_NAMES = 4096;
+export const MAX_NAMES = 4096;
 
 /** Longest grace period, in milliseconds; the options allow an hour, and as much for the drain. */
-const MOST_GRACE = 2 * 3600 * 1000;
+const MAX_GRACE = 2 * 3600 * 1000;
 
 /** Longest lease, in milliseconds; the options allow five minutes. */
-const MOST_LEASE = 3600 * 1000;
+const MAX_LEASE = 3600 * 1000;
 
 /** Most rows: those of the largest torus, a square (kMaxCapacity of native/torus/torus.h). */
-const MOST_ROWS = 2 ** 15;
+const MAX_ROWS = 2 ** 15;
 
 /** Most clients: those of the largest torus. */
-const MOST_CLIENTS = MOST_ROWS ** 2;
+const MAX_CLIENTS = MAX_ROWS ** 2;
 
 /**
  * How far an epoch may be ahead of the clock, in seconds: 136 years, for a machine whose clock started at 1970. An epoch
@@ -40,7 +40,7 @@ const MAX_EPOCH_AHEAD = 2 ** 32;
 export const ENTRY_BYTES = 4096;
 
 /** Longest text in an entry besides the URL, in characters: a UUID has 36. */
-const MOST_TEXT = 64;
+const MAX_TEXT = 64;
 
 /** Names of servers: a name is a key in the store and a token in subjects. */
 export const NAME = /^[a-z][a-z0-9-]{0,31}$/;
@@ -83,15 +83,15 @@ const isIntegerIn = (low, high) => (value) =>
 
 const nowInSeconds = () => Math.floor(Date.now() / 1000);
 
-const isText = (value) => typeof value === 'string' && value.length <= MOST_TEXT;
+const isText = (value) => typeof value === 'string' && value.length <= MAX_TEXT;
 
 /** Required members of an entry of this version. */
 const REQUIRED = {
   version: isIntegerIn(1, Number.MAX_SAFE_INTEGER),
   epoch: (value) => isIntegerIn(1, nowInSeconds() + MAX_EPOCH_AHEAD)(value),
   state: (value) => [...HOLDING_STATES, ...FREE_STATES].includes(value),
-  lease: isIntegerIn(1, MOST_LEASE),
-  rows: isIntegerIn(0, MOST_ROWS)
+  lease: isIntegerIn(1, MAX_LEASE),
+  rows: isIntegerIn(0, MAX_ROWS)
 };
 
 /** Optional members. An invalid one counts as absent. */
@@ -99,9 +99,9 @@ const OPTIONAL = {
   instance: isText,
   run: isText,
   since: isIntegerIn(1, Number.MAX_SAFE_INTEGER),
-  clients: isIntegerIn(0, MOST_CLIENTS),
+  clients: isIntegerIn(0, MAX_CLIENTS),
   url: (value) => readServerUrl(value) !== undefined,
-  grace: isIntegerIn(1, MOST_GRACE),
+  grace: isIntegerIn(1, MAX_GRACE),
   empty: (value) => value === true
 };
 

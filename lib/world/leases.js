@@ -1,5 +1,5 @@
 import { tagOf } from '../base/tag.js';
-import { holdsName, isMember, MOST_NAMES, MOST_SERVERS } from './entry.js';
+import { holdsName, isMember, MAX_NAMES, MAX_SERVERS } from './entry.js';
 import { WorldError } from './world-error.js';
 
 /**
@@ -62,7 +62,7 @@ export class Leases {
     const seen = { entry, revision, seenAt: now, renewals };
     this.#byName.delete(name);
     this.#byName.set(name, seen);
-    if (this.#byName.size > MOST_NAMES) this.#byName.delete(this.#byName.keys().next().value);
+    if (this.#byName.size > MAX_NAMES) this.#byName.delete(this.#byName.keys().next().value);
     this.absences.record(name, entry, now);
     this.#noneOverdueUntil = Math.min(this.#noneOverdueUntil, overdueTime(seen));
     return !(
@@ -77,15 +77,15 @@ export class Leases {
    * Takes the whole content of the store. It replaces what was seen before the store was asked: the store may be a new
    * one, whose revisions start again.
    *
-   * @param {Map<string, {entry: import('./entry.js').Entry | undefined, revision: number}>} all
+   * @param {Map<string, {entry: import('./entry.js').Entry | undefined, revision: number}>} storedEntries
    * @param {number} askedAt time at which the store was asked
    * @param {number} now
    */
-  reload(all, askedAt, now) {
+  reload(storedEntries, askedAt, now) {
     const outdated = ([name, { revision, seenAt }]) =>
-      seenAt < askedAt && !(all.get(name)?.revision >= revision);
+      seenAt < askedAt && !(storedEntries.get(name)?.revision >= revision);
     for (const [name] of [...this.#byName].filter(outdated)) this.#byName.delete(name);
-    for (const [name, stored] of all) this.record(name, stored, now);
+    for (const [name, stored] of storedEntries) this.record(name, stored, now);
   }
 
   /**
@@ -158,7 +158,7 @@ class Absences {
     const { run, epoch, grace } = entry;
     const absence = this.#absent.get(name);
     if (absence && absence.run === run && absence.epoch === epoch) return;
-    if (!absence && this.#absent.size >= MOST_NAMES) return;
+    if (!absence && this.#absent.size >= MAX_NAMES) return;
     this.#absent.set(name, { run, epoch, end: now + grace });
   }
 
@@ -246,7 +246,7 @@ export function checkCanJoin({ leases, name, version }, now, hasPrecedence) {
       `ids of ${sameTag[0]} and of ${name} would begin alike: give this server another --name`
     );
   }
-  if (others.length >= MOST_SERVERS) {
+  if (others.length >= MAX_SERVERS) {
     throw new WorldError('world-full', `there are ${others.length} servers in the world`);
   }
 }

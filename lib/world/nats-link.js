@@ -237,7 +237,7 @@ export class NatsLink {
    * Sends requests to JetStream, with a timeout.
    *
    * @template Result
-   * @param {(streams: {js: object, jsm: object, headersOf: (all: Record<string, string>) => object}) =>
+   * @param {(streams: {js: object, jsm: object, headersOf: (fields: Record<string, string>) => object}) =>
    *     Promise<Result>} send
    * @param {number} [timeout] of all requests, in milliseconds
    * @param {number} [eachTimeout] of each request, in milliseconds
@@ -397,9 +397,9 @@ async function loadClient() {
     import('@nats-io/jetstream'),
     import('@nats-io/kv')
   ]);
-  function headersOf(all) {
+  function headersOf(fields) {
     const natsHeaders = headers();
-    for (const [name, value] of Object.entries(all)) natsHeaders.set(name, value);
+    for (const [name, value] of Object.entries(fields)) natsHeaders.set(name, value);
     return natsHeaders;
   }
   return { connect, credsAuthenticator, headersOf, jetstream, Kvm };

@@ -240,30 +240,30 @@ export class SharedFeeds {
 
   async #tryAppend(key, item) {
     if (!this.#reconciler.isReachable) return STORE_AWAY;
-    const found = await this.#store.get(key);
-    await this.#reconcile(key, found);
+    const storeHead = await this.#store.get(key);
+    await this.#reconcile(key, storeHead);
     const mark = this.#marks.get(key);
     const now = this.#feeds.find(key);
     if (now?.length > 0 && !now.log) return { problem: 'other-kind' };
     // This server can't take the newest version, or can't write its own; or it has just written another one.
     if (this.#reconciler.refusedHead(key) || mark?.stored === false)
       return { problem: 'publishing-busy' };
-    if ((mark?.revision ?? 0) !== (found?.revision ?? 0)) return undefined;
-    const created = found?.digest === undefined;
-    const version = (found?.version ?? 0) + 1;
+    if ((mark?.revision ?? 0) !== (storeHead?.revision ?? 0)) return undefined;
+    const created = storeHead?.digest === undefined;
+    const version = (storeHead?.version ?? 0) + 1;
     if (version > LAST_VERSION) return { problem: 'publishing-busy' };
-    const cursor = { epoch: created ? newEpoch() : found.epoch, version };
-    const part = await this.#feeds.growPart(created ? {} : found, item);
+    const cursor = { epoch: created ? newEpoch() : storeHead.epoch, version };
+    const part = await this.#feeds.growPart(created ? {} : storeHead, item);
     const problem = this.#feeds.roomFor(key, { value: item, gzip: NO_BYTES });
     if (problem !== 'ok') return { problem };
     if (part.body.length > this.#store.maxBodyBytes) return this.#tooLargeAnswer('item-too-large');
-    if (part.begun) await this.#store.putPart(key, found, found.body);
+    if (part.begun) await this.#store.putPart(key, storeHead, storeHead.body);
     const { digest, form, body, begun } = part;
     const { run } = this.#store;
-    const head = { ...cursor, digest, form, run, log: created || begun ? version : found.log };
+    const head = { ...cursor, digest, form, run, log: created || begun ? version : storeHead.log };
     let revision;
     try {
-      revision = await this.#store.put(key, head, body, found?.revision ?? 0);
+      revision = await this.#store.put(key, head, body, storeHead?.revision ?? 0);
     } catch (error) {
       if (!(error instanceof WorldError)) throw error;
       this.#reconciler.noteFailure(error);
@@ -314,8 +314,8 @@ export class SharedFeeds {
   #nextVersion(key) {
     const isAlone = !this.#reconciler.isReachable;
     const mark = this.#marks.get(key);
-    const found = this.#feeds.find(key);
-    const now = found !== null && found.length > 0 ? found : undefined;
+    const feed = this.#feeds.find(key);
+    const now = feed !== null && feed.length > 0 ? feed : undefined;
     const refused = this.#reconciler.refusedHead(key);
     // A version of the store that this server has refused: a whole value, or a deletion, may replace it.
     const replaced = refused && !(mark && isNewer(mark, refused)) ? refused : undefined;
@@ -370,11 +370,11 @@ export class SharedFeeds {
 
   /** Returns an answer that holds only for the newest version; undefined where there was a newer one, which this server has now taken. */
   async #answerIfNewest(key, makeAnswer) {
-    const found = this.#reconciler.isReachable ? await this.#store.get(key) : undefined;
+    const storeHead = this.#reconciler.isReachable ? await this.#store.get(key) : undefined;
     const mark = this.#marks.get(key);
-    if (!found || (mark && !isNewer(found, mark))) return makeAnswer();
+    if (!storeHead || (mark && !isNewer(storeHead, mark))) return makeAnswer();
     const refusedRevision = this.#reconciler.refusedHead(key)?.revision;
-    await this.#reconcile(key, found);
+    await this.#reconcile(key, storeHead);
     // A version that was already refused, and is refused again, changes nothing.
     const isSame = this.#marks.get(key) === mark;
     return isSame && this.#reconciler.refusedHead(key)?.revision === refusedRevision
@@ -402,69 +402,75 @@ export class SharedFeeds {
   }
 
   /** Takes the store's version or writes this server's, whichever is newer. */
-  async #reconcile(key, found) {
+  async #reconcile(key, storeHead) {
     const mark = this.#marks.get(key);
     const refused = this.#reconciler.refusedHead(key);
     // The refused version is not the newest any more: the key is tried again.
-    if (!refused || refused.revision !== found?.revision) this.#reconciler.accept(key);
-    if (found && (!mark || isNewer(found, mark))) return this.#takeVersion(key, found);
+    if (!refused || refused.revision !== storeHead?.revision) this.#reconciler.accept(key);
+    if (storeHead && (!mark || isNewer(storeHead, mark))) return this.#takeVersion(key, storeHead);
     if (!mark) return undefined;
     // The store remembers only so many deleted feeds.
-    if (!found && mark.digest === undefined && mark.stored) return this.#marks.remove(key);
-    if (!found) return this.#writeOwn(key, mark);
-    if (isNewer(mark, found)) {
-      const overrules = found.version >= mark.firstOfEpoch;
-      await this.#writeOwn(key, mark, found);
+    if (!storeHead && mark.digest === undefined && mark.stored) return this.#marks.remove(key);
+    if (!storeHead) return this.#writeOwn(key, mark);
+    if (isNewer(mark, storeHead)) {
+      const overrules = storeHead.version >= mark.firstOfEpoch;
+      await this.#writeOwn(key, mark, storeHead);
       if (overrules) this.#counts.overruled += 1;
       return undefined;
     }
-    if (found.digest === mark.digest) {
-      const { revision, run } = found;
+    if (storeHead.digest === mark.digest) {
+      const { revision, run } = storeHead;
       this.#marks.set(key, { ...mark, revision, run, stored: true, exposed: true });
       return undefined;
     }
     // The store has lost an accepted write, and has given its version to another value.
-    if (found.log) return this.#takeVersion(key, found);
-    return this.#fork(key, mark, found);
+    if (storeHead.log) return this.#takeVersion(key, storeHead);
+    return this.#fork(key, mark, storeHead);
   }
 
   /** Takes a version of another server. */
-  async #takeVersion(key, found) {
+  async #takeVersion(key, storeHead) {
     const mark = this.#marks.get(key);
     const now = this.#feeds.find(key);
-    const storeState = { revision: found.revision, stored: true, exposed: true };
-    if (found.digest === undefined) {
+    const storeState = { revision: storeHead.revision, stored: true, exposed: true };
+    if (storeHead.digest === undefined) {
       if (now !== null && now.length > 0 && !now.upstream) {
         const result = await this.#feeds.takeAway(key);
-        if (!wasTaken(result)) return this.#refuse(key, result.problem, found);
+        if (!wasTaken(result)) return this.#refuse(key, result.problem, storeHead);
         this.#counts.in += 1;
       }
-    } else if (found.log) {
-      if (!(await this.#takeLog(key, found))) return undefined;
+    } else if (storeHead.log) {
+      if (!(await this.#takeLog(key, storeHead))) return undefined;
       this.#counts.in += 1;
     } else {
       const isSuccessor =
         now?.length > 0 &&
         !now.log &&
-        now.epoch === found.epoch &&
-        now.version + 1 === found.version;
+        now.epoch === storeHead.epoch &&
+        now.version + 1 === storeHead.version;
       const change = await this.#feeds.workOut(
         key,
-        { cursor: found, now: now ?? undefined },
+        { cursor: storeHead, now: now ?? undefined },
         {
-          ...{ kind: 'value', body: found.body, form: found.form, digested: true, always: true },
+          ...{
+            kind: 'value',
+            body: storeHead.body,
+            form: storeHead.form,
+            digested: true,
+            always: true
+          },
           ...(!isSuccessor && { patched: false, before: undefined })
         }
       );
-      if (change.problem !== undefined) return this.#refuse(key, change.problem, found);
-      if (change.digest !== found.digest) return this.#refuse(key, 'bad-value', found);
-      const result = await this.#feeds.take(key, found, change);
-      if (!wasTaken(result)) return this.#refuse(key, result.problem, found);
+      if (change.problem !== undefined) return this.#refuse(key, change.problem, storeHead);
+      if (change.digest !== storeHead.digest) return this.#refuse(key, 'bad-value', storeHead);
+      const result = await this.#feeds.take(key, storeHead, change);
+      if (!wasTaken(result)) return this.#refuse(key, result.problem, storeHead);
       this.#counts.in += 1;
     }
     if (mark?.firstOfEpoch && !mark.stored) this.#counts.overruled += 1;
     this.#reconciler.accept(key);
-    this.#marks.set(key, { ...found, ...storeState });
+    this.#marks.set(key, { ...storeHead, ...storeState });
     return undefined;
   }
 
@@ -473,19 +479,22 @@ export class SharedFeeds {
    *
    * @returns {Promise<boolean>} false: the items are refused, or the log has another epoch now
    */
-  async #takeLog(key, found) {
-    const { epoch, version, revision } = found;
+  async #takeLog(key, storeHead) {
+    const { epoch, version, revision } = storeHead;
     const now = this.#feeds.find(key);
     const ownVersion = now?.log && now.epoch === epoch ? now.version : 0;
-    const items = await this.#readItemsSince(key, found, ownVersion);
-    if (items.length === 0) return this.#refuse(key, 'bad-value', found) ?? false;
+    const items = await this.#readItemsSince(key, storeHead, ownVersion);
+    if (items.length === 0) return this.#refuse(key, 'bad-value', storeHead) ?? false;
     const first = version + 1 - items.length;
     if (
       ownVersion >= first &&
       this.#feeds.newestItem(key).toString() !== items[ownVersion - first]
     ) {
       // The store has lost accepted writes: old cursors do not describe the log any more, so that it gets a new epoch.
-      const { parts } = await this.#feeds.splitLog(key, await this.#readItemsSince(key, found, 0));
+      const { parts } = await this.#feeds.splitLog(
+        key,
+        await this.#readItemsSince(key, storeHead, 0)
+      );
       const newCursor = { epoch: newEpoch(), version: Math.min(version + 1, LAST_VERSION) };
       await this.#writeLog(key, { ...newCursor, run: this.#store.run }, parts, revision);
       this.#removeParts(key, epoch, 0);
@@ -506,26 +515,26 @@ export class SharedFeeds {
         item,
         isFresh
       );
-      if (!wasTaken(result)) return this.#refuse(key, result.problem, found) ?? false;
+      if (!wasTaken(result)) return this.#refuse(key, result.problem, storeHead) ?? false;
     }
     if (now?.log && ownVersion === 0) this.#log.warn({ feed: key }, LOG_REPLACED);
     return true;
   }
 
   /** @returns {Promise<string[]>} a log's items, back to `ownVersion` or as many as are kept; none: they can't be read */
-  async #readItemsSince(key, found, ownVersion) {
+  async #readItemsSince(key, storeHead, ownVersion) {
     const { keeps } = this.#feeds;
     let items = [];
     let bytes = 0;
-    let first = found.version + 1;
-    for (let part = found; part?.log && part.version === first - 1;) {
+    let first = storeHead.version + 1;
+    for (let part = storeHead; part?.log && part.version === first - 1;) {
       const unpacked = await this.#feeds.readPart(part);
       if (unpacked.items?.length !== part.version - part.log + 1) break;
       items = [...unpacked.items, ...items];
       bytes += unpacked.bytes;
       first = part.log;
       if (first <= ownVersion || items.length >= keeps.items || bytes >= keeps.bytes) break;
-      part = await this.#store.getPart(key, found.epoch, first - 1);
+      part = await this.#store.getPart(key, storeHead.epoch, first - 1);
     }
     return items;
   }
@@ -593,7 +602,7 @@ export class SharedFeeds {
   }
 
   /** Gives this server's value a version that no other server has. */
-  async #fork(key, mark, found) {
+  async #fork(key, mark, storeHead) {
     const fork = { ...mark, ...nextCursor(mark), epoch: newEpoch() };
     if (mark.digest !== undefined) {
       const value = this.#feeds.valueOf(key);
@@ -601,9 +610,9 @@ export class SharedFeeds {
       const result = await this.#feeds.take(key, fork, change);
       if (!wasTaken(result)) return this.#reconciler.refuse(key, result.problem);
     }
-    const { revision } = found;
+    const { revision } = storeHead;
     this.#marks.set(key, { ...fork, revision, stored: false, exposed: false });
-    return this.#writeOwn(key, this.#marks.get(key), found);
+    return this.#writeOwn(key, this.#marks.get(key), storeHead);
   }
 
   /** Marks a written version. Removes a forgotten deleted feed from the store, too. */

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import t from 'tap';
 
 import { Crossing } from '../../lib/world/crossing.js';
-import { MOST_NAMES } from '../../lib/world/entry.js';
+import { MAX_NAMES } from '../../lib/world/entry.js';
 import { Ring } from '../../lib/world/ring.js';
 import { createLog } from '../../lib/base/log.js';
 import { readOptions } from '../../lib/operator/options.js';
@@ -174,16 +174,16 @@ t.test('names that change: one is forgotten with which nothing is to be done', a
     a.crossing.update({ state: 'member', ring, peers, epochs: new Map(), drained });
   };
   const knownNames = () => new Set(a.crossing.status().servers.map(({ name }) => name));
-  const maxNames = Array.from({ length: MOST_NAMES - 1 }, (_, n) => `x${n}`);
+  const maxNames = Array.from({ length: MAX_NAMES - 1 }, (_, n) => `x${n}`);
   setRing(maxNames);
-  t.equal(knownNames().size, MOST_NAMES);
+  t.equal(knownNames().size, MAX_NAMES);
   setRing([...maxNames, 'y']);
   t.notOk(knownNames().has('y'), 'b may come back with what was taken from it');
   t.match(errors, [[{ server: 'y' }, /no sprite goes to y or comes from it/]]);
   setRing([...maxNames, 'y'], ['b']);
   t.ok(knownNames().has('y') && !knownNames().has('b'), 'or has left with nothing in its outboxes');
   setRing(['z1', 'z2']);
-  t.ok(knownNames().has('z1') && knownNames().has('z2') && knownNames().size === MOST_NAMES);
+  t.ok(knownNames().has('z1') && knownNames().has('z2') && knownNames().size === MAX_NAMES);
   t.equal(errors.length, 1);
   world.sew();
   await cross(2);

@@ -1,8 +1,8 @@
 import t from 'tap';
 
 import {
-  MOST_NAMES,
-  MOST_SERVERS,
+  MAX_NAMES,
+  MAX_SERVERS,
   NAME,
   nextEpoch,
   readEntry,
@@ -637,10 +637,10 @@ t.test('one server more than there may be', async (t) => {
   const world = new World();
   const member = { epoch: 1, state: 'member', lease: 10 * LEASE, run: 'x', rows: 1 };
   const entry = { version: VERSION, ...member };
-  for (let i = 1; i <= MOST_SERVERS; i++) {
+  for (let i = 1; i <= MAX_SERVERS; i++) {
     world.broker.entries.set(`s${i}`, { entry: { ...entry }, revision: i });
   }
-  world.broker.revision = MOST_SERVERS;
+  world.broker.revision = MAX_SERVERS;
   world.add('a');
   await world.until(() => world.view('a').problem?.code === 'world-full', LEASE);
   t.equal(world.state('a'), 'alone');
@@ -756,14 +756,14 @@ t.test('of more names than there may be the longest not renewed are forgotten', 
   const entry = { version: VERSION, epoch: 5, state: 'gone', lease: 1000, rows: 1, grace: 5000 };
   leases.record('a', { entry, revision: 1 }, 0);
   leases.record('b', { entry, revision: 2 }, 0);
-  for (let n = 1; n < MOST_NAMES; n++) {
+  for (let n = 1; n < MAX_NAMES; n++) {
     if (n % 1000 === 0) leases.record('b', { entry, revision: 2 + n }, n);
     leases.record(`c${n}`, { entry, revision: 2 + n }, n);
   }
-  t.equal([...leases.entries()].length, MOST_NAMES);
+  t.equal([...leases.entries()].length, MAX_NAMES);
   t.notOk(leases.get('a'));
   t.ok(leases.get('b'));
-  t.equal(leases.absences.names(1).length, MOST_NAMES);
+  t.equal(leases.absences.names(1).length, MAX_NAMES);
 });
 
 t.test('an epoch is above every known one, and was never used', async (t) => {

@@ -4,7 +4,7 @@ import { tagOf, tagOfId, tagText } from '../../lib/base/tag.js';
 import { readOptions } from '../../lib/operator/options.js';
 import { Pool } from '../../lib/torus/pool.js';
 import { Directory } from '../../lib/world/directory.js';
-import { MOST_SERVERS, publicUrl, readServerUrl } from '../../lib/world/entry.js';
+import { MAX_SERVERS, publicUrl, readServerUrl } from '../../lib/world/entry.js';
 import { Ring } from '../../lib/world/ring.js';
 import { Random } from '../fuzz/random.js';
 import { cellOf } from '../model/torus.js';
@@ -170,8 +170,8 @@ t.test('a tag is the first 24 bits of the SHA-256 of the name', async (t) => {
   t.equal(tagOf('none'), undefined);
   t.equal(tagOf(undefined), undefined);
   t.equal(tagText(5), '000005');
-  const tags = new Set(Array.from({ length: MOST_SERVERS }, (_, at) => tagOf(nameOf(at))));
-  t.equal(tags.size, MOST_SERVERS, 'the servers of a simulation make one ring');
+  const tags = new Set(Array.from({ length: MAX_SERVERS }, (_, at) => tagOf(nameOf(at))));
+  t.equal(tags.size, MAX_SERVERS, 'the servers of a simulation make one ring');
 });
 
 /** Returns a pool, to make ids. */
