@@ -16,7 +16,7 @@ import (
 )
 
 // Timeout of one history. A history that is not judged by then has failed.
-const patience = 30 * time.Second
+const checkTimeout = 30 * time.Second
 
 // One operation, as test/support/feed-load.js and run.js record it.
 type operation struct {
@@ -84,7 +84,7 @@ func (l list) step(o operation) (bool, list) {
 	return true, l
 }
 
-func same(a, b interface{}) bool {
+func isEqual(a, b interface{}) bool {
 	if one, isList := a.(list); isList {
 		other := b.(list)
 		if len(one) != len(other) {
@@ -107,7 +107,7 @@ var models = map[string]porcupine.Model{
 			ok, next := state.(register).step(input.(operation))
 			return ok, next
 		},
-		Equal: same,
+		Equal: isEqual,
 	},
 	"list": {
 		Init: func() interface{} { return list{} },
@@ -115,11 +115,11 @@ var models = map[string]porcupine.Model{
 			ok, next := state.(list).step(input.(operation))
 			return ok, next
 		},
-		Equal: same,
+		Equal: isEqual,
 	},
 }
 
-func read(name string) (map[[2]string][]porcupine.Operation, error) {
+func readHistories(name string) (map[[2]string][]porcupine.Operation, error) {
 	file, err := os.Open(name)
 	if err != nil {
 		return nil, err
@@ -133,30 +133,32 @@ func read(name string) (map[[2]string][]porcupine.Operation, error) {
 		if err := json.Unmarshal(lines.Bytes(), &o); err != nil {
 			return nil, err
 		}
-		which := [2]string{o.Model, o.Key}
-		histories[which] = append(histories[which],
+		subject := [2]string{o.Model, o.Key}
+		histories[subject] = append(histories[subject],
 			porcupine.Operation{ClientId: o.Client, Input: o, Call: o.Call, Return: o.Return})
 	}
 	return histories, lines.Err()
 }
 
 func main() {
-	histories, err := read(os.Args[1])
+	histories, err := readHistories(os.Args[1])
 	if err != nil || len(histories) == 0 {
 		fmt.Println("no history:", err)
 		os.Exit(2)
 	}
-	var all [][2]string
-	for which := range histories {
-		all = append(all, which)
+	var subjects [][2]string
+	for subject := range histories {
+		subjects = append(subjects, subject)
 	}
-	sort.Slice(all, func(i, j int) bool { return all[i][0]+all[i][1] < all[j][0]+all[j][1] })
+	sort.Slice(subjects, func(i, j int) bool {
+		return subjects[i][0]+subjects[i][1] < subjects[j][0]+subjects[j][1]
+	})
 	failed := false
-	for _, which := range all {
-		history := histories[which]
-		result := porcupine.CheckOperationsTimeout(models[which[0]], history, patience)
+	for _, subject := range subjects {
+		history := histories[subject]
+		result := porcupine.CheckOperationsTimeout(models[subject[0]], history, checkTimeout)
 		failed = failed || result != porcupine.Ok
-		fmt.Printf("%s: %s as a %s, %d operations\n", result, which[1], which[0], len(history))
+		fmt.Printf("%s: %s as a %s, %d operations\n", result, subject[1], subject[0], len(history))
 	}
 	if failed {
 		os.Exit(1)
