@@ -33,7 +33,7 @@ const VALUE_TIMEOUT = 8000;
 /** Longest silence of its connection, in milliseconds: an answer may wait behind a value. */
 export const MAX_SILENCE = 10_000;
 
-/** Speed of the slowest supported line, in bytes per millisecond: the timeout of a write is its time there, and PATIENCE. */
+/** Speed of the slowest supported line, in bytes per millisecond. A write may take its time there and REQUEST_TIMEOUT. */
 const SLOWEST_RATE = 32;
 
 /** The stream's configuration, without the settings that an operator may change (storage). */

@@ -135,7 +135,7 @@ function makeInput(random) {
   return bytes.subarray(0, MAX_INPUT);
 }
 
-/** Returns a hot head and up to BODY_GIVEN bytes of its body: the input's own bytes, then smuggled requests. */
+/** Returns a hot head and up to MAX_GIVEN_BODY bytes of its body: the input's own bytes, then smuggled requests. */
 function requestOf(bytes, { headLength, bodyLength }) {
   const request = Buffer.alloc(
     headLength + Math.min(bodyLength, MAX_GIVEN_BODY),
