@@ -329,50 +329,50 @@ export class Rig {
   /**
    * Measures the time until these servers are one ring, and sprites cross in it.
    *
-   * @param {string} what the fault, in words
+   * @param {string} title the fault, in words
    * @param {string[]} names
    */
-  async measureHealing(what, names) {
+  async measureHealing(title, names) {
     const begin = performance.now();
     await this.untilRing(names);
     const ring = (performance.now() - begin) / 1000;
     await this.untilCrossing(names);
     const seconds = (performance.now() - begin) / 1000;
-    this.healings.push({ what, seconds });
+    this.healings.push({ title, seconds });
     this.observations.push(
-      `${what}: ring after ${ring.toFixed(1)} s, crossed after ${seconds.toFixed(1)} s`
+      `${title}: ring after ${ring.toFixed(1)} s, crossed after ${seconds.toFixed(1)} s`
     );
   }
 
   /** Records a summary of the throws at these servers since a time. */
-  recordThrows(what, names, since) {
+  recordThrows(title, names, since) {
     this.observations.push(
-      `${what}: ${this.describeInnerThrows(what, names, since)}; ${this.describeSeamThrows(what, names, since)}; ${this.describeCrossings(since)}`
+      `${title}: ${this.describeInnerThrows(title, names, since)}; ${this.describeSeamThrows(title, names, since)}; ${this.describeCrossings(since)}`
     );
   }
 
   /** Checks and describes the throws up and down at these servers since a time: none of them crosses. */
-  describeInnerThrows(what, names, since) {
+  describeInnerThrows(title, names, since) {
     const tries = this.scene.ledger.tries.filter(
       ({ begun, crowd, edge }) =>
         begun >= since && names.includes(crowd) && (edge === 'up' || edge === 'down')
     );
     const unexpected = tries.filter(({ first }) => first !== 202);
-    assert.deepEqual(unexpected.slice(0, 3), [], `${what}: up and down no throw is refused`);
-    assert.ok(tries.length > 20, `${what}: the others throw on (${tries.length})`);
+    assert.deepEqual(unexpected.slice(0, 3), [], `${title}: up and down no throw is refused`);
+    assert.ok(tries.length > 20, `${title}: the others throw on (${tries.length})`);
     const [p50, p99] = [0.5, 0.99].map((share) => quantile(tries, share));
-    assert.ok(p99 < 2, `${what}: p99 ${p99} s`);
+    assert.ok(p99 < 2, `${title}: p99 ${p99} s`);
     return `${tries.length} throws up and down of the others, p50 ${ms(p50)}, p99 ${ms(p99)}`;
   }
 
   /** Describes the outcomes of throws left and right at these servers since a time. */
-  describeSeamThrows(what, names, since) {
+  describeSeamThrows(title, names, since) {
     const tries = this.scene.ledger.tries.filter(
       ({ begun, crowd, edge }) =>
         begun >= since && names.includes(crowd[0]) && (edge === 'left' || edge === 'right')
     );
     const unexpected = tries.filter(({ first }) => first !== 202 && first !== 'neighbor-busy');
-    assert.deepEqual(unexpected.slice(0, 3), [], `${what}: left and right no other answer`);
+    assert.deepEqual(unexpected.slice(0, 3), [], `${title}: left and right no other answer`);
     const busy = tries.filter(({ first }) => first === 'neighbor-busy');
     return `${busy.length} of ${tries.length} left and right were busy at first`;
   }
@@ -403,23 +403,23 @@ export class Rig {
    * Waits for a quiet moment. Then the counts of all servers, with those of killed ones, must agree with the clients'
    * records of each sprite.
    *
-   * @param {string} what the faults before, in words
+   * @param {string} title the faults before, in words
    */
-  async account(what) {
-    const feeds = this.feeds?.settle(what);
+  async account(title) {
+    const feeds = this.feeds?.settle(title);
     const books = [...(await this.stopThrows()), ...this.killedCounts];
     if (feeds) this.observations.push(`feeds: ${await feeds}`);
     const [thrown, acked, waiting, lost, crossedIn, crossedOut] = COUNTS.map((name) =>
       sum(books, name)
     );
     const { ledger } = this.scene;
-    assert.deepEqual(ledger.violations, [], `${what}: the contract was kept`);
-    assert.equal(lost, 0, `${what}: none is lost`);
+    assert.deepEqual(ledger.violations, [], `${title}: the contract was kept`);
+    assert.equal(lost, 0, `${title}: none is lost`);
     // Sprites that a killed server had accepted but not acknowledged.
     const unacknowledged = crossedIn - crossedOut;
     if (this.killedCounts.length === 0)
-      assert.equal(unacknowledged, 0, `${what}: crossed in = crossed out`);
-    assert.equal(thrown + unacknowledged, acked + waiting + lost, `${what}: the law of sprites`);
+      assert.equal(unacknowledged, 0, `${title}: crossed in = crossed out`);
+    assert.equal(thrown + unacknowledged, acked + waiting + lost, `${title}: the law of sprites`);
     const heldByKilled = sum(this.killedCounts, 'waiting') - sum(this.killedCounts, 'received');
     const { missing, repeated } = ledger;
     // Each doubted sprite was sent again another way: either the killed server's client already had it, or it is not
@@ -427,17 +427,17 @@ export class Rig {
     assert.equal(
       missing.length - repeated,
       heldByKilled - unacknowledged,
-      `${what}: missing ${missing.length} is what killed servers held, ${heldByKilled}, without those in doubt, ${unacknowledged}; ` +
+      `${title}: missing ${missing.length} is what killed servers held, ${heldByKilled}, without those in doubt, ${unacknowledged}; ` +
         `${repeated} came twice: ${missing.slice(0, 5)}`
     );
     assert.ok(
       repeated <= unacknowledged,
-      `${what}: ${repeated} came twice, ${unacknowledged} may have`
+      `${title}: ${repeated} came twice, ${unacknowledged} may have`
     );
     const { size: promised } = ledger.promised;
     if (this.states) {
-      assert.equal(ledger.lostPlaces, 0, `${what}: every client keeps its place`);
-      assert.equal(thrown, promised, `${what}: all servers together have taken what was promised`);
+      assert.equal(ledger.lostPlaces, 0, `${title}: every client keeps its place`);
+      assert.equal(thrown, promised, `${title}: all servers together have taken what was promised`);
     }
     return {
       thrown,

@@ -24,27 +24,27 @@ const without = (name) => NAMES.filter((one) => one !== name);
  *
  * @param {Rig} rig
  * @param {string} victim
- * @param {string} how the fault, in words
+ * @param {string} faultText the fault, in words
  * @param {object} by functions that break and mend the server; default to mend: start it again
  */
 async function fault(
   rig,
   victim,
-  how,
+  faultText,
   { break: breakServer, mend = startAgain, leavesRing = true, names }
 ) {
   const since = performance.now();
-  const what = `${victim} ${how}`;
+  const title = `${victim} ${faultText}`;
   const member = rig.members.get(victim);
   await breakServer(member);
   const others = without(victim);
   if (leavesRing) {
-    await rig.measureHealing(`${what}: without it`, others);
+    await rig.measureHealing(`${title}: without it`, others);
     await pause(EXTRA_TIME);
   }
   await mend(member);
-  await rig.measureHealing(`${what}: with it again`, NAMES);
-  rig.recordThrows(what, names ?? others, since);
+  await rig.measureHealing(`${title}: with it again`, NAMES);
+  rig.recordThrows(title, names ?? others, since);
 }
 
 const startAgain = (member) => member.startAgain();
@@ -89,8 +89,8 @@ const serverFaults = {
   hung: (rig, victim) => cutOff(rig, victim, 'without a word of the broker', (way) => way.hang())
 };
 
-const cutOff = (rig, victim, how, act) =>
-  fault(rig, victim, how, {
+const cutOff = (rig, victim, faultText, act) =>
+  fault(rig, victim, faultText, {
     names: NAMES,
     break: async ({ way }) => act(way),
     async mend(member) {
@@ -122,14 +122,17 @@ const statesFaults = {
     })
 };
 
-const killSilenced = (rig, victim, side, how) =>
-  fault(rig, victim, how, { leavesRing: false, break: (member) => member.killSilenced(side) });
+const killSilenced = (rig, victim, side, faultText) =>
+  fault(rig, victim, faultText, {
+    leavesRing: false,
+    break: (member) => member.killSilenced(side)
+  });
 
 /** Fills a server's disk. The server then accepts nothing from clients and servers, and keeps its place in the ring. */
-async function blockDisk(rig, victim, how, mend) {
+async function blockDisk(rig, victim, faultText, mend) {
   if (noLimit) throw new Skip(noLimit);
   const blocked = ({ stateBlocked, world }) => stateBlocked === 1 && world.state === 'member';
-  await fault(rig, victim, how, {
+  await fault(rig, victim, faultText, {
     leavesRing: false,
     async break(member) {
       const books = async () => {
@@ -153,12 +156,12 @@ async function allKilled(rig) {
 }
 
 /** Plays a fault of all servers: only throws over a seam may be refused. */
-async function faultOfAll(rig, what, { break: broken, mend }) {
+async function faultOfAll(rig, title, { break: breakAll, mend }) {
   const since = performance.now();
-  await broken();
+  await breakAll();
   await mend();
-  await rig.measureHealing(`${what}: all well again`, NAMES);
-  rig.recordThrows(what, NAMES, since);
+  await rig.measureHealing(`${title}: all well again`, NAMES);
+  rig.recordThrows(title, NAMES, since);
 }
 
 const brokerFaults = {
@@ -192,8 +195,8 @@ async function untilAllCutOff(rig) {
   await pause(EXTRA_TIME);
 }
 
-const brokerAway = (rig, what, act) =>
-  faultOfAll(rig, what, {
+const brokerAway = (rig, title, act) =>
+  faultOfAll(rig, title, {
     async break() {
       await rig.nats.kill();
       act();
@@ -203,21 +206,21 @@ const brokerAway = (rig, what, act) =>
   });
 
 /** Slows all ways for two leases: no server may leave the ring, and sprites must cross. */
-async function slowBroker(rig, what, how) {
+async function slowBroker(rig, title, slowness) {
   const since = performance.now();
-  for (const { way } of rig.all) way.slow(how);
+  for (const { way } of rig.all) way.slow(slowness);
   const before = rig.all.map(({ way }) => ({ ...way.counts }));
   while (performance.now() < since + 2 * LEASE * 1000) {
     const all = await rig.readStatuses();
     const states = all.map(({ world }) => world.state);
-    assert.deepEqual(new Set(states), new Set(['member']), `${what}: all stay members`);
+    assert.deepEqual(new Set(states), new Set(['member']), `${title}: all stay members`);
     await pause(200);
   }
   await rig.untilCrossing(NAMES);
   const bytes = rig.all.map(({ way }, at) => way.counts.out - before[at].out);
-  rig.observations.push(`${what}: ${bytes} bytes to the broker in ${LEASE * 2} s`);
+  rig.observations.push(`${title}: ${bytes} bytes to the broker in ${LEASE * 2} s`);
   for (const { way } of rig.all) way.mend();
-  rig.recordThrows(what, NAMES, since);
+  rig.recordThrows(title, NAMES, since);
 }
 
 /** The streams of a world. */
@@ -276,21 +279,21 @@ const twoForget = (rig) =>
     }
   });
 
-async function faultOfNatsServer(rig, how, { break: broken, mend }) {
+async function faultOfNatsServer(rig, faultText, { break: breakLeader, mend }) {
   const since = performance.now();
-  const one = await rig.nats.leads(STREAMS[0]);
-  const what = `NATS server ${rig.nats.names[one]}, the leader, ${how}`;
-  await broken(one);
-  await rig.nats.leads(STREAMS[0], { not: one });
+  const leader = await rig.nats.leads(STREAMS[0]);
+  const title = `NATS server ${rig.nats.names[leader]}, the leader, ${faultText}`;
+  await breakLeader(leader);
+  await rig.nats.leads(STREAMS[0], { not: leader });
   const seconds = () => ((performance.now() - since) / 1000).toFixed(1);
-  rig.observations.push(`${what}: another leader after ${seconds()} s`);
-  await rig.measureHealing(`${what}: without it`, NAMES);
+  rig.observations.push(`${title}: another leader after ${seconds()} s`);
+  await rig.measureHealing(`${title}: without it`, NAMES);
   await rig.untilEvery((one) => one.worldFeedsReachable === 1 && one.worldFeedsUnshared === 0);
-  rig.observations.push(`${what}: feeds are the world's again after ${seconds()} s`);
-  await mend(one);
+  rig.observations.push(`${title}: feeds are the world's again after ${seconds()} s`);
+  await mend(leader);
   for (const stream of STREAMS) await rig.nats.leads(stream, { copies: 3 });
-  await rig.measureHealing(`${what}: all copies there`, NAMES);
-  rig.recordThrows(what, NAMES, since);
+  await rig.measureHealing(`${title}: all copies there`, NAMES);
+  rig.recordThrows(title, NAMES, since);
 }
 
 /** Returns all observations as one text. */
@@ -308,9 +311,9 @@ function summaryOf(rig, { promised, missing, heldByKilled, repeated, unacknowled
 }
 
 /** Plays all faults of a list, and checks the counts after each. */
-async function run(scene, list, how) {
+async function run(scene, list, rigOptions) {
   if (skip) throw new Skip(skip);
-  const rig = await Rig.start(scene, LEASE, how);
+  const rig = await Rig.start(scene, LEASE, rigOptions);
   let account;
   for (const one of list) {
     await one(rig);
