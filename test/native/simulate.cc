@@ -41,7 +41,7 @@ constexpr const char* kAspects[] = {"network", "clients", "crashes", "power", "d
                                     "state",   "workers", "feeds",   "churn", "ways", "arena",
                                     "ahead",   "grants",  "broker",  "world"};
 
-struct Order {
+struct RunOptions {
   uint64_t seed = 1;
   double minutes = 1;
   uint64_t steps = UINT64_MAX;
@@ -49,8 +49,8 @@ struct Order {
   uint32_t servers = 0;  // 0: by the seed
   bool trace = false;
   bool quiet = false;
-  uint64_t breaks = 0;  // for tests: this many arrived sprites break a law
-  std::string draw;     // file to draw into; empty: none
+  uint64_t failAfter = 0;  // for tests: this many arrived sprites break a law
+  std::string drawFile;    // file to draw into; empty: none
   std::set<std::string> without;
 
   bool has(const char* aspect) const { return !without.contains(aspect); }
@@ -58,7 +58,7 @@ struct Order {
 
 struct Figures {
   uint64_t steps, requests, sprites, lives;
-  double seconds, took;  // simulated time; real time
+  double seconds, coreSeconds;  // simulated time; real time
 };
 
 /** Mean intervals of faults, in milliseconds where not noted; 0: never. */
@@ -74,54 +74,54 @@ struct Faults {
 
 class Run : public Actor {
  public:
-  explicit Run(const Order& order) : order_(order), machine_(order.seed, order.trace) {
+  explicit Run(const RunOptions& order) : order_(order), machine_(order.seed, order.trace) {
     machine = &machine_;
     network = &network_;
     broker = &broker_;
     crowd = &crowd_;
     ledger = &ledger_;
     records = &records_;
-    sheets = &sheets_;
+    publishedSheets = &publishedSheets_;
     inputs = &inputs_;
-    if (!order.draw.empty()) {
-      machine_.told = [this](const std::string& line) { drawing_.add(line); };
-      machine_.ended = [this](const std::string& law) { draw(law, true); };
+    if (!order.drawFile.empty()) {
+      machine_.onTrace = [this](const std::string& line) { drawing_.add(line); };
+      machine_.onFailure = [this](const std::string& law) { draw(law, true); };
     }
     plan_.servers = order_.servers != 0    ? order_.servers
                     : order_.seed % 3 == 0 ? 2 + static_cast<uint32_t>(order_.seed / 3 % 3)
                                            : 1;
     if (!order_.has("world")) plan_.servers = 1;
-    plan();
+    choosePlan();
     lobby_ = std::make_unique<Lobby>(plan_.workers > 0);
     std::fill(std::begin(hosts), std::end(hosts), nullptr);
     for (; plan_.number < plan_.servers; ++plan_.number) {
       hosts_.push_back(std::make_unique<Host>(plan_));
       hosts[plan_.number] = hosts_.back().get();
       hosts_.back()->disk.odds = diskOdds_;
-      hosts_.back()->disk.remembers = faults_.power;
+      hosts_.back()->disk.keepsUnsynced = faults_.power;
     }
   }
 
   Figures play() {
     const clock_t began = clock();
     for (const auto& host : hosts_) {
-      host->begin();
-      if (machine_.dead) crash();
+      host->startLife();
+      if (machine_.isDead) crash();
     }
     addClients();
-    machine_.after(kSecond, this, kLook);
-    arm(faults_.crashEvery * 1000, kCrash);
-    arm(faults_.starveEvery, kStarve);
-    arm(faults_.jumpEvery, kJump);
-    arm(faults_.fullEvery, kFull);
-    arm(faults_.brokerEvery, kBroker);
-    arm(faults_.leaveEvery, kLeave);
-    const uint64_t end = Machine::kBegins + static_cast<uint64_t>(order_.minutes * 60 * kSecond);
+    machine_.schedule(kSecond, this, kCheckLaws);
+    scheduleFault(faults_.crashEvery * 1000, kCrash);
+    scheduleFault(faults_.starveEvery, kStarve);
+    scheduleFault(faults_.jumpEvery, kJump);
+    scheduleFault(faults_.fullEvery, kFull);
+    scheduleFault(faults_.brokerEvery, kBroker);
+    scheduleFault(faults_.leaveEvery, kLeave);
+    const uint64_t end = Machine::kStartTime + static_cast<uint64_t>(order_.minutes * 60 * kSecond);
     run([&] { return machine_.now() >= end || machine_.steps() >= order_.steps; });
-    calmDown();
-    if (machine_.told) draw("no law is broken", false);
+    finishRun();
+    if (machine_.onTrace) draw("no law is broken", false);
     const double seconds =
-        static_cast<double>(machine_.now() - Machine::kBegins) / static_cast<double>(kSecond);
+        static_cast<double>(machine_.now() - Machine::kStartTime) / static_cast<double>(kSecond);
     const double took = static_cast<double>(clock() - began) / CLOCKS_PER_SEC;
     uint64_t lives = 0;
     for (const auto& host : hosts_) lives += host->lives();
@@ -129,46 +129,57 @@ class Run : public Actor {
   }
 
   void act(uint64_t what) override {
-    if (what == kLook) {
-      look();
-      return machine_.after(5 * kSecond, this, kLook);
+    if (what == kCheckLaws) {
+      checkLaws();
+      return machine_.schedule(5 * kSecond, this, kCheckLaws);
     }
-    if (what >= kBegin) return hosts_[what - kBegin]->begin();
-    if (what == kRoom) {
-      for (const auto& host : hosts_) host->disk.full = false;
+    if (what >= kStartServer) return hosts_[what - kStartServer]->startLife();
+    if (what == kEmptyDisk) {
+      for (const auto& host : hosts_) host->disk.isFull = false;
       return;
     }
     if (what == kMend) return broker_.mend();
-    if (crowd_.calm) return;
-    fault(what);
+    if (crowd_.isCalm) return;
+    injectFault(what);
   }
 
  private:
   static constexpr uint32_t kReaders = 4;  // watchers of each feed
 
-  enum : uint64_t { kLook, kCrash, kStarve, kJump, kFull, kRoom, kLeave, kBroker, kMend, kBegin };
+  enum : uint64_t {
+    kCheckLaws,
+    kCrash,
+    kStarve,
+    kJump,
+    kFull,
+    kEmptyDisk,
+    kLeave,
+    kBroker,
+    kMend,
+    kStartServer
+  };
 
   uint64_t below(uint64_t bound) { return machine_.below(bound); }
 
   void draw(const std::string& end, bool broken) {
-    FILE* const file = fopen(order_.draw.c_str(), "w");
+    FILE* const file = fopen(order_.drawFile.c_str(), "w");
     const std::string page =
         drawing_.page("seed " + std::to_string(order_.seed) + ": " + end, broken);
     const bool written = file != nullptr && fwrite(page.data(), page.size(), 1, file) == 1;
     if (file == nullptr || fclose(file) != 0 || !written) {
-      fprintf(stderr, "simulate: %s can't be written\n", order_.draw.c_str());
+      fprintf(stderr, "simulate: %s can't be written\n", order_.drawFile.c_str());
     }
   }
 
   /** Draws the seed's plan. All aspects are drawn, so that leaving one out changes no other. */
-  void plan() {
+  void choosePlan() {
     plan_.clients = 2 + static_cast<uint32_t>(below(3) == 0 ? below(150) : below(30));
     if (order_.clients != 0) plan_.clients = order_.clients;
     plan_.workers = below(2) == 0 ? 0 : 1 + static_cast<uint32_t>(below(3));
-    plan_.keeps = below(4) != 0;
+    plan_.hasState = below(4) != 0;
     plan_.sync = below(2) == 0 ? Sync::kTurn : Sync::kNever;
-    plan_.turnTakes = below(2) == 0 ? 100 : 5000;
-    machine_.lookTakes = below(4);
+    plan_.maxTurnDelay = below(2) == 0 ? 100 : 5000;
+    machine_.clockReadTime = below(4);
     const bool badNetwork = below(2) == 0;
     const bool badClients = below(2) == 0;
     const bool churns = below(2) == 0;
@@ -178,80 +189,83 @@ class Run : public Actor {
     const bool badClock = below(3) == 0;
     const uint64_t think = below(3);
     if (!order_.has("workers")) plan_.workers = 0;
-    if (!order_.has("state")) plan_.keeps = false;
+    if (!order_.has("state")) plan_.hasState = false;
     crowd_.odds.think = think == 0 ? kSecond : think == 1 ? 10 * kSecond : 60 * kSecond;
     if (badNetwork && order_.has("network")) {
       network_.odds = {.latency = 200 * kMillisecond,
-                       .cuts = 100000,
-                       .cutCalls = 100000,
-                       .noRoom = 30000,
+                       .splits = 100000,
+                       .shortCalls = 100000,
+                       .refusedSends = 30000,
                        .window = 3000};
     }
     if (badClients && order_.has("clients")) crowd_.odds.resets = 20000, crowd_.odds.stops = 10000;
     if (churns && order_.has("churn")) crowd_.odds.leaves = 50000;
-    if (plan_.keeps) {
+    if (plan_.hasState) {
       if (crashes && order_.has("crashes")) faults_.crashEvery = 20;
       // A failing disk and a power cut together may leave files that no start accepts.
       faults_.power = power && !badDisk && plan_.sync == Sync::kTurn && order_.has("power");
       if (badDisk && order_.has("disk")) {
-        diskOdds_ = {.syncTakes = 20000, .slowSync = 2000, .fails = 3000, .shortWrites = 50000};
+        diskOdds_ = {
+            .maxSyncTime = 20000, .slowSyncs = 2000, .failures = 3000, .shortWrites = 50000};
         faults_.fullEvery = 30000;
-        crowd_.lossy = true;
+        crowd_.diskFails = true;
       }
       // The longer a sync takes, the more writes a power cut can lose.
-      if (faults_.power && below(2) == 0) diskOdds_.syncTakes = 200 * kMillisecond;
+      if (faults_.power && below(2) == 0) diskOdds_.maxSyncTime = 200 * kMillisecond;
     }
-    crowd_.late += (badNetwork ? 10 : 0) * kSecond + (badClock ? 60 : 0) * kSecond +
-                   (badDisk ? 60 : 0) * kSecond;
+    crowd_.maxDelay += (badNetwork ? 10 : 0) * kSecond + (badClock ? 60 : 0) * kSecond +
+                       (badDisk ? 60 : 0) * kSecond;
     if (badClock && order_.has("clock")) faults_.starveEvery = 20000, faults_.jumpEvery = 60000;
-    machine_.say("seed %" PRIu64 ": %" PRIu64 " clients, %" PRIu64 " workers", order_.seed,
-                 plan_.clients, plan_.workers);
-    if (plan_.servers > 1) planWorld();
-    if (plan_.keeps) {
-      machine_.say(plan_.sync == Sync::kTurn ? "a state, synced each turn" : "a state, not synced");
+    machine_.trace("seed %" PRIu64 ": %" PRIu64 " clients, %" PRIu64 " workers", order_.seed,
+                   plan_.clients, plan_.workers);
+    if (plan_.servers > 1) chooseWorldPlan();
+    if (plan_.hasState) {
+      machine_.trace(plan_.sync == Sync::kTurn ? "a state, synced each turn"
+                                               : "a state, not synced");
     }
-    if (badNetwork) machine_.say("the network is bad");
-    if (crowd_.odds.resets != 0) machine_.say("clients cut connections, and stop reading");
-    if (crowd_.odds.leaves != 0) machine_.say("clients leave");
-    if (faults_.crashEvery != 0) machine_.say("the server crashes");
-    if (crowd_.lossy) machine_.say("the disk fails");
-    if (badClock) machine_.say("the clock jumps");
+    if (badNetwork) machine_.trace("the network is bad");
+    if (crowd_.odds.resets != 0) machine_.trace("clients cut connections, and stop reading");
+    if (crowd_.odds.leaves != 0) machine_.trace("clients leave");
+    if (faults_.crashEvery != 0) machine_.trace("the server crashes");
+    if (crowd_.diskFails) machine_.trace("the disk fails");
+    if (badClock) machine_.trace("the clock jumps");
   }
 
-  void planWorld() {
-    machine_.say("%" PRIu64 " servers", plan_.servers);
+  void chooseWorldPlan() {
+    machine_.trace("%" PRIu64 " servers", plan_.servers);
     if (below(4) == 0) plan_.doubt = 3000;
     // With little memory the mailboxes are full now and then.
-    if (below(4) == 0) plan_.memory = order_.seed % 2 == 0 ? 1 << 12 : 1 << 14;
+    if (below(4) == 0) plan_.mailboxMemory = order_.seed % 2 == 0 ? 1 << 12 : 1 << 14;
     const bool loses = below(2) == 0;
     const bool fails = below(2) == 0;
     const bool leaves = below(2) == 0;
-    if (leaves && plan_.keeps && !crowd_.lossy && order_.has("churn")) faults_.leaveEvery = 20000;
+    if (leaves && plan_.hasState && !crowd_.diskFails && order_.has("churn"))
+      faults_.leaveEvery = 20000;
     if (!order_.has("broker")) return;
     if (loses) {
       broker_.odds = {.delay = 500 * kMillisecond, .drops = 100000, .doubles = 100000};
-      machine_.say("the broker is late, and loses and doubles messages");
+      machine_.trace("the broker is late, and loses and doubles messages");
     }
     if (!fails) return;
     faults_.brokerEvery = 10000;
-    machine_.say("the broker is away");
+    machine_.trace("the broker is away");
   }
 
   template <typename One, typename... Given>
-  void add(Given&&... given) {
+  void addClient(Given&&... given) {
     clients_.push_back(std::make_unique<One>(std::forward<Given>(given)...));
   }
 
   void addClients() {
     for (uint32_t i = 0; i < plan_.clients; ++i) {
-      add<Player>(i, 0x0a000000 + i % 200, i % plan_.servers, Player::Way::kInTurn);
+      addClient<Player>(i, 0x0a000000 + i % 200, i % plan_.servers, Player::Mode::kInTurn);
     }
     if (order_.has("feeds")) addFeeds();
     if (plan_.servers > 1) return;
     for (uint32_t i = 0; i < 3 && order_.has("ahead"); ++i) {
-      add<Player>(plan_.clients + i, 0x0f000000, 0, Player::Way::kAhead);
+      addClient<Player>(plan_.clients + i, 0x0f000000, 0, Player::Mode::kPipelined);
     }
-    for (int i = 0; i < 6 && order_.has("arena"); ++i) add<ArenaPlayer>(0x0e000000);
+    for (int i = 0; i < 6 && order_.has("arena"); ++i) addClient<ArenaPlayer>(0x0e000000);
     if (order_.has("grants") && order_.seed % 2 == 0) lobby_->open(&clients_);
   }
 
@@ -263,88 +277,89 @@ class Run : public Actor {
     std::vector<std::string> all = {"arena/hall"};
     for (const auto& [key, cells] : kFeeds) {
       for (uint32_t server = 0; server < plan_.servers; ++server) {
-        add<Publisher>(key, 0x0b000000, server, cells);
+        addClient<Publisher>(key, 0x0b000000, server, cells);
       }
       all.emplace_back(key);
       for (uint32_t i = 0; i < kReaders; ++i) {
-        add<FeedWatcher>(Way::kPoll, std::vector<std::string>{key}, 0x0c000000 + i,
-                         i % plan_.servers);
+        addClient<FeedWatcher>(Way::kPoll, std::vector<std::string>{key}, 0x0c000000 + i,
+                               i % plan_.servers);
       }
     }
     if (plan_.servers > 1) {
       for (uint32_t server = 0; server < plan_.servers; ++server) {
-        add<Headcount>("value/a", kReaders, server);
+        addClient<Headcount>("value/a", kReaders, server);
       }
     } else if (order_.has("ways")) {
-      add<FeedWatcher>(Way::kPoll, std::vector{all[0]}, 0x0d000000);
-      for (const auto& key : all) add<FeedWatcher>(Way::kStream, std::vector{key}, 0x0d000000);
-      for (int i = 0; i < 3; ++i) add<FeedWatcher>(Way::kList, all, 0x0d000000);
+      addClient<FeedWatcher>(Way::kPoll, std::vector{all[0]}, 0x0d000000);
+      for (const auto& key : all)
+        addClient<FeedWatcher>(Way::kStream, std::vector{key}, 0x0d000000);
+      for (int i = 0; i < 3; ++i) addClient<FeedWatcher>(Way::kList, all, 0x0d000000);
     }
   }
 
   /** Schedules a fault after `every` milliseconds on average. */
-  void arm(uint64_t every, uint64_t what) {
-    if (every != 0) machine_.after((every / 2 + below(every)) * kMillisecond, this, what);
+  void scheduleFault(uint64_t every, uint64_t what) {
+    if (every != 0) machine_.schedule((every / 2 + below(every)) * kMillisecond, this, what);
   }
 
-  void fault(uint64_t what) {
+  void injectFault(uint64_t what) {
     switch (what) {
       case kCrash:
         // At a later call of the disk, or within an orderly end, or now.
-        if (Host& host = anyHost(); below(2) == 0) {
-          host.disk.endsAt = below(30);
+        if (Host& host = randomHost(); below(2) == 0) {
+          host.disk.callsUntilEnd = below(30);
         } else if (host.life() != nullptr && below(2) == 0) {
-          if (below(2) == 0) host.disk.endsAt = below(30);
+          if (below(2) == 0) host.disk.callsUntilEnd = below(30);
           restart(&host);
         } else if (host.life() != nullptr) {
-          machine_.say("the process ends");
+          machine_.trace("the process ends");
           host.kill();
         }
-        return arm(faults_.crashEvery * 1000, what);
+        return scheduleFault(faults_.crashEvery * 1000, what);
       case kStarve: {
         const uint64_t time = below(4000);
-        machine_.say("the server has no core for %" PRIu64 " ms", time);
-        anyHost().starve(time * kMillisecond);
-        return arm(faults_.starveEvery, what);
+        machine_.trace("the server has no core for %" PRIu64 " ms", time);
+        randomHost().starve(time * kMillisecond);
+        return scheduleFault(faults_.starveEvery, what);
       }
       case kJump: {
         const uint64_t time = below(20000);
-        machine_.say("the machine sleeps for %" PRIu64 " ms", time);
-        machine_.pass(time * kMillisecond);
-        return arm(faults_.jumpEvery, what);
+        machine_.trace("the machine sleeps for %" PRIu64 " ms", time);
+        machine_.advance(time * kMillisecond);
+        return scheduleFault(faults_.jumpEvery, what);
       }
       case kFull:
-        machine_.say("the disk is full");
-        anyHost().disk.full = true;
-        machine_.after(below(5 * kSecond), this, kRoom);
-        return arm(faults_.fullEvery, what);
+        machine_.trace("the disk is full");
+        randomHost().disk.isFull = true;
+        machine_.schedule(below(5 * kSecond), this, kEmptyDisk);
+        return scheduleFault(faults_.fullEvery, what);
       case kLeave:
-        if (Host& host = anyHost(); host.life() != nullptr) {
-          machine_.say("server %" PRIu64 " leaves", host.number());
+        if (Host& host = randomHost(); host.life() != nullptr) {
+          machine_.trace("server %" PRIu64 " leaves", host.number());
           host.life()->leave();
         }
-        return arm(faults_.leaveEvery, what);
+        return scheduleFault(faults_.leaveEvery, what);
       case kBroker:
         failBroker();
-        return arm(faults_.brokerEvery, what);
+        return scheduleFault(faults_.brokerEvery, what);
       default:
         return;
     }
   }
 
-  Host& anyHost() { return *hosts_[plan_.servers == 1 ? 0 : below(plan_.servers)]; }
+  Host& randomHost() { return *hosts_[plan_.servers == 1 ? 0 : below(plan_.servers)]; }
 
   void failBroker() {
     const auto one = static_cast<uint32_t>(below(plan_.servers));
     const auto other = static_cast<uint32_t>(below(plan_.servers));
     switch (below(3)) {
       case 0:
-        machine_.say("nothing comes from server %" PRIu64 " to %" PRIu64, one, other);
+        machine_.trace("nothing comes from server %" PRIu64 " to %" PRIu64, one, other);
         broker_.cut(one, other);
         break;
       default:
-        machine_.say("server %" PRIu64 " does not reach the broker, from there to %" PRIu64, one,
-                     other);
+        machine_.trace("server %" PRIu64 " does not reach the broker, from there to %" PRIu64, one,
+                       other);
         for (uint32_t to = 0; to <= kMostServers; ++to) {
           for (uint32_t name = std::min(one, other); name <= std::max(one, other); ++name) {
             broker_.cut(name, to);
@@ -352,28 +367,29 @@ class Run : public Actor {
           }
         }
     }
-    machine_.after(below(20 * kSecond), this, kMend);
+    machine_.schedule(below(20 * kSecond), this, kMend);
   }
 
   void crash() {
     const Crash how = faults_.power && below(2) == 0 ? Crash::kPower : Crash::kKill;
-    machine_.say(how == Crash::kPower ? "a power cut" : "a kill");
+    machine_.trace(how == Crash::kPower ? "a power cut" : "a kill");
     const uint32_t server = machine_.server;
-    hosts_[server]->end();
-    machine_.dead = false;
+    hosts_[server]->endLife();
+    machine_.isDead = false;
     disk->crash(how);
     // In a world the pause may be long enough to lose the place in the ring.
     const uint64_t most = plan_.servers > 1 && below(3) == 0 ? 20 : 3;
-    machine_.after(50 * kMillisecond + below(most * kSecond), this, kBegin + server);
+    machine_.schedule(50 * kMillisecond + below(most * kSecond), this, kStartServer + server);
   }
 
   template <typename Until>
   void run(Until&& until) {
     while (!until()) {
-      expect(machine_.next() != kNever, "nothing is to happen any more");
+      expect(machine_.nextTime() != kNever, "nothing is to happen any more");
       machine_.step();
-      if (machine_.dead) crash();
-      expect(order_.breaks == 0 || ledger_.delivered < order_.breaks, "a test: sprites have come");
+      if (machine_.isDead) crash();
+      expect(order_.failAfter == 0 || ledger_.delivered < order_.failAfter,
+             "a test: sprites have come");
       Host& host = *hosts_[machine_.server];
       if (host.hasLeft()) restart(&host);
     }
@@ -382,23 +398,23 @@ class Run : public Actor {
   /** Ends a server in order, as after a leave of its world, and starts it again. */
   void restart(Host* host) {
     machine_.server = host->number();
-    machine_.say("server %" PRIu64 " ends in order", host->number());
+    machine_.trace("server %" PRIu64 " ends in order", host->number());
     host->life()->finish();
-    if (machine_.dead) return crash();
-    host->disk.endsAt = kNever;
-    host->end();
-    machine_.after(below(20 * kSecond), this, kBegin + host->number());
+    if (machine_.isDead) return crash();
+    host->disk.callsUntilEnd = kNever;
+    host->endLife();
+    machine_.schedule(below(20 * kSecond), this, kStartServer + host->number());
   }
 
   /** Checks the laws that need a look at everything; called now and then. */
-  void look() {
+  void checkLaws() {
     for (const auto& one : clients_) one->expectInTime();
     for (const auto& host : hosts_) {
-      if (host->life() != nullptr) look(*host->life());
+      if (host->life() != nullptr) checkLaws(*host->life());
     }
   }
 
-  void look(const Life& life) const {
+  void checkLaws(const Life& life) const {
     const Torus& torus = life.pool().torus();
     const Edge opposite[] = {Edge::kRight, Edge::kLeft, Edge::kDown, Edge::kUp};
     uint32_t seen = 0;
@@ -422,7 +438,7 @@ class Run : public Actor {
 
   /** Runs until `holds`. After `seconds` the law is broken. */
   template <typename Holds>
-  void await(uint64_t seconds, const char* law, Holds&& holds) {
+  void runUntil(uint64_t seconds, const char* law, Holds&& holds) {
     const uint64_t end = machine_.now() + seconds * kSecond;
     run([&] {
       expect(machine_.now() < end, law);
@@ -430,49 +446,49 @@ class Run : public Actor {
     });
   }
 
-  bool isEasy() const {
+  bool areAllServing() const {
     return std::ranges::all_of(hosts_, [](const auto& host) {
-      return host->life() != nullptr && !host->life()->blocked();
+      return host->life() != nullptr && !host->life()->isBlocked();
     });
   }
 
-  void calmDown() {
-    machine_.say("nothing new is begun, and nothing fails");
-    crowd_.calm = true;
+  void finishRun() {
+    machine_.trace("nothing new is begun, and nothing fails");
+    crowd_.isCalm = true;
     network_.odds = {};
     broker_.odds = {};
     broker_.mend();
     for (const auto& host : hosts_) {
       host->disk.odds = {};
-      host->disk.full = false;
-      host->disk.endsAt = kNever;
+      host->disk.isFull = false;
+      host->disk.callsUntilEnd = kNever;
     }
-    await(60, "the server serves again", [&] { return isEasy(); });
-    await(600, "sprites: one that is promised does not come", [&] {
-      return machine_.steps() % 64 == 0 && isEasy() && Books::read().waiting == 0 &&
-             std::ranges::none_of(clients_, [](const auto& one) { return one->owes(); });
+    runUntil(60, "the server serves again", [&] { return areAllServing(); });
+    runUntil(600, "sprites: one that is promised does not come", [&] {
+      return machine_.steps() % 64 == 0 && areAllServing() && Totals::read().waiting == 0 &&
+             std::ranges::none_of(clients_, [](const auto& one) { return one->isWaiting(); });
     });
-    const Books books = Books::read();
-    expect(books.crossedIn - books.crossedOut <= books.doubted,
+    const Totals totals = Totals::read();
+    expect(totals.crossedIn - totals.crossedOut <= totals.doubted,
            "crossings: what has come has not gone");
-    if (ledger_.missing() > books.lost) {
-      machine_.broken("sprites: " + std::to_string(ledger_.missing()) +
-                      " that were promised never came, such as " +
-                      std::to_string(ledger_.firstMissing()) + "; " + std::to_string(books.lost) +
-                      " are counted as lost");
+    if (ledger_.missing() > totals.lost) {
+      machine_.fail("sprites: " + std::to_string(ledger_.missing()) +
+                    " that were promised never came, such as " +
+                    std::to_string(ledger_.firstMissing()) + "; " + std::to_string(totals.lost) +
+                    " are counted as lost");
     }
-    await(120, "feeds: a watcher does not get the newest", [&] {
+    runUntil(120, "feeds: a watcher does not get the newest", [&] {
       return std::ranges::all_of(clients_, [](const auto& one) { return one->isUpToDate(); });
     });
-    await(120, "presence: what is told in the end is not what is there",
-          [&] { return machine_.steps() % 64 == 0 && lobby_->isRight(); });
-    crowd_.leaving = true;
-    await(600, "clients: one does not get away", [&] {
+    runUntil(120, "presence: what is told in the end is not what is there",
+             [&] { return machine_.steps() % 64 == 0 && lobby_->isPresenceRight(); });
+    crowd_.mustLeave = true;
+    runUntil(600, "clients: one does not get away", [&] {
       return machine_.steps() % 64 == 0 &&
-             std::ranges::all_of(clients_, [](const auto& one) { return one->isDone(); });
+             std::ranges::all_of(clients_, [](const auto& one) { return one->hasLeft(); });
     });
-    await(120, "clients: one stays that has left, or whose lease is over", [&] {
-      return isEasy() && Books::read().clients == 0 &&
+    runUntil(120, "clients: one stays that has left, or whose lease is over", [&] {
+      return areAllServing() && Totals::read().clients == 0 &&
              std::ranges::all_of(hosts_, [](const auto& host) {
                return host->life()->arena().counts().players == 0;
              });
@@ -481,12 +497,12 @@ class Run : public Actor {
         std::ranges::all_of(
             hosts_, [](const auto& host) { return host->life()->arena().counts().waiting == 0; }),
         "arena: an input waits of a player that has left");
-    crowd_.over = true;
+    crowd_.isOver = true;
     for (const auto& one : clients_) one->close();
     // Not at every step: workers that get messages at every step never read.
     uint64_t next = 0;
-    await(120, "connections: one stays that is closed", [&] {
-      if (machine_.now() < next || !isEasy()) return false;
+    runUntil(120, "connections: one stays that is closed", [&] {
+      if (machine_.now() < next || !areAllServing()) return false;
       next = machine_.now() + 50 * kMillisecond;
       uint32_t open = 0;
       for (const auto& host : hosts_) {
@@ -496,20 +512,20 @@ class Run : public Actor {
       }
       return open == 0;
     });
-    await(10, "memory: an answer is held without a reader", [&] {
-      return isEasy() && std::ranges::all_of(hosts_, [](const auto& host) {
+    runUntil(10, "memory: an answer is held without a reader", [&] {
+      return areAllServing() && std::ranges::all_of(hosts_, [](const auto& host) {
                return host->life()->feeds().held() == 0;
              });
     });
-    expect(Books::read().waiting == 0, "sprites: one waits without a receiver");
+    expect(Totals::read().waiting == 0, "sprites: one waits without a receiver");
     for (const auto& host : hosts_) {
       machine_.server = host->number();
       host->life()->finish();
-      host->end();
+      host->endLife();
     }
   }
 
-  const Order order_;
+  const RunOptions order_;
   Drawing drawing_;
   Machine machine_;
   Network network_;
@@ -523,20 +539,20 @@ class Run : public Actor {
   std::unique_ptr<Lobby> lobby_;
   std::vector<std::unique_ptr<Host>> hosts_;
   std::vector<std::unique_ptr<Client>> clients_;
-  std::map<std::pair<std::string, uint64_t>, std::string> sheets_;
+  std::map<std::pair<std::string, uint64_t>, std::string> publishedSheets_;
   std::map<uint64_t, Inputs> inputs_;
 };
 
-void tell(const Order& order, const Figures& figures) {
+void printFigures(const RunOptions& order, const Figures& figures) {
   printf("seed %" PRIu64 ": %" PRIu64 " steps, %" PRIu64 " requests, %" PRIu64 " sprites, %" PRIu64
          " lives; %.0f s in %.3f s of a core: %.0f times the clock\n",
          order.seed, figures.steps, figures.requests, figures.sprites, figures.lives,
-         figures.seconds, figures.took, figures.seconds / figures.took);
+         figures.seconds, figures.coreSeconds, figures.seconds / figures.coreSeconds);
 }
 
-Figures play(const Order& order) {
+Figures play(const RunOptions& order) {
   const Figures figures = std::make_unique<Run>(order)->play();
-  if (!order.quiet) tell(order, figures);
+  if (!order.quiet) printFigures(order, figures);
   return figures;
 }
 
@@ -593,7 +609,7 @@ bool testShrinking(const std::string& program) {
 }
 
 /** Checks that a seed has the same trace, to the byte, each time. Then runs `count` seeds. */
-int fixedSet(const char* program, const char* count) {
+int runFixedSet(const char* program, const char* count) {
   for (const uint64_t seed : {12, 11, 50}) {
     int status;
     const std::string arguments =
@@ -608,7 +624,7 @@ int fixedSet(const char* program, const char* count) {
   Figures sum = {};
   const uint64_t seeds = strtoull(count, nullptr, 10);
   for (uint64_t seed = 1; seed <= seeds; ++seed) {
-    Order order;
+    RunOptions order;
     order.seed = seed;
     order.quiet = true;
     const Figures figures = play(order);
@@ -616,25 +632,25 @@ int fixedSet(const char* program, const char* count) {
     sum.sprites += figures.sprites;
     sum.lives += figures.lives;
     sum.seconds += figures.seconds;
-    sum.took += figures.took;
+    sum.coreSeconds += figures.coreSeconds;
   }
   printf("simulate: %" PRIu64 " seeds, %" PRIu64 " steps, %" PRIu64 " sprites, %" PRIu64
          " lives; %.0f s in %.1f s\n",
-         seeds, sum.steps, sum.sprites, sum.lives, sum.seconds, sum.took);
+         seeds, sum.steps, sum.sprites, sum.lives, sum.seconds, sum.coreSeconds);
   return 0;
 }
 
 /** Result of a run in another process: the broken law (empty: none), and its step. */
-struct Broken {
+struct Failure {
   std::string law, text;
   uint64_t step = 0;
 };
 
 /** Searches for a shorter run that breaks the same law: without aspects, with fewer clients, in
  * less time, under other seeds. Prints the steps of the shortest run. */
-int shrink(const std::string& program, Order order) {
-  const std::string drawn = std::exchange(order.draw, {});
-  const auto textOf = [](const Order& one) {
+int shrink(const std::string& program, RunOptions order) {
+  const std::string drawn = std::exchange(order.drawFile, {});
+  const auto textOf = [](const RunOptions& one) {
     char minutes[32];
     snprintf(minutes, sizeof minutes, "%g", one.minutes);
     std::string text = "--seed " + std::to_string(one.seed) + " --minutes " + minutes;
@@ -644,12 +660,12 @@ int shrink(const std::string& program, Order order) {
     std::string without;
     for (const std::string& aspect : one.without) without += (without.empty() ? "" : ",") + aspect;
     if (!without.empty()) text += " --without " + without;
-    if (one.breaks != 0) text += " --breaks " + std::to_string(one.breaks);
+    if (one.failAfter != 0) text += " --breaks " + std::to_string(one.failAfter);
     return text;
   };
-  const auto run = [&](const Order& one, const std::string& more) {
+  const auto run = [&](const RunOptions& one, const std::string& more) {
     int status;
-    Broken broken;
+    Failure broken;
     broken.text = outputOf("timeout 60 " + program, "--quiet " + textOf(one) + more, &status);
     const std::string behind = ", broken in step ";
     const size_t at = broken.text.rfind(behind);
@@ -665,42 +681,42 @@ int shrink(const std::string& program, Order order) {
     }
     return broken;
   };
-  Broken least = run(order, " 2>&1");
-  if (least.law.empty()) {
+  Failure shortest = run(order, " 2>&1");
+  if (shortest.law.empty()) {
     puts("simulate: this breaks no law");
     return 0;
   }
-  const std::string law = least.law;
+  const std::string law = shortest.law;
   int tries = 0;
   // Returns whether a run breaks the same law before step `before`. Then it is the new shortest.
-  const auto takes = [&](const Order& one, uint64_t before) {
+  const auto tryShorter = [&](const RunOptions& one, uint64_t before) {
     ++tries;
-    const Broken broken = run(one, " 2>&1");
+    const Failure broken = run(one, " 2>&1");
     if (broken.law != law || broken.step >= before) return false;
     order = one;
-    least = broken;
+    shortest = broken;
     return true;
   };
   for (const char* aspect : kAspects) {
-    Order one = order;
-    one.without.insert(aspect);
-    takes(one, UINT64_MAX);
+    RunOptions options = order;
+    options.without.insert(aspect);
+    tryShorter(options, UINT64_MAX);
   }
   for (const uint32_t clients : {2, 3, 5, 10}) {
     // Another number of clients or another seed has another history. Only even seeds have grants.
     for (uint64_t i = 0; i < 20; ++i) {
-      Order one = order;
-      one.clients = clients;
-      one.seed += i == 0 ? 0 : 2 * i;
-      takes(one, least.step);
+      RunOptions options = order;
+      options.clients = clients;
+      options.seed += i == 0 ? 0 : 2 * i;
+      tryShorter(options, shortest.step);
     }
   }
   double minutes = order.minutes;
   for (int halves = 0; halves < 7; ++halves) {
     minutes /= 2;
-    Order one = order;
-    one.minutes = minutes;
-    takes(one, least.step + 1);
+    RunOptions options = order;
+    options.minutes = minutes;
+    tryShorter(options, shortest.step + 1);
   }
   const std::string trace =
       run(order, " --trace 2>/dev/null" + (drawn.empty() ? "" : " --draw " + drawn)).text;
@@ -711,8 +727,8 @@ int shrink(const std::string& program, Order order) {
     if (!line.ends_with(" a turn")) puts(line.c_str());
     at = end + 1;
   }
-  const size_t said = least.text.find_last_of('\n', least.text.size() - 2) + 1;
-  printf("%s%d tries; the least is\nsimulate %s\n", least.text.substr(said).c_str(), tries,
+  const size_t said = shortest.text.find_last_of('\n', shortest.text.size() - 2) + 1;
+  printf("%s%d tries; the least is\nsimulate %s\n", shortest.text.substr(said).c_str(), tries,
          textOf(order).c_str());
   return 1;
 }
@@ -720,7 +736,7 @@ int shrink(const std::string& program, Order order) {
 }  // namespace
 
 int main(int count, char** arguments) {
-  Order order;
+  RunOptions order;
   uint64_t seeds = 1;
   bool shrinks = false;
   for (int i = 1; i < count; ++i) {
@@ -740,11 +756,11 @@ int main(int count, char** arguments) {
     } else if (name == "--steps") {
       order.steps = strtoull(value, nullptr, 10);
     } else if (name == "--fixed") {
-      return fixedSet(arguments[0], value);
+      return runFixedSet(arguments[0], value);
     } else if (name == "--breaks") {
-      order.breaks = strtoull(value, nullptr, 10);
+      order.failAfter = strtoull(value, nullptr, 10);
     } else if (name == "--draw") {
-      order.draw = value;
+      order.drawFile = value;
     } else if (name == "--clients") {
       order.clients = static_cast<uint32_t>(strtoul(value, nullptr, 10));
     } else if (name == "--servers") {

@@ -26,11 +26,11 @@ namespace sim {
  * Lets a server's thread wait for its event set, or for its wake-up. Returns whether something is
  * ready.
  */
-inline bool await(int fd, uint64_t microseconds) {
+inline bool waitUntilReady(int fd, uint64_t microseconds) {
   if (network->isReady(fd) || microseconds == 0 || machine->running == nullptr) return true;
-  network->sleeps(fd, machine->running);
+  network->setSleeper(fd, machine->running);
   machine->running->wait(machine->now() + microseconds);
-  network->sleeps(fd, nullptr);
+  network->setSleeper(fd, nullptr);
   return network->isReady(fd);
 }
 
@@ -54,7 +54,7 @@ void* __real_mmap(void* at, size_t length, int may, int how, int fd, off_t from)
 // ---- Time and chance
 
 int __wrap_clock_gettime(clockid_t clock, timespec* time) {
-  const uint64_t look = sim::machine->look();
+  const uint64_t look = sim::machine->readClock();
   const uint64_t now = clock == CLOCK_REALTIME ? sim::wallClock(look) : look;
   time->tv_sec = static_cast<time_t>(now / sim::kSecond);
   time->tv_nsec = static_cast<long>(now % sim::kSecond * 1000);
@@ -81,21 +81,21 @@ pid_t __wrap_getpid() { return 7; }
 
 void __wrap__ZNSt6thread15_M_start_threadESt10unique_ptrINS_6_StateESt14default_deleteIS1_EEPFvvE(
     std::thread* self, sim::ThreadBody** body, void (*)()) {
-  sim::Thread* const thread = sim::machine->begin(std::exchange(*body, nullptr));
+  sim::Thread* const thread = sim::machine->startThread(std::exchange(*body, nullptr));
   static_assert(sizeof *self == sizeof(void*));
   memcpy(static_cast<void*>(self), &thread, sizeof(void*));
 }
 void __wrap__ZNSt6thread4joinEv(std::thread* self) {
   sim::Thread* thread;
   memcpy(&thread, static_cast<void*>(self), sizeof(void*));
-  sim::machine->join(thread);
+  sim::machine->joinThread(thread);
   memset(static_cast<void*>(self), 0, sizeof *self);
 }
 int __wrap_pthread_setname_np(pthread_t thread, const char* name) {
   uint64_t number;
   sim::Thread* named;
   memcpy(&named, &thread, sizeof(void*));
-  if (sscanf(name, "worker %" SCNu64, &number) == 1) named->call(number);
+  if (sscanf(name, "worker %" SCNu64, &number) == 1) named->setWorker(number);
   return 0;
 }
 int __wrap_setpriority(int, id_t, int) { return 0; }
@@ -117,22 +117,22 @@ int __wrap_eventfd(unsigned, int) { return sim::network->open(); }
 int __wrap_timerfd_create(int, int) { return sim::network->open(); }
 int __wrap_timerfd_settime(int fd, int, const itimerspec* time, itimerspec*) {
   const timespec& in = time->it_value;
-  sim::network->expires(fd, static_cast<uint64_t>(in.tv_sec * 1000000 + in.tv_nsec / 1000));
+  sim::network->setTimer(fd, static_cast<uint64_t>(in.tv_sec * 1000000 + in.tv_nsec / 1000));
   return 0;
 }
 int __wrap_epoll_ctl(int set, int operation, int fd, epoll_event* event) {
   return sim::network->control(set, operation, fd, event);
 }
 int __wrap_epoll_wait(int set, epoll_event* events, int most, int milliseconds) {
-  if (!sim::await(set, static_cast<uint64_t>(milliseconds) * 1000)) return 0;
-  return sim::network->take(set, events, most);
+  if (!sim::waitUntilReady(set, static_cast<uint64_t>(milliseconds) * 1000)) return 0;
+  return sim::network->takeEvents(set, events, most);
 }
 int __wrap_ppoll(pollfd* polled, nfds_t, const timespec* time, const sigset_t*) {
   const auto micros = static_cast<uint64_t>(time->tv_sec * 1000000 + time->tv_nsec / 1000);
-  return sim::await(polled->fd, micros) ? 1 : 0;
+  return sim::waitUntilReady(polled->fd, micros) ? 1 : 0;
 }
 int __wrap_poll(pollfd* polled, nfds_t, int milliseconds) {
-  return sim::await(polled->fd, static_cast<uint64_t>(milliseconds) * 1000) ? 1 : 0;
+  return sim::waitUntilReady(polled->fd, static_cast<uint64_t>(milliseconds) * 1000) ? 1 : 0;
 }
 int __wrap_socket(int, int, int) { return sim::network->open(); }
 int __wrap_setsockopt(int, int, int, const void*, socklen_t) { return 0; }
@@ -177,17 +177,17 @@ int __wrap_shutdown(int fd, int) { return sim::network->shutdown(fd); }
 // ---- Files, and calls for files and sockets
 
 int __wrap_close(int fd) {
-  if (sim::Disk::has(fd)) return sim::disk->close(fd);
-  return sim::Network::has(fd) ? sim::network->close(fd) : __real_close(fd);
+  if (sim::Disk::owns(fd)) return sim::disk->close(fd);
+  return sim::Network::owns(fd) ? sim::network->close(fd) : __real_close(fd);
 }
 ssize_t __wrap_write(int fd, const void* bytes, size_t length) {
-  if (sim::Disk::has(fd)) return sim::disk->write(fd, static_cast<const char*>(bytes), length);
-  if (!sim::Network::has(fd)) return __real_write(fd, bytes, length);
-  sim::network->count(fd, 1);
+  if (sim::Disk::owns(fd)) return sim::disk->write(fd, static_cast<const char*>(bytes), length);
+  if (!sim::Network::owns(fd)) return __real_write(fd, bytes, length);
+  sim::network->addCount(fd, 1);
   return static_cast<ssize_t>(length);
 }
 ssize_t __wrap_read(int fd, void* to, size_t room) {
-  if (sim::Disk::has(fd)) return sim::disk->read(fd, static_cast<char*>(to), room);
+  if (sim::Disk::owns(fd)) return sim::disk->read(fd, static_cast<char*>(to), room);
   const uint64_t count = sim::network->takeCount(fd);
   memcpy(to, &count, sizeof count);
   return sizeof count;
@@ -208,9 +208,9 @@ int __wrap_unlink(const char* path) { return sim::disk->unlink(path); }
 int __wrap_fstat(int fd, struct stat* info) { return sim::disk->stat(fd, info); }
 int __wrap_stat(const char* path, struct stat* info) { return sim::disk->stat(path, info); }
 int __wrap_lstat(const char* path, struct stat* info) { return sim::disk->stat(path, info); }
-int __wrap_fcntl(int fd, int, ...) { return sim::disk->copy(fd); }
+int __wrap_fcntl(int fd, int, ...) { return sim::disk->duplicate(fd); }
 void* __wrap_mmap(void* at, size_t length, int may, int how, int fd, off_t from) {
-  if (sim::Disk::has(fd)) return sim::disk->map(fd, length);
+  if (sim::Disk::owns(fd)) return sim::disk->map(fd, length);
   return __real_mmap(at, length, may, how, fd, from);
 }
 long __wrap_syscall(long number, ...) {
@@ -231,7 +231,7 @@ struct SimulatedFolder {
   dirent entry;
 };
 DIR* __wrap_opendir(const char*) {
-  if (sim::machine->dead) return errno = EIO, nullptr;
+  if (sim::machine->isDead) return errno = EIO, nullptr;
   return reinterpret_cast<DIR*>(new SimulatedFolder());
 }
 dirent* __wrap_readdir(DIR* folder) {

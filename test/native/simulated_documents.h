@@ -31,12 +31,13 @@ struct Sheet {
   }
 
   /** Parses a document; false: it is none of this form. */
-  bool read(std::string_view text) {
+  bool parse(std::string_view text) {
     cells.clear();
-    if (!skip(&text, "{\"n\":") || !take(&text, &number) || !skip(&text, ",\"s\":[")) return false;
-    while (!skip(&text, "]}")) {
-      if (!cells.empty() && !skip(&text, ",")) return false;
-      if (!take(&text, &cells.emplace_back())) return false;
+    if (!skipWord(&text, "{\"n\":") || !readNumber(&text, &number) || !skipWord(&text, ",\"s\":["))
+      return false;
+    while (!skipWord(&text, "]}")) {
+      if (!cells.empty() && !skipWord(&text, ",")) return false;
+      if (!readNumber(&text, &cells.emplace_back())) return false;
     }
     return text.empty();
   }
@@ -54,9 +55,9 @@ struct Sheet {
     std::string patch = operation("replace", "/n", next.number);
     for (size_t at = begin; at < std::max(end, nextEnd); ++at) {
       // Surplus cells are removed one by one at the same place.
-      const bool goes = at >= nextEnd;
-      const std::string path = "/s/" + std::to_string(goes ? nextEnd : at);
-      if (goes) {
+      const bool isRemoved = at >= nextEnd;
+      const std::string path = "/s/" + std::to_string(isRemoved ? nextEnd : at);
+      if (isRemoved) {
         patch += ",{\"op\":\"remove\",\"path\":\"" + path + "\"}";
       } else {
         patch += "," + operation(at < end ? "replace" : "add", path, next.cells[at]);
@@ -68,14 +69,15 @@ struct Sheet {
   /** Applies operations that are joined by commas; false: one does not fit. */
   bool apply(std::string_view patch) {
     for (bool first = true; !patch.empty(); first = false) {
-      if (!first && !skip(&patch, ",")) return false;
-      const bool adds = skip(&patch, "{\"op\":\"add\",");
-      const bool removes = !adds && skip(&patch, "{\"op\":\"remove\",");
-      if (!adds && !removes && !skip(&patch, "{\"op\":\"replace\",")) return false;
+      if (!first && !skipWord(&patch, ",")) return false;
+      const bool adds = skipWord(&patch, "{\"op\":\"add\",");
+      const bool removes = !adds && skipWord(&patch, "{\"op\":\"remove\",");
+      if (!adds && !removes && !skipWord(&patch, "{\"op\":\"replace\",")) return false;
       uint64_t* place = &number;
       uint64_t at = 0;
-      if (!skip(&patch, "\"path\":\"/n\"")) {
-        if (!skip(&patch, "\"path\":\"/s/") || !take(&patch, &at) || !skip(&patch, "\"")) {
+      if (!skipWord(&patch, "\"path\":\"/n\"")) {
+        if (!skipWord(&patch, "\"path\":\"/s/") || !readNumber(&patch, &at) ||
+            !skipWord(&patch, "\"")) {
           return false;
         }
         if (at > cells.size() || (at == cells.size() && !adds)) return false;
@@ -84,8 +86,9 @@ struct Sheet {
         if (adds) cells.insert(cell, 0);
         place = cells.data() + at;
       }
-      if (!removes && (!skip(&patch, ",\"value\":") || !take(&patch, place))) return false;
-      if (!skip(&patch, "}")) return false;
+      if (!removes && (!skipWord(&patch, ",\"value\":") || !readNumber(&patch, place)))
+        return false;
+      if (!skipWord(&patch, "}")) return false;
     }
     return true;
   }
@@ -95,12 +98,12 @@ struct Sheet {
     return std::string("{\"op\":\"") + name + "\",\"path\":\"" + path +
            "\",\"value\":" + std::to_string(value) + "}";
   }
-  static bool skip(std::string_view* text, std::string_view word) {
+  static bool skipWord(std::string_view* text, std::string_view word) {
     if (!text->starts_with(word)) return false;
     text->remove_prefix(word.size());
     return true;
   }
-  static bool take(std::string_view* text, uint64_t* number) {
+  static bool readNumber(std::string_view* text, uint64_t* number) {
     const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), *number);
     text->remove_prefix(static_cast<size_t>(end - text->data()));
     return error == std::errc();
@@ -108,7 +111,7 @@ struct Sheet {
 };
 
 /** Published documents, by feed and number. */
-inline std::map<std::pair<std::string, uint64_t>, std::string>* sheets = nullptr;
+inline std::map<std::pair<std::string, uint64_t>, std::string>* publishedSheets = nullptr;
 
 /** Returns a text as gzip, with the settings of JavaScript's worker thread. */
 inline std::string gzipOf(std::string_view text) {

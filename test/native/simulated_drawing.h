@@ -14,7 +14,7 @@ namespace sim {
 class Drawing {
  public:
   /** Most steps in a drawing: the last ones. */
-  static constexpr size_t kMost = 500;
+  static constexpr size_t kMaxSteps = 500;
 
   /** Adds a line. Turns are left out. */
   void add(const std::string& line) {
@@ -23,21 +23,21 @@ class Drawing {
 
   /** Returns the page; `end`: its last line, the broken law or success. */
   std::string page(const std::string& end, bool broken) {
-    const size_t from = lines_.size() > kMost ? lines_.size() - kMost : 0;
+    const size_t from = lines_.size() > kMaxSteps ? lines_.size() - kMaxSteps : 0;
     std::string rows;
     for (size_t i = 0; i < lines_.size(); ++i) {
-      const std::string said = wordsOf(lines_[i]);
+      const std::string words = textOf(lines_[i]);
       // Also for lines that are not drawn: they name a sprite's thrower.
-      const std::string name = nameOf(said);
+      const std::string name = actorOf(words);
       if (i < from) continue;
       const size_t column = columns_.emplace(name, columns_.size()).first->second;
-      const char* const kind = said == "a kill" || said == "a power cut" ? "crash"
-                               : said.starts_with("a server begins")     ? "begin"
-                                                                         : "step";
+      const char* const kind = words == "a kill" || words == "a power cut" ? "crash"
+                               : words.starts_with("a server begins")      ? "begin"
+                                                                           : "step";
       rows += std::string("<tr class=") + kind + "><th>" +
               lines_[i].substr(0, lines_[i].find(' ', 10)) + "</th>";
       for (size_t before = 0; before < column; ++before) rows += "<td></td>";
-      rows += "<td colspan=99>" + escaped(said) + "</td></tr>\n";
+      rows += "<td colspan=99>" + escaped(words) + "</td></tr>\n";
     }
     std::vector<std::string> names(columns_.size());
     for (const auto& [name, column] : columns_) names[column] = name;
@@ -53,7 +53,7 @@ class Drawing {
   }
 
  private:
-  static std::string wordsOf(const std::string& line) {
+  static std::string textOf(const std::string& line) {
     size_t at = line.find_first_not_of(' ');
     for (int i = 0; i < 2 && at != line.npos; ++i) {
       at = line.find_first_not_of(' ', line.find(' ', at));
@@ -68,25 +68,25 @@ class Drawing {
   }
 
   /** Returns a step's actor: "client 3", "worker 1", a sprite's thrower, otherwise the server. */
-  std::string nameOf(const std::string& said) {
-    const size_t end = said.find(' ');
-    const std::string first = said.substr(0, end);
+  std::string actorOf(const std::string& words) {
+    const size_t end = words.find(' ');
+    const std::string first = words.substr(0, end);
     const std::string second =
-        end == said.npos ? "" : said.substr(end + 1, said.find(' ', end + 1) - end - 1);
+        end == words.npos ? "" : words.substr(end + 1, words.find(' ', end + 1) - end - 1);
     const bool numbered =
         !second.empty() && second.find_first_not_of("0123456789") == std::string::npos;
     if (first == "sprite" && numbered) return thrower_[second];
-    if (first == "number" || said.find("whether number") != said.npos) return "publishers";
-    if (said.starts_with("a watcher")) return "watchers";
-    if (said.find("disk") != said.npos || said.starts_with("a write") ||
-        said.starts_with("a sync")) {
+    if (first == "number" || words.find("whether number") != words.npos) return "publishers";
+    if (words.starts_with("a watcher")) return "watchers";
+    if (words.find("disk") != words.npos || words.starts_with("a write") ||
+        words.starts_with("a sync")) {
       return "disk";
     }
     if (!numbered || first == "seed") return "server";
     std::string name = first + " " + second;
-    const size_t thrown = said.find(" throws ");
-    if (thrown != said.npos) {
-      thrower_[said.substr(thrown + 8, said.find(',', thrown) - thrown - 8)] = name;
+    const size_t thrown = words.find(" throws ");
+    if (thrown != words.npos) {
+      thrower_[words.substr(thrown + 8, words.find(',', thrown) - thrown - 8)] = name;
     }
     return name;
   }

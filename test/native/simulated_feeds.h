@@ -23,9 +23,9 @@ namespace sim {
 /** For every version of every feed the number in its value, which its publisher chose. */
 class Records {
  public:
-  void saw(const std::string& key, uint32_t server, Cursor cursor, uint64_t number) {
+  void record(const std::string& key, uint32_t server, Cursor cursor, uint64_t number) {
     const auto [found, isNew] =
-        seen_.emplace(std::tuple(key, cursor.epoch, cursor.version), number);
+        numbers_.emplace(std::tuple(key, cursor.epoch, cursor.version), number);
     expect(isNew || found->second == number, "feeds: one cursor has two values");
     uint64_t& newest = newest_[{key, server}];
     newest = std::max(newest, cursor.version);
@@ -35,15 +35,15 @@ class Records {
   uint64_t newest(const std::string& key, uint32_t server = 0) { return newest_[{key, server}]; }
 
   /** Records an item. It must keep its place in the log, also in a new epoch. */
-  void sawItem(const std::string& key, uint32_t server, Cursor cursor, uint64_t number) {
-    saw(key, server, cursor, number);
-    const auto [found, isNew] = items_.emplace(std::pair(key, number), cursor.version);
+  void recordItem(const std::string& key, uint32_t server, Cursor cursor, uint64_t number) {
+    record(key, server, cursor, number);
+    const auto [found, isNew] = itemVersions_.emplace(std::pair(key, number), cursor.version);
     expect(isNew || found->second == cursor.version, "logs: an item has two places");
   }
 
  private:
-  std::map<std::pair<std::string, uint64_t>, uint64_t> items_;
-  std::map<std::tuple<std::string, uint64_t, uint64_t>, uint64_t> seen_;
+  std::map<std::pair<std::string, uint64_t>, uint64_t> itemVersions_;
+  std::map<std::tuple<std::string, uint64_t, uint64_t>, uint64_t> numbers_;
   std::map<std::pair<std::string, uint32_t>, uint64_t> newest_;
 };
 inline Records* records = nullptr;
@@ -54,37 +54,38 @@ class Publisher : public Client {
  public:
   /** `cells`: most cells of its values, which are sheets; 0: its values are no sheets. */
   Publisher(std::string key, uint32_t address, uint32_t server = 0, uint64_t cells = 0)
-      : Client(address, server), key_(std::move(key)), server_(server), most_(cells) {}
+      : Client(address, server), key_(std::move(key)), server_(server), maxCells_(cells) {}
 
   const std::string& key() const { return key_; }
   /** Whether one of its publications was confirmed. */
-  bool holds() const { return held_ > 0; }
+  bool hasPublished() const { return confirmedVersion_ > 0; }
   /** Returns when the publication of a number began. */
-  uint64_t askedAt(uint64_t number) const { return asked_.at(number); }
+  uint64_t startedAt(uint64_t number) const { return startedAt_.at(number); }
 
   /** Also expects that the server has the confirmed version: it survives restarts and epochs. */
   bool isUpToDate() const override {
     const Life* const life = hosts[server_]->life();
     if (life == nullptr) return false;
-    expect(life->newest(key_).version >= held_, "feeds: a publication is lost that was to hold");
+    expect(life->newest(key_).version >= confirmedVersion_,
+           "feeds: a publication is lost that was to hold");
     return true;
   }
 
   void act(uint64_t) override {
     pipe_.misbehave();
-    if (pipe_.asked() == 0 && !crowd->calm) publish();
-    machine->after(1 + machine->below(crowd->odds.think), this, 0);
+    if (pipe_.pendingCount() == 0 && !crowd->isCalm) sendPublication();
+    machine->schedule(1 + machine->below(crowd->odds.think), this, 0);
   }
 
  private:
   bool isLog() const { return key_[0] == 'l'; }
 
-  void publish() {
-    const std::string body = most_ > 0 ? sheetOf(++tried_) : textOf(++tried_);
-    asked_[tried_] = machine->now();
-    if (pipe_.ask(post("/feed/" + key_, body, isLog() ? "POST" : "PUT"),
-                  {.number = tried_, .within = kAnswerTime})) {
-      machine->say("number %" PRIu64 " is published", tried_);
+  void sendPublication() {
+    const std::string body = maxCells_ > 0 ? sheetOf(++lastNumber_) : textOf(++lastNumber_);
+    startedAt_[lastNumber_] = machine->now();
+    if (pipe_.send(postRequest("/feed/" + key_, body, isLog() ? "POST" : "PUT"),
+                   {.number = lastNumber_, .timeout = kAnswerTime})) {
+      machine->trace("number %" PRIu64 " is published", lastNumber_);
     }
   }
 
@@ -99,7 +100,7 @@ class Publisher : public Client {
     auto& cells = sheet_.cells;
     // Rarely all cells are new.
     if (cells.empty() || machine->below(50) == 0) {
-      cells.resize(1 + machine->below(most_));
+      cells.resize(1 + machine->below(maxCells_));
       for (uint64_t& cell : cells) cell = machine->below(100000);
     }
     const uint64_t place = machine->below(cells.size() + 1);
@@ -109,7 +110,7 @@ class Publisher : public Client {
       const auto cell = cells.begin() + at;
       const uint64_t how = machine->below(3);
       if (how == 0 || cell == cells.end()) {
-        if (cells.size() < most_) cells.insert(cell, machine->below(100000));
+        if (cells.size() < maxCells_) cells.insert(cell, machine->below(100000));
       } else if (how == 1) {
         cells.erase(cell);
       } else {
@@ -117,33 +118,33 @@ class Publisher : public Client {
       }
     }
     std::string text = sheet_.text();
-    sheets->emplace(std::pair(key_, number), text);
+    publishedSheets->emplace(std::pair(key_, number), text);
     return text;
   }
 
-  void answered(const Asked& asked, const Answer& answer) override {
+  void onAnswer(const PendingRequest& request, const Answer& answer) override {
     if (answer.status == 503) return;
     if (answer.status != 200) {
       return expect(answer.reason == "state-unwritable", "publications: refused for no reason");
     }
     const Cursor cursor = Cursor::of(answer.body);
-    held_ = std::max(held_, cursor.version);
-    isLog() ? records->sawItem(key_, server_, cursor, asked.number)
-            : records->saw(key_, server_, cursor, asked.number);
-    machine->say("number %" PRIu64 " holds", asked.number);
+    confirmedVersion_ = std::max(confirmedVersion_, cursor.version);
+    isLog() ? records->recordItem(key_, server_, cursor, request.number)
+            : records->record(key_, server_, cursor, request.number);
+    machine->trace("number %" PRIu64 " holds", request.number);
   }
 
-  void lost(const Asked& asked) override {
-    machine->say("it is unknown whether number %" PRIu64 " holds", asked.number);
+  void onLost(const PendingRequest& request) override {
+    machine->trace("it is unknown whether number %" PRIu64 " holds", request.number);
   }
 
   const std::string key_;
   const uint32_t server_;
-  const uint64_t most_;
+  const uint64_t maxCells_;
   Sheet sheet_;
-  uint64_t tried_ = server_ * uint64_t{1000000000};
-  uint64_t held_ = 0;  // version of the last confirmed publication
-  std::map<uint64_t, uint64_t> asked_;
+  uint64_t lastNumber_ = server_ * uint64_t{1000000000};
+  uint64_t confirmedVersion_ = 0;  // version of the last confirmed publication
+  std::map<uint64_t, uint64_t> startedAt_;
 };
 
 class FeedWatcher : public Client {
@@ -158,7 +159,7 @@ class FeedWatcher : public Client {
   bool isUpToDate() const override {
     const Life* const life = hosts[server_]->life();
     if (life == nullptr) return false;
-    for (const Has& one : feeds_) {
+    for (const WatchedFeed& one : feeds_) {
       const Feed* const feed = life->feeds().find(one.key);
       if (feed != nullptr && one.version != feed->cursor.version) return false;
     }
@@ -168,48 +169,48 @@ class FeedWatcher : public Client {
   void act(uint64_t) override {
     pipe_.misbehave();
     // The page reloads, and keeps or loses its values.
-    if (!crowd->calm && machine->below(60) == 0) {
-      pipe_.cut(machine->below(2) == 0);
+    if (!crowd->isCalm && machine->below(60) == 0) {
+      pipe_.close(machine->below(2) == 0);
       if (machine->below(3) == 0) forget(&feeds_[machine->below(feeds_.size())]);
     }
-    if (pipe_.asked() == 0) ask();
-    machine->after(1 + machine->below(kSecond), this, 0);
+    if (pipe_.pendingCount() == 0) sendRequest();
+    machine->schedule(1 + machine->below(kSecond), this, 0);
   }
 
  private:
   /** The watcher's state of a feed. */
-  struct Has {
+  struct WatchedFeed {
     std::string key;
-    std::string cursor;  // empty: nothing
-    bool waits = false;  // it waits for the first value
+    std::string cursor;          // empty: nothing
+    bool waitsForFirst = false;  // it waits for the first value
     uint64_t version = 0;
-    uint64_t told = 0;  // newest version sent to any client before this request
+    uint64_t newestBefore = 0;  // newest version sent to any client before this request
     Sheet sheet;
     bool isSheet = false;
   };
 
-  static void forget(Has* one) {
+  static void forget(WatchedFeed* one) {
     one->cursor.clear();
     one->isSheet = false;
     one->version = 0;
   }
 
-  void ask() {
-    for (Has& one : feeds_) {
-      one.told = records->newest(one.key, server_);
-      one.waits = one.cursor.empty() && machine->below(2) == 0;
+  void sendRequest() {
+    for (WatchedFeed& one : feeds_) {
+      one.newestBefore = records->newest(one.key, server_);
+      one.waitsForFirst = one.cursor.empty() && machine->below(2) == 0;
     }
-    machine->say(way_ == Way::kStream ? "a watcher asks for a stream behind version %" PRIu64
-                 : way_ == Way::kList
-                     ? "a watcher asks for a list, its first feed behind version %" PRIu64
-                     : "a watcher asks for patches behind version %" PRIu64,
-                 feeds_[0].version);
-    pipe_.ask(way_ == Way::kList ? requestForAll() : requestForOne(),
-              {.within = kHold * kSecond + kAnswerTime});
+    machine->trace(way_ == Way::kStream ? "a watcher asks for a stream behind version %" PRIu64
+                   : way_ == Way::kList
+                       ? "a watcher asks for a list, its first feed behind version %" PRIu64
+                       : "a watcher asks for patches behind version %" PRIu64,
+                   feeds_[0].version);
+    pipe_.send(way_ == Way::kList ? requestForAll() : requestForOne(),
+               {.timeout = kHold * kSecond + kAnswerTime});
   }
 
   std::string requestForOne() {
-    const Has& one = feeds_[0];
+    const WatchedFeed& one = feeds_[0];
     const bool stream = way_ == Way::kStream;
     const std::string after = afterOf(one);
     const bool byHeader = stream && !one.cursor.empty() && machine->below(2) == 0;
@@ -221,49 +222,50 @@ class FeedWatcher : public Client {
     if (stream) fields += "Accept: text/event-stream\r\n";
     if (byHeader) fields += "Last-Event-ID: " + after + "\r\n";
     if (machine->below(2) == 0) fields += "Accept-Encoding: gzip\r\n";
-    return get(target, fields);
+    return getRequest(target, fields);
   }
 
   std::string requestForAll() const {
     const bool posts = machine->below(2) == 0;
     std::string list;
-    for (const Has& one : feeds_) {
+    for (const WatchedFeed& one : feeds_) {
       if (!list.empty()) list += ',';
       const std::string& key = one.key;
       list += posts ? "\"" + key + "\":\"" + afterOf(one) + "\"" : key + ":" + afterOf(one);
     }
-    if (!posts) return get("/feeds?watch=" + list + "&delta=1");
+    if (!posts) return getRequest("/feeds?watch=" + list + "&delta=1");
     const std::string hold = std::to_string(5 + machine->below(kHold - 4));
-    return post("/feeds", "{\"delta\":true,\"hold\":" + hold + ",\"feeds\":{" + list + "}}");
+    return postRequest("/feeds", "{\"delta\":true,\"hold\":" + hold + ",\"feeds\":{" + list + "}}");
   }
 
-  static std::string afterOf(const Has& one) {
-    return one.cursor.empty() && one.waits ? "none" : one.cursor;
+  static std::string afterOf(const WatchedFeed& one) {
+    return one.cursor.empty() && one.waitsForFirst ? "none" : one.cursor;
   }
 
-  void answered(const Asked&, const Answer& answer) override {
+  void onAnswer(const PendingRequest&, const Answer& answer) override {
     if (answer.status == 503) return;
     if (way_ == Way::kStream && answer.status == 200) return;
     if (answer.status != 200) {
       expect(answer.reason == "unknown-feed", "watchers: refused for no reason");
-      return unknown(feeds_[0]);
+      return expectUnknown(feeds_[0]);
     }
     if (way_ == Way::kList) {
-      takeList(answer.body);
+      readList(answer.body);
     } else {
-      takeItem(&feeds_[0], answer.body);
-      expect(feeds_[0].version >= feeds_[0].told,
+      readItem(&feeds_[0], answer.body);
+      expect(feeds_[0].version >= feeds_[0].newestBefore,
              "watchers: there is something new that another was told of before");
     }
-    if (machine->below(10) != 0 && pipe_.asked() == 0) ask();
+    if (machine->below(10) != 0 && pipe_.pendingCount() == 0) sendRequest();
   }
 
-  static void unknown(const Has& one) {
-    expect(one.told == 0, "watchers: a feed is unknown of which another was told before");
-    expect(!one.waits, "watchers: one that waits for the first value is told that there is none");
+  static void expectUnknown(const WatchedFeed& one) {
+    expect(one.newestBefore == 0, "watchers: a feed is unknown of which another was told before");
+    expect(!one.waitsForFirst,
+           "watchers: one that waits for the first value is told that there is none");
   }
 
-  void takeList(std::string_view body) {
+  void readList(std::string_view body) {
     expect(body.starts_with("{\"items\":[") && body.ends_with("]}"), "lists: one has another form");
     body = body.substr(10, body.size() - 12);
     size_t last = 0;  // feeds come in the order of the request, except unknown ones
@@ -273,41 +275,42 @@ class FeedWatcher : public Client {
       const size_t end = std::min(body.find(",{\"feed\":\""), body.size());
       const std::string_view item = body.substr(0, end);
       body.remove_prefix(std::min(end + 1, body.size()));
-      const std::string key = textIn(item, "{\"feed\":\"");
+      const std::string key = textBehind(item, "{\"feed\":\"");
       const auto found = std::find_if(feeds_.begin(), feeds_.end(),
-                                      [&](const Has& one) { return one.key == key; });
+                                      [&](const WatchedFeed& one) { return one.key == key; });
       expect(found != feeds_.end(), "lists: a feed comes that was not asked for");
       if (item.find("\"problem\":\"unknown-feed\"") != item.npos) {
-        unknown(*found);
+        expectUnknown(*found);
         continue;
       }
-      takeItem(&*found, item);
+      readItem(&*found, item);
       ++last;
     }
-    for (const Has& one : feeds_) {
-      expect(one.version >= one.told, "lists: a feed is left out of which another was told before");
+    for (const WatchedFeed& one : feeds_) {
+      expect(one.version >= one.newestBefore,
+             "lists: a feed is left out of which another was told before");
     }
-    machine->say("a watcher gets a list of %" PRIu64 " feeds", last);
+    machine->trace("a watcher gets a list of %" PRIu64 " feeds", last);
   }
 
   /** Reads the events of a stream. */
-  void streamed(std::string_view text) override {
+  void onStream(std::string_view text) override {
     events_.add(text, [this](std::string_view event) {
       const size_t data = event.find("\ndata: ");
       expect(event.starts_with("id: ") && data != event.npos, "streams: an event has another form");
       const std::string id(event.substr(4, data - 4));
-      takeItem(&feeds_[0], event.substr(data + 7));
+      readItem(&feeds_[0], event.substr(data + 7));
       expect(feeds_[0].cursor == id, "streams: an event's id is not its cursor");
     });
   }
 
-  void lost(const Asked&) override { events_.clear(); }
+  void onLost(const PendingRequest&) override { events_.clear(); }
 
-  void takeItem(Has* one, std::string_view item) {
+  void readItem(WatchedFeed* one, std::string_view item) {
     const std::string& key = one->key;
-    const std::string text = textIn(item, "\"cursor\":\"");
+    const std::string text = textBehind(item, "\"cursor\":\"");
     const Cursor cursor = Cursor::of(text);
-    expect(textIn(item, "{\"feed\":\"") == key, "watchers: another feed comes");
+    expect(textBehind(item, "{\"feed\":\"") == key, "watchers: another feed comes");
     const size_t patch = item.find(",\"patch\":[");
     const size_t value = item.find(",\"value\":");
     const bool items = item.find(",\"items\":[") != item.npos;
@@ -316,61 +319,62 @@ class FeedWatcher : public Client {
              "watchers: nothing new has a new cursor");
       return;
     }
-    if (items) return takeItems(one, item, text);
+    if (items) return readItems(one, item, text);
     uint64_t number = 0;
     if (patch != item.npos) {
-      expect(!one->cursor.empty() && textIn(item, "\"from\":\"") == one->cursor,
+      expect(!one->cursor.empty() && textBehind(item, "\"from\":\"") == one->cursor,
              "patches: one is from a version that the client has not");
       expect(one->isSheet && one->sheet.apply(item.substr(patch + 10, item.size() - patch - 12)),
              "patches: one does not fit the value");
       number = one->sheet.number;
     } else {
       const std::string_view document = item.substr(value + 9, item.size() - value - 10);
-      one->isSheet = one->sheet.read(document);
+      one->isSheet = one->sheet.parse(document);
       size_t at = 0;
-      number = numberIn(document, "{\"n\":", &at);
+      number = numberBehind(document, "{\"n\":", &at);
     }
     if (one->isSheet) {
-      const auto published = sheets->find({key, number});
-      expect(published != sheets->end() && published->second == one->sheet.text(),
+      const auto published = publishedSheets->find({key, number});
+      expect(published != publishedSheets->end() && published->second == one->sheet.text(),
              patch != item.npos ? "patches: one ends at another value than was published"
                                 : "watchers: another value comes than was published");
     }
-    machine->say(patch == item.npos ? "a watcher gets version %" PRIu64 ", number %" PRIu64
-                                    : "a watcher gets a patch to version %" PRIu64
-                                      ", number %" PRIu64,
-                 cursor.version, number);
-    records->saw(key, server_, cursor, number);
+    machine->trace(patch == item.npos ? "a watcher gets version %" PRIu64 ", number %" PRIu64
+                                      : "a watcher gets a patch to version %" PRIu64
+                                        ", number %" PRIu64,
+                   cursor.version, number);
+    records->record(key, server_, cursor, number);
     expect(cursor.version > one->version, "watchers: an older value comes after a newer one");
-    expect(cursor.version >= one->told, "watchers: an older value than another was told of before");
+    expect(cursor.version >= one->newestBefore,
+           "watchers: an older value than another was told of before");
     one->version = cursor.version;
     one->cursor = text;
   }
 
-  void takeItems(Has* one, std::string_view item, const std::string& text) {
+  void readItems(WatchedFeed* one, std::string_view item, const std::string& text) {
     const std::string& key = one->key;
     const Cursor to = Cursor::of(text);
     const bool gap = item.find("\"gap\":true") != item.npos;
-    const std::string fromText = textIn(item, "\"from\":\"");
+    const std::string fromText = textBehind(item, "\"from\":\"");
     expect(gap || one->cursor.empty() || fromText == one->cursor,
            "logs: an answer does not go on from where it was asked");
     uint64_t version = Cursor::of(fromText).version;
     size_t at = item.find("\"items\":[");
-    for (uint64_t number; (number = numberIn(item, "{\"n\":", &at)) != UINT64_MAX;) {
-      records->sawItem(key, server_, {to.epoch, ++version}, number);
+    for (uint64_t number; (number = numberBehind(item, "{\"n\":", &at)) != UINT64_MAX;) {
+      records->recordItem(key, server_, {to.epoch, ++version}, number);
     }
-    machine->say("a watcher gets items up to version %" PRIu64, version);
+    machine->trace("a watcher gets items up to version %" PRIu64, version);
     expect(gap || version > one->version, "logs: an item comes twice");
     expect(version == to.version, "logs: an answer has not as many items as its cursors say");
     one->version = version;
     one->cursor = text;
-    one->told = 0;  // the stream may have more events
+    one->newestBefore = 0;  // the stream may have more events
   }
 
   const Way way_;
   const uint32_t server_;
-  std::vector<Has> feeds_;
-  Events events_;
+  std::vector<WatchedFeed> feeds_;
+  EventReader events_;
 };
 
 /** Watches the number of a feed's watchers at all servers of a world. */
@@ -378,7 +382,7 @@ class Headcount : public Client {
  public:
   /** `watching`: the feed's watchers at the end of the run. */
   Headcount(std::string key, uint64_t watching, uint32_t server)
-      : Client(0x11000000, server), key_(std::move(key)), all_(watching) {}
+      : Client(0x11000000, server), key_(std::move(key)), expected_(watching) {}
 
   /** The number is right, or some server has no version of the feed: it reports no watchers. */
   bool isUpToDate() const override {
@@ -388,37 +392,37 @@ class Headcount : public Client {
       if (host->life() == nullptr) return false;
       isEverywhere = isEverywhere && host->life()->newest(key_).version > 0;
     }
-    return watching_ == all_ || !isEverywhere;
+    return watching_ == expected_ || !isEverywhere;
   }
 
   void act(uint64_t) override {
     pipe_.misbehave();
-    if (pipe_.asked() == 0) {
-      pipe_.ask(get("/feed/presence/" + key_ + "?after=" + cursor_),
-                {.within = kHold * kSecond + kAnswerTime});
+    if (pipe_.pendingCount() == 0) {
+      pipe_.send(getRequest("/feed/presence/" + key_ + "?after=" + cursor_),
+                 {.timeout = kHold * kSecond + kAnswerTime});
     }
-    machine->after(1 + machine->below(kSecond), this, 0);
+    machine->schedule(1 + machine->below(kSecond), this, 0);
   }
 
  private:
-  void answered(const Asked&, const Answer& answer) override {
+  void onAnswer(const PendingRequest&, const Answer& answer) override {
     if (answer.status == 503) return;
     if (answer.status != 200) {
       cursor_ = kNone;
       return expect(answer.reason == "unknown-feed", "watchers: refused for no reason");
     }
     size_t at = 0;
-    const uint64_t watching = numberIn(answer.body, "\"watching\":", &at);
+    const uint64_t watching = numberBehind(answer.body, "\"watching\":", &at);
     if (watching == UINT64_MAX) return;
     watching_ = watching;
-    machine->say("%" PRIu64 " are told to watch in all the world", watching_);
-    cursor_ = textIn(answer.body, "\"cursor\":\"");
+    machine->trace("%" PRIu64 " are told to watch in all the world", watching_);
+    cursor_ = textBehind(answer.body, "\"cursor\":\"");
   }
 
   inline static const std::string kNone = "none";
 
   const std::string key_;
-  const uint64_t all_;
+  const uint64_t expected_;
   std::string cursor_ = kNone;
   uint64_t watching_ = 0;  // the last number received
 };

@@ -25,7 +25,7 @@
 namespace sim {
 
 /** Most microseconds that JavaScript takes to verify a grant. */
-constexpr uint64_t kVerifies = 3 * kSecond;
+constexpr uint64_t kMaxVerifyTime = 3 * kSecond;
 
 /** The feeds that require a grant. */
 inline const std::vector<std::string> kPrivate = {"secret/*"};
@@ -38,12 +38,12 @@ struct SignedGrant {
   uint64_t end;  // expiry, in microseconds
 
   bool reads(std::string_view key) const {
-    const std::string_view told = server::toldBy(key);
-    return server::KeyPatterns({read}).covers(told.empty() ? key : told);
+    const std::string_view watchedKey = server::toldBy(key);
+    return server::KeyPatterns({read}).covers(watchedKey.empty() ? key : watchedKey);
   }
 };
 
-class Book {
+class GrantBook {
  public:
   const SignedGrant* sign(SignedGrant grant) {
     const std::string number = std::to_string(grants_.size());
@@ -60,25 +60,29 @@ class Book {
   }
 
   /** Returns one of the newest grants; nullptr: there is none. */
-  const SignedGrant* any() const {
+  const SignedGrant* randomGrant() const {
     if (grants_.empty()) return nullptr;
     const size_t newest = std::min<size_t>(grants_.size(), 12);
     return &grants_[grants_.size() - 1 - machine->below(newest)];
   }
 
   /** Record a revocation's request, and its confirmation. */
-  void begin(const std::string& what) { revoked_.emplace(what, Revoked{machine->now(), kNever}); }
-  void held(const std::string& what) {
+  void beginRevocation(const std::string& what) {
+    revoked_.emplace(what, Revocation{machine->now(), kNever});
+  }
+  void confirmRevocation(const std::string& what) {
     uint64_t& held = revoked_.at(what).held;
     held = std::min(held, machine->now());
   }
 
   /** Returns from when on the grant may be refused as revoked. */
-  uint64_t begunOf(const SignedGrant& grant) const { return least(grant, &Revoked::begun); }
+  uint64_t revocationStart(const SignedGrant& grant) const {
+    return earliest(grant, &Revocation::begun);
+  }
 
   /** Returns from when on the grant must be refused. */
-  uint64_t endOf(const SignedGrant& grant) const {
-    return std::min(grant.end, least(grant, &Revoked::held));
+  uint64_t endOfGrant(const SignedGrant& grant) const {
+    return std::min(grant.end, earliest(grant, &Revocation::held));
   }
 
   bool isRevoked(const std::string& sub) const { return revoked_.contains("sub/" + sub); }
@@ -90,11 +94,11 @@ class Book {
   }
 
  private:
-  struct Revoked {
+  struct Revocation {
     uint64_t begun, held;
   };
 
-  uint64_t least(const SignedGrant& grant, uint64_t Revoked::*member) const {
+  uint64_t earliest(const SignedGrant& grant, uint64_t Revocation::*member) const {
     uint64_t sum = kNever;
     for (const std::string& what : {"sub/" + grant.sub, "jti/" + grant.jti}) {
       const auto found = revoked_.find(what);
@@ -105,80 +109,80 @@ class Book {
 
   std::deque<SignedGrant> grants_;
   std::map<std::string, size_t> numbers_;
-  std::map<std::string, Revoked> revoked_;
+  std::map<std::string, Revocation> revoked_;
 };
-inline Book* book = nullptr;
+inline GrantBook* book = nullptr;
 
 /** Stands in for lib/grants/open.js and lib/grants/revocations.js in one life of the server. */
 class Admission {
  public:
-  /** `later(n)` schedules a call of `act` after n microseconds. */
-  Admission(server::Turn* turn, server::Front* front, std::function<void(uint64_t)> later)
-      : turn_(turn), front_(front), later_(std::move(later)) {
+  /** `schedule(n)` schedules a call of `act` after n microseconds. */
+  Admission(server::Turn* turn, server::Front* front, std::function<void(uint64_t)> schedule)
+      : turn_(turn), front_(front), schedule_(std::move(schedule)) {
     for (const auto& [name, bytes] : turn_->notes()) {
       if (name.starts_with(kNote)) revoked_[name.substr(kNote.size())] = true;
     }
   }
 
   /** Accepts a request to read a feed, to answer it later; false: it is another request. */
-  bool takes(server::Caller caller, const server::Question& question) {
+  bool accept(server::Caller caller, const server::Question& question) {
     const std::string target(question.head.target);
     if (question.head.method != "GET" || !target.starts_with("/feed/")) return false;
     const size_t query = std::min(target.find('?'), target.size());
-    const std::string asked = "&" + target.substr(std::min(query + 1, target.size()));
-    Job job = {.caller = caller,
-               .key = target.substr(6, query - 6),
-               .after = valueIn(asked, "&after="),
-               .token = valueIn(asked, "&grant="),
-               .hold = valueIn(asked, "&hold="),
-               .stream = question.head.last("accept") == "text/event-stream",
-               .from = question.client,
-               .came = machine->now()};
+    const std::string parameters = "&" + target.substr(std::min(query + 1, target.size()));
+    Verification job = {.caller = caller,
+                        .key = target.substr(6, query - 6),
+                        .after = valueIn(parameters, "&after="),
+                        .token = valueIn(parameters, "&grant="),
+                        .hold = valueIn(parameters, "&hold="),
+                        .stream = question.head.last("accept") == "text/event-stream",
+                        .from = question.client,
+                        .receivedAt = machine->now()};
     const std::string_view field = question.head.last("authorization");
     if (field.starts_with("Bearer ")) job.token = field.substr(7);
     if (job.stream) job.after = question.head.last("last-event-id");
     // A busy core, or a slow key.
-    const uint64_t takes = machine->below(machine->below(4) == 0 ? kVerifies : kMillisecond);
-    jobs_.emplace(machine->now() + takes, std::move(job));
-    later_(takes);
+    const uint64_t takes = machine->below(machine->below(4) == 0 ? kMaxVerifyTime : kMillisecond);
+    verifications_.emplace(machine->now() + takes, std::move(job));
+    schedule_(takes);
     return true;
   }
 
   /** Answers the requests whose verification is done. */
   void act() {
-    while (!jobs_.empty() && jobs_.begin()->first <= machine->now()) {
-      admit(jobs_.extract(jobs_.begin()).mapped());
+    while (!verifications_.empty() && verifications_.begin()->first <= machine->now()) {
+      admit(verifications_.extract(verifications_.begin()).mapped());
     }
   }
 
-  /** Revokes. Calls `told` when the journal has the revocation; never if that is unknown. */
-  void revoke(server::GrantPart part, const std::string& name, std::function<void()> told) {
+  /** Revokes. Calls `onConfirmed` when the journal has the revocation; never if that is unknown. */
+  void revoke(server::GrantPart part, const std::string& name, std::function<void()> onConfirmed) {
     const std::string what = (part == server::GrantPart::kSub ? "sub/" : "jti/") + name;
     revoked_[what] = true;
-    const bool kept = turn_->note(kNote + what, "1");
+    const bool isNoted = turn_->note(kNote + what, "1");
     const server::TurnEnd end = turn_->endOwn();
     front_->endGrants(part, name);
-    if (!kept || end == server::TurnEnd::kDrop) return;
-    if (end == server::TurnEnd::kSend) return told();
-    told_.push_back(std::move(told));
+    if (!isNoted || end == server::TurnEnd::kDrop) return;
+    if (end == server::TurnEnd::kSend) return onConfirmed();
+    confirmations_.push_back(std::move(onConfirmed));
   }
 
   /** Ends the wait for a turn. */
-  void settle(server::TurnEnd end) {
-    for (const auto& told : std::exchange(told_, {})) {
-      if (end == server::TurnEnd::kSend) told();
+  void onTurnEnd(server::TurnEnd end) {
+    for (const auto& confirm : std::exchange(confirmations_, {})) {
+      if (end == server::TurnEnd::kSend) confirm();
     }
   }
 
  private:
   inline static const std::string kNote = "revoked/";
 
-  struct Job {
+  struct Verification {
     server::Caller caller;
     std::string key, after, token, hold;
     bool stream;
     server::Address from;
-    uint64_t came;
+    uint64_t receivedAt;
   };
 
   static std::string valueIn(const std::string& text, std::string_view behind) {
@@ -189,16 +193,16 @@ class Admission {
   }
 
   /** Judges the expiry at the time when verification began, and revocation when it is done. */
-  const char* problemOf(const SignedGrant* grant, const Job& job) const {
+  const char* problemOf(const SignedGrant* grant, const Verification& job) const {
     if (job.token.empty()) return "grant-required";
     if (grant == nullptr || grant->forged) return "bad-grant";
-    if (grant->end <= job.came) return "grant-expired";
+    if (grant->end <= job.receivedAt) return "grant-expired";
     const bool revoked =
         revoked_.contains("sub/" + grant->sub) || revoked_.contains("jti/" + grant->jti);
     return revoked ? "bad-grant" : nullptr;
   }
 
-  void admit(const Job& job) {
+  void admit(const Verification& job) {
     const SignedGrant* const grant = book->find(job.token);
     const char* problem = problemOf(grant, job);
     const bool isOpen = !server::KeyPatterns(kPrivate).covers(job.key) &&
@@ -230,10 +234,10 @@ class Admission {
 
   server::Turn* const turn_;
   server::Front* const front_;
-  const std::function<void(uint64_t)> later_;
+  const std::function<void(uint64_t)> schedule_;
   std::map<std::string, bool> revoked_;
-  std::multimap<uint64_t, Job> jobs_;  // by the time when verification ends
-  std::vector<std::function<void()>> told_;
+  std::multimap<uint64_t, Verification> verifications_;  // by the time when verification ends
+  std::vector<std::function<void()>> confirmations_;
 };
 
 }  // namespace sim

@@ -43,20 +43,20 @@ struct ClientOdds {
 
 struct Crowd {
   ClientOdds odds;
-  bool calm = false;            // clients begin nothing new
-  bool lossy = false;           // the disk fails: a crash may lose an ack
-  bool leaving = false;         // all clients must leave
-  bool over = false;            // no more requests
-  uint64_t late = 3 * kSecond;  // most delay by disk, clock and network
+  bool isCalm = false;              // clients begin nothing new
+  bool diskFails = false;           // the disk fails: a crash may lose an ack
+  bool mustLeave = false;           // all clients must leave
+  bool isOver = false;              // no more requests
+  uint64_t maxDelay = 3 * kSecond;  // most delay by disk, clock and network
   uint64_t requests = 0;
 };
 inline Crowd* crowd = nullptr;
 
 /** A player's inputs, by their numbers. */
 struct Inputs {
-  uint64_t sent = 0;   // the newest input
-  uint64_t taken = 0;  // the newest confirmed input
-  uint64_t seen = 0;   // the newest input in a reduction of this life
+  uint64_t sent = 0;       // the newest input
+  uint64_t confirmed = 0;  // the newest confirmed input
+  uint64_t reduced = 0;    // the newest input in a reduction of this life
   uint64_t life = 0;
 };
 /** All players' inputs, by the players' numbers in the arena. */
@@ -65,10 +65,10 @@ inline std::map<uint64_t, Inputs>* inputs = nullptr;
 struct ServerPlan {
   uint32_t clients = 100;
   uint32_t workers = 0;
-  bool keeps = false;  // whether it has a state
+  bool hasState = false;  // whether it has a state
   Sync sync = Sync::kNever;
-  uint64_t turnTakes = 200;  // most microseconds until the loop's next turn
-  uint64_t memory = kMailboxMemory;
+  uint64_t maxTurnDelay = 200;  // most microseconds until the loop's next turn
+  uint64_t mailboxMemory = kMailboxMemory;
   uint32_t servers = 1;    // in the world
   uint32_t number = 0;     // this server's
   uint64_t doubt = 60000;  // milliseconds: see SeamsOptions
@@ -87,7 +87,7 @@ inline Id idOf(std::string_view text) {
 }
 inline uint16_t portOf(uint32_t server) { return static_cast<uint16_t>(kPort + server); }
 
-inline uint64_t microseconds() { return machine->look(); }
+inline uint64_t microseconds() { return machine->readClock(); }
 
 /** Returns the answers, which contain the outcomes' names. */
 inline Replies makeReplies() {
@@ -115,11 +115,11 @@ class Life {
     kMember,
     kCrossing,
   };
-  using Later = std::function<void(uint64_t delay, Due due)>;
+  using Schedule = std::function<void(uint64_t delay, Due due)>;
 
-  Life(const ServerPlan& plan, Later later)
+  Life(const ServerPlan& plan, Schedule schedule)
       : plan_(plan),
-        later_(std::move(later)),
+        schedule_(std::move(schedule)),
         limits_({.connections = 0,
                  .clients = 0,
                  .joinRate = 0,
@@ -142,39 +142,41 @@ class Life {
         arena_({.rooms = {"hall"}, .players = 20, .lease = kLease, .rate = 4}, &limits_,
                milliseconds()),
         turn_(&pool_),
-        opened_(open()),
-        front_(test::doorOptions(plan.clients * 4 + 80, 4096), parts(), makeReplies(),
-               {.ask = [this](uint32_t worker, const Question& question) { ask(worker, question); },
+        opened_(openState()),
+        front_(test::doorOptions(plan.clients * 4 + 80, 4096), frontParts(), makeReplies(),
+               {.ask = [this](uint32_t worker,
+                              const Question& question) { onQuestion(worker, question); },
                 .gone = [this](Caller caller) { parked_.erase(keyOf(caller)); },
                 .bodies = {.most = {{"feed", 1 << 16}}}},
                milliseconds()),
-        admission_(&turn_, &front_, [this](uint64_t delay) { later_(delay, Due::kAdmit); }),
+        admission_(&turn_, &front_, [this](uint64_t delay) { schedule_(delay, Due::kAdmit); }),
         poolClock_(milliseconds(), kTickMilliseconds),
         arenaClock_(milliseconds(), kTickMilliseconds),
         frontClock_(milliseconds(), kTickMilliseconds) {
     pool_.setClock(microseconds);
-    turn_.onReleased([this](TurnEnd end) { settle(end); });
+    turn_.onReleased([this](TurnEnd end) { onTurnEnd(end); });
     front_.onWaits([this](bool whether) {
-      waits_ = whether;
-      if (!waits_) later_(1, Due::kReady);
+      frontWaits_ = whether;
+      if (!frontWaits_) schedule_(1, Due::kReady);
     });
-    feeds_.onBusy([this] { stepSoon(); });
-    if (turn_.store() != nullptr && !machine->dead) {
-      const int error = turn_.start([this] { later_(machine->below(300), Due::kCaughtUp); });
+    feeds_.onBusy([this] { scheduleFeedsStep(); });
+    if (turn_.store() != nullptr && !machine->isDead) {
+      const int error = turn_.start([this] { schedule_(machine->below(300), Due::kCaughtUp); });
       // A process that dies during the start does not fail.
-      if (error != 0 && !machine->dead) giveUp(error);
+      if (error != 0 && !machine->isDead) failStart(error);
     }
-    if (recovery_.doubtful && !machine->dead) renew();
-    for (const Due due : {Due::kPoolTick, Due::kFeedsTick, Due::kFrontTick}) tickLater(due);
-    later_(kSecond, Due::kReduce);
+    if (recovery_.doubtful && !machine->isDead) renewEpochs();
+    for (const Due due : {Due::kPoolTick, Due::kFeedsTick, Due::kFrontTick}) scheduleTick(due);
+    schedule_(kSecond, Due::kReduce);
     if (plan_.servers > 1) {
-      member_ = std::make_unique<Member>(plan_.number, plan_.servers, plan_.doubt, &pool_, &turn_,
-                                         [this](uint64_t delay) { later_(delay, Due::kCrossing); });
-      member_->tellOf(&feeds_);
-      tickLater(Due::kMember);
+      member_ =
+          std::make_unique<Member>(plan_.number, plan_.servers, plan_.doubt, &pool_, &turn_,
+                                   [this](uint64_t delay) { schedule_(delay, Due::kCrossing); });
+      member_->setFeeds(&feeds_);
+      scheduleTick(Due::kMember);
     }
-    if (feeds_.busy()) stepSoon();
-    if (!machine->dead) listen();
+    if (feeds_.busy()) scheduleFeedsStep();
+    if (!machine->isDead) listen();
   }
 
   ~Life() {
@@ -185,10 +187,10 @@ class Life {
   Life& operator=(const Life&) = delete;
 
   /** The reason why the life could not start from the disk; empty: it started. */
-  const std::string& problem() const { return failed_; }
+  const std::string& startProblem() const { return startProblem_; }
 
-  int fd() { return front_.events()->fd(); }
-  bool waits() const { return waits_; }
+  int eventFd() { return front_.events()->fd(); }
+  bool frontWaits() const { return frontWaits_; }
   Pool& pool() { return pool_; }
   const Pool& pool() const { return pool_; }
   const Feeds& feeds() const { return feeds_; }
@@ -204,7 +206,7 @@ class Life {
   /** The server's membership in the world; nullptr: there is no world. */
   const Member* member() const { return member_.get(); }
   void leave() { member_->leave(); }
-  bool blocked() const { return turn_.store() != nullptr && turn_.store()->blocked() != 0; }
+  bool isBlocked() const { return turn_.store() != nullptr && turn_.store()->blocked() != 0; }
   uint64_t snapshots() const {
     return turn_.store() == nullptr ? 0 : turn_.store()->counts().snapshots;
   }
@@ -213,7 +215,7 @@ class Life {
   void finish() {
     front_.close();
     if (turn_.store() == nullptr) return;
-    expect(turn_.finish().ok() || machine->dead || crowd->lossy,
+    expect(turn_.finish().ok() || machine->isDead || crowd->diskFails,
            "an end in order has left no state");
   }
 
@@ -223,45 +225,46 @@ class Life {
   void act(Due due) {
     switch (due) {
       case Due::kTurn:
-        if (!waits_) front_.turn();
+        if (!frontWaits_) front_.turn();
         break;
       case Due::kPoolTick:
         limits_.tick(milliseconds());
         arena_.tick(arenaClock_.advance(milliseconds()));
-        if (turn_.tick(milliseconds(), poolClock_.advance(milliseconds()))) return tickLater(due);
-        return later_(kMillisecond, due);
+        if (turn_.tick(milliseconds(), poolClock_.advance(milliseconds())))
+          return scheduleTick(due);
+        return schedule_(kMillisecond, due);
       case Due::kFeedsTick:
-        if (feeds_.tick(milliseconds())) return tickLater(due);
-        return later_(kMillisecond, due);
+        if (feeds_.tick(milliseconds())) return scheduleTick(due);
+        return schedule_(kMillisecond, due);
       case Due::kFrontTick:
         front_.tick(frontClock_.advance(milliseconds()));
-        return tickLater(due);
+        return scheduleTick(due);
       case Due::kFeedsStep:
-        stepping_ = false;
+        isStepScheduled_ = false;
         for (const Feeds::Want& want : feeds_.takeWants()) {
           if (member_ && (want.asks || want.share)) {
-            member_->tellPresence(want);
+            member_->sendPresence(want);
           } else if (!want.fetch) {
             compress(want.key, want.cursor);
           }
         }
         feeds_.step(2500);
-        if (feeds_.busy()) stepSoon();
+        if (feeds_.busy()) scheduleFeedsStep();
         break;
       case Due::kCaughtUp:
         return turn_.caughtUp();
       case Due::kScript:
-        return nextJob();
+        return startNextJob();
       case Due::kReduce:
         reduce();
-        return later_(1 + machine->below(kSecond), due);
+        return schedule_(1 + machine->below(kSecond), due);
       case Due::kAdmit:
         return admission_.act();
       case Due::kReady:
         break;
       case Due::kMember:
         member_->tick();
-        return tickLater(due);
+        return scheduleTick(due);
       case Due::kCrossing:
         return member_->work();
     }
@@ -274,12 +277,12 @@ class Life {
                counts.acked + counts.waiting + counts.lost + counts.crossedOut,
            "sprites: what is thrown or has come is not acked + waiting + lost + gone");
     // The outboxes may take as much again.
-    expect(counts.mailboxBytes <= plan_.memory * (plan_.servers > 1 ? 2 : 1),
+    expect(counts.mailboxBytes <= plan_.mailboxMemory * (plan_.servers > 1 ? 2 : 1),
            "memory: mailboxes have more than they may");
     const ArenaCounts& played = arena_.counts();
     expect(played.inputs == played.reduced + played.superseded + played.waiting,
            "arena: inputs are not reduced + superseded + waiting");
-    expect(played.reduced == reduced_,
+    expect(played.reduced == reducedCount_,
            "arena: not so many inputs came to reductions as are counted");
   }
 
@@ -301,11 +304,11 @@ class Life {
             .maxSprite = 4096,
             .mailboxSprites = 20,
             .mailboxBytes = 1 << 15,
-            .mailboxMemory = plan_.memory,
+            .mailboxMemory = plan_.mailboxMemory,
             .answerBytes = 8192};
   }
 
-  FrontParts parts() {
+  FrontParts frontParts() {
     return {.limits = &limits_,
             .feeds = &feeds_,
             .clock = microseconds,
@@ -316,34 +319,34 @@ class Life {
             .workers = plan_.workers};
   }
 
-  bool open() {
+  bool openState() {
     arena_.setFields(0, {{.name = "x", .min = 0, .max = 1e9, .start = 0, .integer = true}});
-    if (!plan_.keeps) return true;
+    if (!plan_.hasState) return true;
     recovery_ = turn_.open({.path = std::string(Disk::kFolder) + "state",
                             .stateBytes = uint64_t{1} << 30,
                             .journalBytes = 1 << 18,
                             .snapshotSeconds = 30,
                             .sync = plan_.sync});
-    if (machine->dead) return false;
+    if (machine->isDead) return false;
     if (!recovery_.ok()) {
       if (recovery_.error == EIO || recovery_.error == ENOSPC)
-        return giveUp(recovery_.error), false;
-      failed_ = "the state can't be read: " + recovery_.file + " " + recovery_.problem + " errno " +
-                std::to_string(recovery_.error);
+        return failStart(recovery_.error), false;
+      startProblem_ = "the state can't be read: " + recovery_.file + " " + recovery_.problem +
+                      " errno " + std::to_string(recovery_.error);
       return false;
     }
     std::string key;
-    if (turn_.attach(&feeds_, &key) != Outcome::kOk) failed_ = "a feed does not fit: " + key;
+    if (turn_.attach(&feeds_, &key) != Outcome::kOk) startProblem_ = "a feed does not fit: " + key;
     turn_.attach(&arena_);
     return true;
   }
 
   /** Ends a process whose disk fails. It is started again. */
-  static void giveUp(int error) {
-    if (machine->dead) return;
-    machine->say("a start fails, by errno %" PRIu64, static_cast<uint64_t>(error));
-    expect(crowd->lossy, "a start fails on a disk that does not");
-    machine->dead = true;
+  static void failStart(int error) {
+    if (machine->isDead) return;
+    machine->trace("a start fails, by errno %" PRIu64, static_cast<uint64_t>(error));
+    expect(crowd->diskFails, "a start fails on a disk that does not");
+    machine->isDead = true;
   }
 
   void listen() {
@@ -353,15 +356,15 @@ class Life {
     expect(error == 0, "the server does not listen");
   }
 
-  void tickLater(Due due) {
+  void scheduleTick(Due due) {
     // Timers are late sometimes.
-    const uint64_t late = machine->below(50) == 0 ? machine->below(300 * kMillisecond) : 0;
-    later_(kTickMilliseconds * kMillisecond + late, due);
+    const uint64_t delay = machine->below(50) == 0 ? machine->below(300 * kMillisecond) : 0;
+    schedule_(kTickMilliseconds * kMillisecond + delay, due);
   }
 
-  void stepSoon() {
-    if (std::exchange(stepping_, true)) return;
-    later_(machine->below(plan_.turnTakes), Due::kFeedsStep);
+  void scheduleFeedsStep() {
+    if (std::exchange(isStepScheduled_, true)) return;
+    schedule_(machine->below(plan_.maxTurnDelay), Due::kFeedsStep);
   }
 
   // ---- The part of JavaScript
@@ -371,20 +374,20 @@ class Life {
            caller.ticket.connection;
   }
 
-  void ask(uint32_t worker, const Question& question) {
+  void onQuestion(uint32_t worker, const Question& question) {
     const Caller caller = {worker, question.ticket};
     const std::string_view target = question.head.target;
     if (question.body.state == Body::State::kAwaited) return front_.proceed(caller);
-    if (admission_.takes(caller, question)) return;
+    if (admission_.accept(caller, question)) return;
     const bool plays = target.starts_with("/arena/");
     if (plays || target.starts_with("/feed/")) {
       const bool posts = question.head.method == "POST";
-      jobs_.push_back({caller, std::string(target.substr(plays ? 7 : 6)),
-                       std::string(question.body.bytes),
-                       plays   ? JobKind::kPlayer
-                       : posts ? JobKind::kItem
-                               : JobKind::kValue});
-      return later_(machine->below(3 * kMillisecond), Due::kScript);
+      waitingJobs_.push_back({caller, std::string(target.substr(plays ? 7 : 6)),
+                              std::string(question.body.bytes),
+                              plays   ? JobKind::kPlayer
+                              : posts ? JobKind::kItem
+                                      : JobKind::kValue});
+      return schedule_(machine->below(3 * kMillisecond), Due::kScript);
     }
     if (target == "/parked" && machine->below(2) == 0) {
       parked_.insert(keyOf(caller));
@@ -400,71 +403,71 @@ class Life {
   }
 
   /** Begins the next publication when the last one is durable. */
-  void nextJob() {
-    while (!publishing_ && !jobs_.empty()) {
-      publishing_ = std::move(jobs_.front());
-      jobs_.pop_front();
-      if (publishing_->kind == JobKind::kPlayer) {
-        carryOut(play());
+  void startNextJob() {
+    while (!currentJob_ && !waitingJobs_.empty()) {
+      currentJob_ = std::move(waitingJobs_.front());
+      waitingJobs_.pop_front();
+      if (currentJob_->kind == JobKind::kPlayer) {
+        endJob(runPlayerJob());
       } else {
-        hold(nextOf(publishing_->key));
+        publishJob(nextCursorOf(currentJob_->key));
       }
     }
   }
 
-  Cursor nextOf(const std::string& key) const {
+  Cursor nextCursorOf(const std::string& key) const {
     const Cursor known = newest(key);
     return {known.version > 0 ? known.epoch : newEpoch(), known.version + 1};
   }
 
-  void hold(Cursor cursor) {
-    says_.clear();
-    cursor.appendTo(&says_);
-    const auto& [caller, key, body, kind] = *publishing_;
-    carryOut(publish(key, cursor, body, kind == JobKind::kItem));
+  void publishJob(Cursor cursor) {
+    jobAnswer_.clear();
+    cursor.appendTo(&jobAnswer_);
+    const auto& [caller, key, body, kind] = *currentJob_;
+    endJob(publish(key, cursor, body, kind == JobKind::kItem));
   }
 
   /** Ends the current job, done or refused. Its answer waits for the end of the turn. */
-  void carryOut(Outcome outcome) {
+  void endJob(Outcome outcome) {
     if (outcome != Outcome::kOk) {
-      const Job job = *std::exchange(publishing_, std::nullopt);
+      const Job job = *std::exchange(currentJob_, std::nullopt);
       if (!job.caller) return;
       return respond(*job.caller,
                      (std::string("400 ") + kOutcomeNames[static_cast<size_t>(outcome)]).c_str(),
                      "");
     }
-    holds_ = true;
+    jobAwaitsTurn_ = true;
     const TurnEnd end = turn_.endOwn();
     if (end != TurnEnd::kWait) settleJob(end);
   }
 
-  void settle(TurnEnd end) {
-    admission_.settle(end);
+  void onTurnEnd(TurnEnd end) {
+    admission_.onTurnEnd(end);
     settleJob(end);
   }
 
   void settleJob(TurnEnd end) {
-    if (!std::exchange(holds_, false)) return;
-    const Job job = *std::exchange(publishing_, std::nullopt);
-    if (job.caller && end == TurnEnd::kSend) respond(*job.caller, "200 OK", says_);
+    if (!std::exchange(jobAwaitsTurn_, false)) return;
+    const Job job = *std::exchange(currentJob_, std::nullopt);
+    if (job.caller && end == TurnEnd::kSend) respond(*job.caller, "200 OK", jobAnswer_);
     if (job.caller && end != TurnEnd::kSend) front_.abandon(*job.caller);
-    if (!jobs_.empty()) later_(1, Due::kScript);
+    if (!waitingJobs_.empty()) schedule_(1, Due::kScript);
   }
 
   /** Lets a player join or leave. */
-  Outcome play() {
-    const std::string& path = publishing_->key;
+  Outcome runPlayerJob() {
+    const std::string& path = currentJob_->key;
     Id id;
     if (path.ends_with("/leave")) {
-      says_.clear();
+      jobAnswer_.clear();
       return arena_.leave("hall", idOf(std::string_view(path).substr(5, 36)));
     }
     uint32_t number;
-    const Outcome outcome = arena_.join(path, {}, machine->look(), &id, &number);
+    const Outcome outcome = arena_.join(path, {}, machine->readClock(), &id, &number);
     if (outcome != Outcome::kOk) return outcome;
-    says_.resize(36);
-    id.format(says_.data());
-    says_ += " " + std::to_string(number);
+    jobAnswer_.resize(36);
+    id.format(jobAnswer_.data());
+    jobAnswer_ += " " + std::to_string(number);
     return outcome;
   }
 
@@ -476,7 +479,8 @@ class Life {
                         feed->cursor.version + 1 == cursor.version;
     Sheet before, next;
     std::string patch;
-    if (isNext && before.read(feed->value->text()) && next.read(body)) patch = before.patchTo(next);
+    if (isNext && before.parse(feed->value->text()) && next.parse(body))
+      patch = before.patchTo(next);
     return feeds_.publish({.key = key, .cursor = cursor, .value = body, .patch = patch}, &watching);
   }
 
@@ -490,7 +494,7 @@ class Life {
     Sheet sheet{machine->steps(), {}};
     for (uint32_t i = 0; i < count; ++i) {
       const auto value = static_cast<uint64_t>(values[i]);
-      reduced_ += fresh[i];
+      reducedCount_ += fresh[i];
       sheet.cells.push_back(numbers[i]);
       sheet.cells.push_back(value);
       const auto found = inputs->find(numbers[i]);
@@ -499,19 +503,19 @@ class Life {
         continue;
       }
       Inputs& its = found->second;
-      const bool known = std::exchange(its.life, bornAt_) == bornAt_;
+      const bool known = std::exchange(its.life, firstStep_) == firstStep_;
       expect(value <= its.sent, "arena: an input comes that was not sent");
-      expect(value >= its.taken || crowd->lossy, "arena: an input is lost that was taken");
-      expect(!known || value >= its.seen, "arena: an older input comes after a newer one");
-      expect(!known || (value != its.seen) == (fresh[i] != 0),
+      expect(value >= its.confirmed || crowd->diskFails, "arena: an input is lost that was taken");
+      expect(!known || value >= its.reduced, "arena: an older input comes after a newer one");
+      expect(!known || (value != its.reduced) == (fresh[i] != 0),
              "arena: an input that is new is not called so, or the other way");
-      its.seen = value;
+      its.reduced = value;
     }
-    if (count == 0 || publishing_ || crowd->leaving) return;
+    if (count == 0 || currentJob_ || crowd->mustLeave) return;
     const std::string text = sheet.text();
-    sheets->emplace(std::pair("arena/hall", sheet.number), text);
-    jobs_.push_back({std::nullopt, "arena/hall", text, JobKind::kValue});
-    later_(1, Due::kScript);
+    publishedSheets->emplace(std::pair("arena/hall", sheet.number), text);
+    waitingJobs_.push_back({std::nullopt, "arena/hall", text, JobKind::kValue});
+    schedule_(1, Due::kScript);
   }
 
   /** Compresses a feed's value; some compressions fail. */
@@ -529,7 +533,7 @@ class Life {
   static uint64_t newEpoch() { return 1 + machine->below(uint64_t{1} << 40); }
 
   /** Gives all feeds new epochs: clients may have versions that this life does not know. */
-  void renew() {
+  void renewEpochs() {
     std::vector<std::string> keys;
     feeds_.forEach([&](const Feed& feed) { keys.push_back(feed.key); });
     for (const std::string& key : keys) {
@@ -548,8 +552,8 @@ class Life {
   }
 
   const ServerPlan plan_;
-  const Later later_;
-  std::string failed_;
+  const Schedule schedule_;
+  std::string startProblem_;
   Recovery recovery_;
   AddressLimits limits_;
   Pool pool_;
@@ -557,14 +561,14 @@ class Life {
   Arena arena_;
   Turn turn_;
   const bool opened_;
-  bool waits_ = false;
-  bool stepping_ = false;
-  std::deque<Job> jobs_;
-  std::optional<Job> publishing_;
-  std::string says_;  // the current job's answer, sent when it is durable
-  uint64_t reduced_ = 0;
-  const uint64_t bornAt_ = machine->steps();
-  bool holds_ = false;  // the job is durable when the turn is written
+  bool frontWaits_ = false;
+  bool isStepScheduled_ = false;
+  std::deque<Job> waitingJobs_;
+  std::optional<Job> currentJob_;
+  std::string jobAnswer_;  // the current job's answer, sent when it is durable
+  uint64_t reducedCount_ = 0;
+  const uint64_t firstStep_ = machine->steps();
+  bool jobAwaitsTurn_ = false;  // the job is durable when the turn is written
   std::set<uint64_t> parked_;
   Front front_;
   Admission admission_;
@@ -580,65 +584,67 @@ class Host : public Actor {
   explicit Host(const ServerPlan& plan) : plan_(plan) { sim::disk.at[plan.number] = &disk; }
 
   Disk disk;
-  uint64_t doubted = 0;  // doubted sprites of the last life
+  uint64_t lastDoubted = 0;  // doubted sprites of the last life
 
   Life* life() const { return life_.get(); }
 
-  void begin() {
+  void startLife() {
     machine->server = plan_.number;
-    ++number_;
-    turnDue_ = false;
-    const bool mayDoubt = disk.remembers || disk.hasBegun(sizeof(JournalBegin));
-    life_ = std::make_unique<Life>(plan_, [this, number = number_](uint64_t delay, Life::Due due) {
-      if (number != number_) return;
-      machine->after(delay, this, nameOf(due));
-    });
-    if (machine->dead) return;
-    if (!life_->problem().empty()) machine->broken(life_->problem());
+    ++lifeNumber_;
+    isTurnDue_ = false;
+    const bool mayDoubt = disk.keepsUnsynced || disk.hasUnfinishedJournal(sizeof(JournalBegin));
+    life_ =
+        std::make_unique<Life>(plan_, [this, number = lifeNumber_](uint64_t delay, Life::Due due) {
+          if (number != lifeNumber_) return;
+          machine->schedule(delay, this, eventOf(due));
+        });
+    if (machine->isDead) return;
+    if (!life_->startProblem().empty()) machine->fail(life_->startProblem());
     expect(mayDoubt || !life_->recovery().doubtful, "a killed process has left a state in doubt");
-    network->tells(life_->fd(), this, nameOf(Life::Due::kReady));
-    machine->say("a server begins, life %" PRIu64 ": %" PRIu64 " clients, %" PRIu64 " sprites wait",
-                 number_, life_->pool().counts().clients, life_->pool().counts().waiting);
-    act(nameOf(Life::Due::kReady));
+    network->setReadyActor(life_->eventFd(), this, eventOf(Life::Due::kReady));
+    machine->trace("a server begins, life %" PRIu64 ": %" PRIu64 " clients, %" PRIu64
+                   " sprites wait",
+                   lifeNumber_, life_->pool().counts().clients, life_->pool().counts().waiting);
+    act(eventOf(Life::Due::kReady));
   }
 
   /** Ends the server's process. */
-  void end() {
+  void endLife() {
     machine->server = plan_.number;
-    if (life_) doubted = life_->pool().counts().doubted;
+    if (life_) lastDoubted = life_->pool().counts().doubted;
     life_.reset();
-    ++number_;
-    machine->tidy();
-    expect(network->openCount() == 0, "a descriptor is left open");
+    ++lifeNumber_;
+    machine->freeEndedThreads();
+    expect(network->openDescriptors() == 0, "a descriptor is left open");
   }
 
   void act(uint64_t what) override {
-    if (what >> 8 != number_ || !life_) return;
+    if (what >> 8 != lifeNumber_ || !life_) return;
     machine->server = plan_.number;
     const auto due = static_cast<Life::Due>(what & 0xff);
     if (machine->now() < busyUntil_ && due != Life::Due::kReady) {
-      return machine->after(busyUntil_ - machine->now() + machine->below(1000), this, what);
+      return machine->schedule(busyUntil_ - machine->now() + machine->below(1000), this, what);
     }
     if (due == Life::Due::kTurn) {
-      turnDue_ = false;
-      machine->say("a turn");
+      isTurnDue_ = false;
+      machine->trace("a turn");
     }
     life_->act(due);
-    if (machine->dead) return;
+    if (machine->isDead) return;
     if (due != Life::Due::kReady) life_->expectLaws();
     if (due == Life::Due::kCrossing) expectWorldLaws();
     // A call of the server may be running: the turn is a separate step.
-    if (turnDue_ || life_->waits()) return;
-    if (due == Life::Due::kReady || network->isReady(life_->fd())) {
-      turnDue_ = true;
-      machine->after(machine->below(plan_.turnTakes), this, nameOf(Life::Due::kTurn));
+    if (isTurnDue_ || life_->frontWaits()) return;
+    if (due == Life::Due::kReady || network->isReady(life_->eventFd())) {
+      isTurnDue_ = true;
+      machine->schedule(machine->below(plan_.maxTurnDelay), this, eventOf(Life::Due::kTurn));
     }
   }
 
   /** Ends the process before the next step. */
   void kill() {
     machine->server = plan_.number;
-    machine->dead = true;
+    machine->isDead = true;
   }
 
   /** Whether the server has left its world in order, and should start again. */
@@ -649,18 +655,18 @@ class Host : public Actor {
   /** Takes the core from the process for this time. */
   void starve(uint64_t microseconds) { busyUntil_ = machine->now() + microseconds; }
 
-  uint64_t lives() const { return number_; }
+  uint64_t lives() const { return lifeNumber_; }
   uint32_t number() const { return plan_.number; }
 
  private:
   void expectWorldLaws();
 
-  uint64_t nameOf(Life::Due due) const { return number_ << 8 | static_cast<uint64_t>(due); }
+  uint64_t eventOf(Life::Due due) const { return lifeNumber_ << 8 | static_cast<uint64_t>(due); }
 
   const ServerPlan plan_;
   std::unique_ptr<Life> life_;
-  uint64_t number_ = 0;
-  bool turnDue_ = false;
+  uint64_t lifeNumber_ = 0;
+  bool isTurnDue_ = false;
   uint64_t busyUntil_ = 0;
 };
 
@@ -668,20 +674,20 @@ class Host : public Actor {
 inline Host* hosts[kMostServers] = {};
 
 /** The sums of all servers' counts. */
-struct Books {
+struct Totals {
   uint64_t waiting = 0, lost = 0, clients = 0, crossedIn = 0, crossedOut = 0, doubted = 0;
-  uint64_t shape = 0;  // changes with every torus and ring
-  bool whole = true;   // no server is down
+  uint64_t shape = 0;      // changes with every torus and ring
+  bool isComplete = true;  // no server is down
 
-  static Books read() {
-    Books sum;
+  static Totals read() {
+    Totals sum;
     for (Host* const host : hosts) {
       if (host == nullptr) continue;
       sum.shape = sum.shape * 1000003 + host->lives();
       const Life* const life = host->life();
       if (life == nullptr) {
-        sum.whole = false;
-        sum.doubted += host->doubted;
+        sum.isComplete = false;
+        sum.doubted += host->lastDoubted;
         continue;
       }
       const Counts& counts = life->pool().counts();
@@ -691,7 +697,7 @@ struct Books {
       sum.crossedIn += counts.crossedIn;
       sum.crossedOut += counts.crossedOut;
       sum.doubted += counts.doubted;
-      const uint64_t rings = life->member() == nullptr ? 0 : life->member()->rings();
+      const uint64_t rings = life->member() == nullptr ? 0 : life->member()->ringChanges();
       sum.shape = (sum.shape * 1000003 + counts.joined + counts.left + counts.expired) * 1000003 +
                   life->pool().torus().size() + rings * 4096;
     }
@@ -701,10 +707,10 @@ struct Books {
 
 /** Checks that acknowledged crossings have arrived. */
 inline void Host::expectWorldLaws() {
-  const Books books = Books::read();
-  if (!books.whole) return;
-  expect(books.crossedIn >= books.crossedOut, "crossings: more has gone than has come");
-  if (books.doubted > 0) return;
+  const Totals totals = Totals::read();
+  if (!totals.isComplete) return;
+  expect(totals.crossedIn >= totals.crossedOut, "crossings: more has gone than has come");
+  if (totals.doubted > 0) return;
   for (uint32_t to = 0; to < plan_.servers; ++to) {
     if (to == plan_.number) continue;
     const Seams& seams = life_->member()->seams();

@@ -29,40 +29,40 @@
 namespace sim {
 
 /** Most delay of a worker's count of watchers, in microseconds. */
-constexpr uint64_t kWorkerLate = kSecond;
+constexpr uint64_t kMaxWorkerDelay = kSecond;
 
 /** The watchers of each feed, counted by the clients: never fewer than the server's count. */
 class Attendances : public Actor {
  public:
   explicit Attendances(bool workers) : workers_(workers) {}
 
-  void came(const std::string& key, const std::string& name) {
-    One& one = all_[key];
+  void arrive(const std::string& key, const std::string& name) {
+    FeedWatchers& one = byFeed_[key];
     change(&one, 1);
     if (!name.empty()) ++one.names[name].watching;
   }
 
   /** Removes a watcher. `lost`: its connection is lost, and the server may notice that late. */
-  void went(const std::string& key, const std::string& name, bool lost) {
-    const uint64_t late = lost ? 5 * kSecond + crowd->late : workers_ ? kWorkerLate : 0;
-    gone_.push_back({key, name});
-    machine->after(late, this, gone_.size() - 1);
+  void leave(const std::string& key, const std::string& name, bool lost) {
+    const uint64_t delay = lost ? 5 * kSecond + crowd->maxDelay : workers_ ? kMaxWorkerDelay : 0;
+    departures_.push_back({key, name});
+    machine->schedule(delay, this, departures_.size() - 1);
   }
 
   void act(uint64_t number) override {
-    const auto& [key, name] = gone_[number];
-    One& one = all_[key];
+    const auto& [key, name] = departures_[number];
+    FeedWatchers& one = byFeed_[key];
     change(&one, -1);
     if (name.empty()) return;
-    Name& its = one.names[name];
+    NamedWatcher& its = one.names[name];
     --its.watching;
-    its.last = machine->now();
+    its.lastSeen = machine->now();
   }
 
   /** Returns the most watchers at any time since `since`. */
   uint64_t mostSince(const std::string& key, uint64_t since) const {
-    const auto found = all_.find(key);
-    if (found == all_.end()) return 0;
+    const auto found = byFeed_.find(key);
+    if (found == byFeed_.end()) return 0;
     uint64_t most = 0;
     const auto& changes = found->second.changes;
     for (auto at = changes.rbegin(); at != changes.rend(); ++at) {
@@ -72,31 +72,31 @@ class Attendances : public Actor {
     return most;
   }
 
-  bool wasThere(const std::string& key, const std::string& name, uint64_t since) const {
-    const auto found = all_.find(key);
-    if (found == all_.end()) return false;
+  bool wasWatching(const std::string& key, const std::string& name, uint64_t since) const {
+    const auto found = byFeed_.find(key);
+    if (found == byFeed_.end()) return false;
     const auto its = found->second.names.find(name);
     if (its == found->second.names.end()) return false;
-    return its->second.watching > 0 || its->second.last >= since;
+    return its->second.watching > 0 || its->second.lastSeen >= since;
   }
 
  private:
-  struct Name {
-    uint64_t watching = 0, last = 0;
+  struct NamedWatcher {
+    uint64_t watching = 0, lastSeen = 0;
   };
-  struct One {
+  struct FeedWatchers {
     std::deque<std::pair<uint64_t, uint64_t>> changes;  // time, and number from then on
-    std::map<std::string, Name> names;
+    std::map<std::string, NamedWatcher> names;
   };
 
-  static void change(One* one, int by) {
+  static void change(FeedWatchers* one, int by) {
     const uint64_t before = one->changes.empty() ? 0 : one->changes.back().second;
     one->changes.emplace_back(machine->now(), before + static_cast<uint64_t>(by));
   }
 
   const bool workers_;
-  std::map<std::string, One> all_;
-  std::deque<std::pair<std::string, std::string>> gone_;
+  std::map<std::string, FeedWatchers> byFeed_;
+  std::deque<std::pair<std::string, std::string>> departures_;
 };
 inline Attendances* attendances = nullptr;
 
@@ -109,37 +109,39 @@ class Visitor : public Client {
       : Client(0x0d000000 + number),
         number_(number),
         way_(way),
-        own_(std::move(key)),
+        feedKey_(std::move(key)),
         publisher_(publisher) {}
 
-  const std::string& key() const { return own_; }
+  const std::string& key() const { return feedKey_; }
 
   /** The visitor's name in its last grant; empty: none. */
   std::string name() const { return isSettled_ && grant_->present ? grant_->sub : ""; }
 
   /** Whether its last presence has exactly these watchers. */
-  bool knows(uint64_t watching, const std::set<std::string>& who) const {
-    return watching_ == watching && who_ == who;
+  bool hasReceived(uint64_t watching, const std::set<std::string>& who) const {
+    return watching_ == watching && watcherNames_ == who;
   }
 
   void expectInTime() const override {
     pipe_.expectInTime();
-    if (pipe_.asked() == 0 || grant_ == nullptr || !binds() || machine->now() <= latest()) return;
-    machine->say("that is of visitor %" PRIu64, number_);
-    machine->broken("grants: a poll, or a stream, goes on behind its end");
+    if (pipe_.pendingCount() == 0 || grant_ == nullptr || !endsWithGrant() ||
+        machine->now() <= latestEnd())
+      return;
+    machine->trace("that is of visitor %" PRIu64, number_);
+    machine->fail("grants: a poll, or a stream, goes on behind its end");
   }
 
-  /** Whether it has the newest version. For presence see Lobby::isRight. */
+  /** Whether it has the newest version. For presence see Lobby::isPresenceRight. */
   bool isUpToDate() const override {
     const Life* const life = hosts[0]->life();
-    return life != nullptr && (tells(own_) || version_ == life->newest(own_).version);
+    return life != nullptr && (isPresence(feedKey_) || version_ == life->newest(feedKey_).version);
   }
 
   void act(uint64_t) override {
     expectInTime();
     pipe_.misbehave();
-    if (pipe_.asked() == 0) ask();
-    machine->after(1 + machine->below(kPause), this, 0);
+    if (pipe_.pendingCount() == 0) sendRequest();
+    machine->schedule(1 + machine->below(kPause), this, 0);
   }
 
  private:
@@ -149,93 +151,94 @@ class Visitor : public Client {
 
   /** Returns by when its poll must end with its grant: half a second later, plus possible delays. A
    * poll sent after the grant's end lasts until the grant is verified. */
-  uint64_t latest() const {
-    const uint64_t end = std::max(book->endOf(*grant_), sentAt_ + kVerifies);
+  uint64_t latestEnd() const {
+    const uint64_t end = std::max(book->endOfGrant(*grant_), sentAt_ + kMaxVerifyTime);
     const uint64_t pause = crowd->odds.stops > 0 ? kPause : 0;
-    return end >= kNever - kHour ? kNever : end + 500 * kMillisecond + pause + crowd->late;
+    return end >= kNever - kHour ? kNever : end + 500 * kMillisecond + pause + crowd->maxDelay;
   }
 
-  static bool tells(std::string_view key) { return !toldBy(key).empty(); }
+  static bool isPresence(std::string_view key) { return !toldBy(key).empty(); }
   static bool isPrivate(std::string_view key) {
     const KeyPatterns patterns(kPrivate);
     return patterns.covers(key) || patterns.covers(toldBy(key));
   }
 
-  bool reads() const { return grant_ != nullptr && !grant_->forged && grant_->reads(key_); }
+  bool grantReads() const { return grant_ != nullptr && !grant_->forged && grant_->reads(key_); }
   /** Returns whether its poll must end with the grant. At a public feed only if the grant was good
    * when it was verified. */
-  bool binds() const {
-    if (!reads() || isPrivate(key_)) return reads();
-    const uint64_t end = std::min(grant_->end, book->begunOf(*grant_));
-    return grant_->present && !tells(key_) && end > sentAt_ + kVerifies + crowd->late;
+  bool endsWithGrant() const {
+    if (!grantReads() || isPrivate(key_)) return grantReads();
+    const uint64_t end = std::min(grant_->end, book->revocationStart(*grant_));
+    return grant_->present && !isPresence(key_) && end > sentAt_ + kMaxVerifyTime + crowd->maxDelay;
   }
-  std::string nameHere() const {
-    return reads() && grant_->present && !tells(key_) ? grant_->sub : std::string();
+  std::string shownName() const {
+    return grantReads() && grant_->present && !isPresence(key_) ? grant_->sub : std::string();
   }
 
   /** Chooses a grant: at the end of the run a good one; before that any kind. */
-  void takeGrant() {
-    const uint64_t kind = crowd->calm ? 9 : machine->below(10);
+  void chooseGrant() {
+    const uint64_t kind = crowd->isCalm ? 9 : machine->below(10);
     asOutsider_ = kind < 3;
-    isSettled_ = crowd->calm;
+    isSettled_ = crowd->isCalm;
     if (kind == 0) {
       grant_ = nullptr;
       return;
     }
-    if (kind == 3 && book->any() != nullptr) {
+    if (kind == 3 && book->randomGrant() != nullptr) {
       // An old grant, perhaps another visitor's, perhaps revoked.
-      grant_ = book->any();
-      machine->say("visitor %" PRIu64 " takes an old grant", number_);
+      grant_ = book->randomGrant();
+      machine->trace("visitor %" PRIu64 " takes an old grant", number_);
       return;
     }
     const uint64_t most = machine->below(3) == 0 ? 90000 : 20000;
-    const uint64_t length = crowd->calm ? kHour : (1 + machine->below(most)) * kMillisecond;
+    const uint64_t length = crowd->isCalm ? kHour : (1 + machine->below(most)) * kMillisecond;
     const char* const wide[] = {"secret/*", "*"};
     const bool isOwn = machine->below(3) == 0;
-    const std::string told = tells(own_) ? std::string(toldBy(own_)) : own_;
+    const std::string watchedKey = isPresence(feedKey_) ? std::string(toldBy(feedKey_)) : feedKey_;
     // A name is reused until it is revoked.
-    if (sub_.empty() || book->isRevoked(sub_)) {
-      sub_ = "v" + std::to_string(number_) + "." + std::to_string(++names_);
+    if (subject_.empty() || book->isRevoked(subject_)) {
+      subject_ = "v" + std::to_string(number_) + "." + std::to_string(++nameCount_);
     }
     grant_ = book->sign({.token = {},
-                         .sub = sub_,
+                         .sub = subject_,
                          .jti = {},
-                         .read = kind == 1                   ? "other/*"
-                                 : isOwn || !isPrivate(own_) ? told
-                                                             : wide[machine->below(2)],
+                         .read = kind == 1                       ? "other/*"
+                                 : isOwn || !isPrivate(feedKey_) ? watchedKey
+                                                                 : wide[machine->below(2)],
                          .present = machine->below(3) != 0,
                          .forged = kind == 2,
                          .end = machine->now() + length});
-    machine->say("visitor %" PRIu64 " takes a grant for %" PRIu64 " ms, of kind %" PRIu64, number_,
-                 length / kMillisecond, kind);
+    machine->trace("visitor %" PRIu64 " takes a grant for %" PRIu64 " ms, of kind %" PRIu64,
+                   number_, length / kMillisecond, kind);
   }
 
   bool needsGrant() const {
-    if (crowd->calm && !isSettled_) return true;
-    return !hasGrant_ || refused_ || (!crowd->calm && grant_ == nullptr && machine->below(2) == 0);
+    if (crowd->isCalm && !isSettled_) return true;
+    return !hasGrant_ || isRefused_ ||
+           (!crowd->isCalm && grant_ == nullptr && machine->below(2) == 0);
   }
 
-  void ask() {
+  void sendRequest() {
     if (needsGrant()) {
-      takeGrant();
+      chooseGrant();
       hasGrant_ = true;
-      refused_ = false;
+      isRefused_ = false;
       cursor_.clear();
     }
     static constexpr const char* kAny[] = {"secret/a", "secret/none", "presence/secret/a",
                                            "presence/secret/none"};
     // An outsider must not see a difference between these.
-    key_ = asOutsider_ ? kAny[machine->below(4)] : own_;
+    key_ = asOutsider_ ? kAny[machine->below(4)] : feedKey_;
     std::string query, fields;
-    after_ = cursor_;
+    requestCursor_ = cursor_;
     if (way_ == Way::kStream) {
       fields = "Accept: text/event-stream\r\n";
-      if (!after_.empty()) fields += "Last-Event-ID: " + after_ + "\r\n";
+      if (!requestCursor_.empty()) fields += "Last-Event-ID: " + requestCursor_ + "\r\n";
     } else if (machine->below(5) != 0) {
-      if (after_.empty()) after_ = "none";
-      query = "?after=" + after_;
+      if (requestCursor_.empty()) requestCursor_ = "none";
+      query = "?after=" + requestCursor_;
     } else {
-      after_.clear();
+      requestCursor_.clear();
     }
     if (grant_ != nullptr && machine->below(2) == 0) {
       query += (query.empty() ? "?grant=" : "&grant=") + grant_->token;
@@ -243,180 +246,183 @@ class Visitor : public Client {
       fields += "Authorization: Bearer " + grant_->token + "\r\n";
     }
     sentAt_ = machine->now();
-    wasPublished_ = publisher_ != nullptr && publisher_->holds();
+    wasPublished_ = publisher_ != nullptr && publisher_->hasPublished();
     // An outsider must get its answer at once.
-    const bool refusedAtOnce = isPrivate(key_) && !reads();
-    const uint64_t within = refusedAtOnce ? kVerifies + crowd->late : kHold * kSecond + kAnswerTime;
-    attendances->came(key_, nameHere());
-    watches_ = true;
-    if (!pipe_.ask(get("/feed/" + key_ + query, fields), {.within = within})) return goes(true);
-    machine->say(asOutsider_ ? "visitor %" PRIu64 " asks as an outsider"
-                             : "visitor %" PRIu64 " asks for more than version %" PRIu64,
-                 number_, version_);
+    const bool refusedAtOnce = isPrivate(key_) && !grantReads();
+    const uint64_t within =
+        refusedAtOnce ? kMaxVerifyTime + crowd->maxDelay : kHold * kSecond + kAnswerTime;
+    attendances->arrive(key_, shownName());
+    isWatching_ = true;
+    if (!pipe_.send(getRequest("/feed/" + key_ + query, fields), {.timeout = within}))
+      return stopWatching(true);
+    machine->trace(asOutsider_ ? "visitor %" PRIu64 " asks as an outsider"
+                               : "visitor %" PRIu64 " asks for more than version %" PRIu64,
+                   number_, version_);
   }
 
-  void answered(const Asked&, const Answer& answer) override {
-    goes(false);
+  void onAnswer(const PendingRequest&, const Answer& answer) override {
+    stopWatching(false);
     if (answer.status == 503) return;
     if (answer.status != 200) {
       expect(answer.body.empty(), "grants: a refusal has a body");
-      return refusedBy(answer.reason);
+      return onRefused(answer.reason);
     }
     expectGranted();
-    take(answer.body);
-    if (machine->below(10) != 0) ask();
+    readValue(answer.body);
+    if (machine->below(10) != 0) sendRequest();
   }
 
-  void streamed(std::string_view text) override {
+  void onStream(std::string_view text) override {
     events_.add(text, [this](std::string_view event) {
-      const std::string problem = textIn(event, "\"problem\":\"");
+      const std::string problem = textBehind(event, "\"problem\":\"");
       if (!problem.empty()) {
-        goes(false);
-        return refusedBy(problem);
+        stopWatching(false);
+        return onRefused(problem);
       }
       expectGranted();
-      take(event);
+      readValue(event);
     });
   }
 
   /** Checks that it may read the feed: the answer is no refusal, or tells that the feed exists. */
   void expectGranted() const {
     if (isPrivate(key_)) {
-      expect(reads(), "grants: a private feed is told without a grant that reads it");
-      expect(sentAt_ < book->endOf(*grant_), "grants: one opens a feed behind its end");
+      expect(grantReads(), "grants: a private feed is told without a grant that reads it");
+      expect(sentAt_ < book->endOfGrant(*grant_), "grants: one opens a feed behind its end");
     }
-    if (grant_ != nullptr && binds()) {
-      expect(machine->now() <= latest(), "grants: an answer comes long behind its end");
+    if (grant_ != nullptr && endsWithGrant()) {
+      expect(machine->now() <= latestEnd(), "grants: an answer comes long behind its end");
     }
   }
 
-  void refusedBy(std::string_view reason) {
-    machine->say(reason == "not-granted"     ? "visitor %" PRIu64 " is refused: not granted"
-                 : reason == "bad-grant"     ? "visitor %" PRIu64 " is refused: a bad grant"
-                 : reason == "grant-expired" ? "visitor %" PRIu64 " is refused: an old grant"
-                                             : "visitor %" PRIu64 " is refused",
-                 number_);
+  void onRefused(std::string_view reason) {
+    machine->trace(reason == "not-granted"     ? "visitor %" PRIu64 " is refused: not granted"
+                   : reason == "bad-grant"     ? "visitor %" PRIu64 " is refused: a bad grant"
+                   : reason == "grant-expired" ? "visitor %" PRIu64 " is refused: an old grant"
+                                               : "visitor %" PRIu64 " is refused",
+                   number_);
     const uint64_t now = machine->now();
-    const bool mayRead = !isPrivate(key_) || reads();
+    const bool mayRead = !isPrivate(key_) || grantReads();
     bool fits = false;
     if (reason == "unknown-feed") {
       expect(mayRead, "grants: an outsider is told that there is no such feed");
-      fits = !wasPublished_ || tells(key_);
+      fits = !wasPublished_ || isPresence(key_);
     } else if (reason == "grant-required") {
       fits = grant_ == nullptr && isPrivate(key_);
     } else if (reason == "not-granted") {
       fits = grant_ != nullptr && !grant_->forged && !mayRead;
     } else if (reason == "bad-grant") {
-      fits =
-          grant_ != nullptr && (grant_->forged ? isPrivate(key_) : book->begunOf(*grant_) <= now);
+      fits = grant_ != nullptr &&
+             (grant_->forged ? isPrivate(key_) : book->revocationStart(*grant_) <= now);
     } else if (reason == "grant-expired") {
       // The server's clock has milliseconds.
       fits = grant_ != nullptr && grant_->end <= now + 2 * kMillisecond;
     }
-    if (!fits) machine->broken("grants: refused for no reason, by " + std::string(reason));
-    refused_ = reason != "unknown-feed";
+    if (!fits) machine->fail("grants: refused for no reason, by " + std::string(reason));
+    isRefused_ = reason != "unknown-feed";
   }
 
-  void take(std::string_view body) {
+  void readValue(std::string_view body) {
     if (body.find("\"value\":") == body.npos) return;
-    cursor_ = textIn(body, "\"cursor\":\"");
+    cursor_ = textBehind(body, "\"cursor\":\"");
     const uint64_t before = std::exchange(version_, Cursor::of(cursor_).version);
-    if (tells(key_)) return takePresence(body);
-    const bool isNew = after_.empty() || after_ == "none" || version_ > before;
+    if (isPresence(key_)) return readPresence(body);
+    const bool isNew = requestCursor_.empty() || requestCursor_ == "none" || version_ > before;
     expect(isNew, "watchers: an older value comes after a newer one");
-    after_ = cursor_;
+    requestCursor_ = cursor_;
     size_t place = 0;
-    const uint64_t value = numberIn(body, "\"value\":{\"n\":", &place);
-    machine->say("visitor %" PRIu64 " gets version %" PRIu64 ", number %" PRIu64, number_, version_,
-                 value);
-    records->saw(key_, 0, Cursor::of(cursor_), value);
+    const uint64_t value = numberBehind(body, "\"value\":{\"n\":", &place);
+    machine->trace("visitor %" PRIu64 " gets version %" PRIu64 ", number %" PRIu64, number_,
+                   version_, value);
+    records->record(key_, 0, Cursor::of(cursor_), value);
     if (!isPrivate(key_)) return;
     // A value may still come that is published before a worker learns of the grant's end.
-    expect(publisher_->askedAt(value) <= book->endOf(*grant_) + kSecond,
+    expect(publisher_->startedAt(value) <= book->endOfGrant(*grant_) + kSecond,
            "grants: a value comes that was published behind its end");
   }
 
-  void takePresence(std::string_view body) {
+  void readPresence(std::string_view body) {
     size_t at = 0;
-    watching_ = numberIn(body, "\"watching\":", &at);
-    who_.clear();
+    watching_ = numberBehind(body, "\"watching\":", &at);
+    watcherNames_.clear();
     at = body.find("\"who\":[") + 7;
     while (body[at] != ']') {
       const size_t begin = body.find('"', at) + 1;
       const size_t end = body.find('"', begin);
-      who_.insert(std::string(body.substr(begin, end - begin)));
+      watcherNames_.insert(std::string(body.substr(begin, end - begin)));
       at = end + 1;
     }
-    machine->say("visitor %" PRIu64 " hears of %" PRIu64 " watchers, %" PRIu64 " by name", number_,
-                 watching_, who_.size());
-    const std::string told(toldBy(key_));
+    machine->trace("visitor %" PRIu64 " hears of %" PRIu64 " watchers, %" PRIu64 " by name",
+                   number_, watching_, watcherNames_.size());
+    const std::string watchedKey(toldBy(key_));
     // Presence is up to a second old, and includes watchers that were there within the lease.
-    const uint64_t back = (kLease + 1) * kSecond + kSecond + crowd->late;
+    const uint64_t back = (kLease + 1) * kSecond + kSecond + crowd->maxDelay;
     const uint64_t since = sentAt_ > back ? sentAt_ - back : 0;
-    const uint64_t most = attendances->mostSince(told, since);
+    const uint64_t most = attendances->mostSince(watchedKey, since);
     if (watching_ > most) {
-      machine->broken("presence: " + std::to_string(watching_) + " are told of where " +
-                      std::to_string(most) + " watch");
+      machine->fail("presence: " + std::to_string(watching_) + " are told of where " +
+                    std::to_string(most) + " watch");
     }
-    for (const std::string& name : who_) {
-      expect(attendances->wasThere(told, name, since), "presence: a name has not been there");
+    for (const std::string& name : watcherNames_) {
+      expect(attendances->wasWatching(watchedKey, name, since),
+             "presence: a name has not been there");
       const uint64_t end = book->endOfName(name);
-      expect(end == kNever || sentAt_ <= end + 2 * kSecond + crowd->late,
+      expect(end == kNever || sentAt_ <= end + 2 * kSecond + crowd->maxDelay,
              "presence: a name is told that was revoked");
     }
   }
 
-  void goes(bool lost) {
-    if (std::exchange(watches_, false)) attendances->went(key_, nameHere(), lost);
+  void stopWatching(bool lost) {
+    if (std::exchange(isWatching_, false)) attendances->leave(key_, shownName(), lost);
   }
 
-  void lost(const Asked&) override {
+  void onLost(const PendingRequest&) override {
     events_.clear();
-    goes(true);
+    stopWatching(true);
   }
 
   const uint32_t number_;
   const Way way_;
-  const std::string own_;  // its feed
+  const std::string feedKey_;  // its feed
   const Publisher* const publisher_;
-  Events events_;
-  std::string sub_;
-  uint64_t names_ = 0;
+  EventReader events_;
+  std::string subject_;
+  uint64_t nameCount_ = 0;
   const SignedGrant* grant_ = nullptr;
   bool hasGrant_ = false;   // whether it has chosen a grant, or none
   bool isSettled_ = false;  // whether it keeps the choice to the end
   bool asOutsider_ = false;
-  bool refused_ = false;
-  bool watches_ = false;
+  bool isRefused_ = false;
+  bool isWatching_ = false;
   bool wasPublished_ = false;  // at the time of the request
   std::string key_;            // of the request
   std::string cursor_;
-  std::string after_;  // the request's cursor, or a newer one
+  std::string requestCursor_;  // the request's cursor, or a newer one
   uint64_t version_ = 0;
   uint64_t sentAt_ = 0;
   uint64_t watching_ = 0;
-  std::set<std::string> who_;
+  std::set<std::string> watcherNames_;
 };
 
 class Operator : public Actor {
  public:
-  Operator() { machine->after(machine->below(10 * kSecond), this, 0); }
+  Operator() { machine->schedule(machine->below(10 * kSecond), this, 0); }
 
   void act(uint64_t) override {
-    if (crowd->calm) return;
-    const SignedGrant* const grant = book->any();
-    if (grant != nullptr && hosts[0]->life() != nullptr && !machine->dead) {
+    if (crowd->isCalm) return;
+    const SignedGrant* const grant = book->randomGrant();
+    if (grant != nullptr && hosts[0]->life() != nullptr && !machine->isDead) {
       const bool bySub = machine->below(2) == 0;
       const std::string& name = bySub ? grant->sub : grant->jti;
       const std::string what = (bySub ? "sub/" : "jti/") + name;
-      machine->say(bySub ? "the operator revokes a name" : "the operator revokes a grant");
-      book->begin(what);
+      machine->trace(bySub ? "the operator revokes a name" : "the operator revokes a grant");
+      book->beginRevocation(what);
       hosts[0]->life()->admission().revoke(bySub ? GrantPart::kSub : GrantPart::kJti, name, [what] {
-        machine->say("the revocation holds");
-        book->held(what);
+        machine->trace("the revocation holds");
+        book->confirmRevocation(what);
       });
     }
-    machine->after(kSecond + machine->below(15 * kSecond), this, 0);
+    machine->schedule(kSecond + machine->below(15 * kSecond), this, 0);
   }
 };
 
@@ -458,26 +464,26 @@ class Lobby {
   }
 
   /** At the end of the run: whether presence shows exactly the actual watchers. */
-  bool isRight() const {
+  bool isPresenceRight() const {
     for (const auto& one : visitors_) {
       const std::string_view told = toldBy(one->key());
       if (told.empty()) continue;
       std::set<std::string> who;
       uint64_t watching = 0;
       bool isPublished = false;
-      for (const auto& of : publishers_) isPublished |= of->key() == told && of->holds();
+      for (const auto& of : publishers_) isPublished |= of->key() == told && of->hasPublished();
       for (const auto& other : visitors_) {
         if (other->key() != told) continue;
         ++watching;
         if (!other->name().empty()) who.insert(other->name());
       }
-      if (isPublished && !one->knows(watching, who)) return false;
+      if (isPublished && !one->hasReceived(watching, who)) return false;
     }
     return true;
   }
 
  private:
-  Book book_;
+  GrantBook book_;
   Attendances attendances_;
   std::vector<const Publisher*> publishers_;
   std::vector<const Visitor*> visitors_;

@@ -1,6 +1,6 @@
 // The world of a simulation: the broker between the servers, and each server's membership.
 //
-//   Member ─lease─▶ Broker: the list of servers ─▶ its books, to all ─▶ Member ─ring─▶ native
+//   Member ─lease─▶ Broker: the list of servers ─▶ its leases, to all ─▶ Member ─ring─▶ native
 //   native ─frame, when its turn is written─▶ Broker: late, lost, doubled ─▶ the other's Member
 //
 // The frames and their sending and receiving are native/world's. The broker itself judges the
@@ -29,7 +29,7 @@ using namespace server;
 constexpr uint64_t kLeaseTime = 4000;  // milliseconds
 constexpr uint64_t kLeaseMargin = kLeaseTime / 8;
 constexpr uint64_t kRenewEvery = kLeaseTime / 4;
-constexpr uint64_t kFarewell = 8000;  // most milliseconds of a leave
+constexpr uint64_t kMaxLeaveTime = 8000;  // most milliseconds of a leave
 
 /** A server's announcement of itself. */
 struct Lease {
@@ -40,35 +40,35 @@ struct Lease {
   uint64_t run = 0;     // identifies the process
   uint64_t memory = 0;  // identifies the state
   uint32_t rows = 0;
-  uint64_t saidAt = 0;  // milliseconds
+  uint64_t announcedAt = 0;  // milliseconds
 
   bool isLiving() const { return state == State::kMember || state == State::kLeaving; }
-  bool isSaidAsIn(const Lease& other) const {
+  bool hasSameContent(const Lease& other) const {
     return state == other.state && epoch == other.epoch && run == other.run && rows == other.rows;
   }
 };
 using Leases = std::array<Lease, kMostServers>;
 
 /** A message to or from the broker. */
-struct Parcel {
-  enum class Kind : uint8_t { kFrame, kLease, kBooks, kPresence };
+struct BrokerMessage {
+  enum class Kind : uint8_t { kFrame, kLease, kLeases, kPresence };
 
   Kind kind = Kind::kFrame;
   uint32_t from = 0, to = 0;               // servers, or the broker
   std::string bytes = {};                  // kFrame
   Lease lease = {};                        // kLease: the sender's
-  Leases leases = {};                      // kBooks
-  uint64_t revision = 0;                   // kBooks: number of changes
+  Leases leases = {};                      // kLeases
+  uint64_t revision = 0;                   // kLeases: number of changes
   std::string key = {};                    // kPresence: the feed
   bool asks = false;                       // kPresence: asks for the others' shares
   std::optional<Attendance> present = {};  // kPresence: the sender's share
 };
 
 /** A server's end of its connection to the broker. */
-class Connected {
+class BrokerClient {
  public:
-  virtual ~Connected() = default;
-  virtual void came(const Parcel& parcel) = 0;
+  virtual ~BrokerClient() = default;
+  virtual void onMessage(const BrokerMessage& parcel) = 0;
 };
 
 struct BrokerOdds {
@@ -80,60 +80,62 @@ struct BrokerOdds {
 class Broker : public Actor {
  public:
   static constexpr uint32_t kSelf = kMostServers;
-  static constexpr uint64_t kLate = 10 * kSecond;  // most delay of a doubled message
+  static constexpr uint64_t kMaxDuplicateDelay = 10 * kSecond;  // most delay of a doubled message
 
   BrokerOdds odds;
-  Connected* ends[kMostServers] = {};
+  BrokerClient* clients[kMostServers] = {};
 
   /** Drops all messages from one server to another, until `mend`. */
-  void cut(uint32_t from, uint32_t to) { cut_[from][to] = true; }
-  void mend() { cut_ = {}; }
+  void cut(uint32_t from, uint32_t to) { isCut_[from][to] = true; }
+  void mend() { isCut_ = {}; }
 
-  void send(const Parcel& parcel) {
-    if (cut_[parcel.from][parcel.to]) return;
-    if (machine->chance(odds.drops)) {
-      return machine->say("a message from %" PRIu64 " to %" PRIu64 " is lost", parcel.from,
-                          parcel.to);
+  void send(const BrokerMessage& parcel) {
+    if (isCut_[parcel.from][parcel.to]) return;
+    if (machine->happens(odds.drops)) {
+      return machine->trace("a message from %" PRIu64 " to %" PRIu64 " is lost", parcel.from,
+                            parcel.to);
     }
-    bring(parcel, odds.delay);
-    if (machine->chance(odds.doubles)) bring(parcel, kLate);
+    deliverLater(parcel, odds.delay);
+    if (machine->happens(odds.doubles)) deliverLater(parcel, kMaxDuplicateDelay);
   }
 
   void act(uint64_t what) override {
-    const Parcel parcel = std::move(onTheWay_.extract(what).mapped());
-    if (cut_[parcel.from][parcel.to]) return;
-    if (parcel.to == kSelf) return hear(parcel.from, parcel.lease);
-    if (ends[parcel.to] != nullptr) ends[parcel.to]->came(parcel);
+    const BrokerMessage parcel = std::move(inFlight_.extract(what).mapped());
+    if (isCut_[parcel.from][parcel.to]) return;
+    if (parcel.to == kSelf) return receiveLease(parcel.from, parcel.lease);
+    if (clients[parcel.to] != nullptr) clients[parcel.to]->onMessage(parcel);
   }
 
  private:
-  void bring(const Parcel& parcel, uint64_t within) {
-    onTheWay_.emplace(++sent_, parcel);
-    machine->after(1 + machine->below(within), this, sent_);
+  void deliverLater(const BrokerMessage& parcel, uint64_t within) {
+    inFlight_.emplace(++lastSent_, parcel);
+    machine->schedule(1 + machine->below(within), this, lastSent_);
   }
 
   /** Receives a lease: a server goes on, or begins, with its last state or after losing it. */
-  void hear(uint32_t from, const Lease& lease) {
+  void receiveLease(uint32_t from, const Lease& lease) {
     const uint64_t now = machine->now() / kMillisecond;
     const uint64_t before = revision_;
     Lease& known = leases_[from];
-    const bool goesOn = known.isLiving() && lease.run == known.run && lease.saidAt > known.saidAt;
+    const bool goesOn =
+        known.isLiving() && lease.run == known.run && lease.announcedAt > known.announcedAt;
     const bool begins =
         lease.epoch > known.epoch && (!known.isLiving() || lease.memory == known.memory);
     if (lease.state != Lease::State::kNone && (goesOn || begins)) {
-      if (!lease.isSaidAsIn(known)) ++revision_;
+      if (!lease.hasSameContent(known)) ++revision_;
       known = lease;
-      heardAt_[from] = now;
+      renewedAt_[from] = now;
     }
     for (uint32_t name = 0; name < kMostServers; ++name) {
-      if (!leases_[name].isLiving() || now <= heardAt_[name] + kLeaseTime + kLeaseMargin) continue;
-      machine->say("server %" PRIu64 " is taken out of the ring", name);
+      if (!leases_[name].isLiving() || now <= renewedAt_[name] + kLeaseTime + kLeaseMargin)
+        continue;
+      machine->trace("server %" PRIu64 " is taken out of the ring", name);
       leases_[name].state = Lease::State::kLost;
       ++revision_;
     }
     for (uint32_t to = 0; to < kMostServers; ++to) {
       if (to != from && revision_ == before) continue;
-      send({.kind = Parcel::Kind::kBooks,
+      send({.kind = BrokerMessage::Kind::kLeases,
             .from = kSelf,
             .to = to,
             .leases = leases_,
@@ -141,17 +143,17 @@ class Broker : public Actor {
     }
   }
 
-  std::map<uint64_t, Parcel> onTheWay_;
-  uint64_t sent_ = 0;
+  std::map<uint64_t, BrokerMessage> inFlight_;
+  uint64_t lastSent_ = 0;
   Leases leases_;
-  std::array<uint64_t, kMostServers> heardAt_ = {};  // milliseconds
+  std::array<uint64_t, kMostServers> renewedAt_ = {};  // milliseconds
   uint64_t revision_ = 1;
-  std::array<std::array<bool, kMostServers + 1>, kMostServers + 1> cut_ = {};
+  std::array<std::array<bool, kMostServers + 1>, kMostServers + 1> isCut_ = {};
 };
 inline Broker* broker = nullptr;
 
 /** A server's membership in the world. */
-class Member : private Connected {
+class Member : private BrokerClient {
  public:
   /** `wake(delay)` schedules a call of `work`, after microseconds. `pool` has the last process's
    * state, and its changes are written. */
@@ -165,25 +167,25 @@ class Member : private Connected {
         wake_(std::move(wake)),
         seams_(*pool->enterWorld()),
         run_(1 + machine->below(UINT32_MAX)) {
-    turn_.onReleased([this](TurnEnd end) { settle(end); });
-    broker->ends[number_] = this;
+    turn_.onReleased([this](TurnEnd end) { onTurnEnd(end); });
+    broker->clients[number_] = this;
     (void)turn_.endOwn();
   }
   ~Member() override {
-    broker->ends[number_] = nullptr;
+    broker->clients[number_] = nullptr;
     pool_.closeSeams();
   }
   Member(const Member&) = delete;
   Member& operator=(const Member&) = delete;
 
   /** Number of changes of the ring. */
-  uint64_t rings() const { return rings_; }
+  uint64_t ringChanges() const { return ringChanges_; }
   const Seams& seams() const { return seams_; }
 
   /** Begins to leave: the neighbors connect, waiting sprites are handed over, then the name is
    * free.
    */
-  void leave() { leaveBy_ = std::min(leaveBy_, milliseconds() + kFarewell); }
+  void leave() { leaveBy_ = std::min(leaveBy_, milliseconds() + kMaxLeaveTime); }
 
   /** Whether the server has left, or has given up waiting. */
   bool hasLeft() const {
@@ -192,10 +194,10 @@ class Member : private Connected {
   }
 
   /** Sends this server's share of a feed's watchers to the others, or asks for theirs. */
-  void tellPresence(const Feeds::Want& want) const {
+  void sendPresence(const Feeds::Want& want) const {
     for (uint32_t to = 0; to < servers_; ++to) {
       if (to == number_) continue;
-      broker->send({.kind = Parcel::Kind::kPresence,
+      broker->send({.kind = BrokerMessage::Kind::kPresence,
                     .from = number_,
                     .to = to,
                     .key = want.key,
@@ -205,17 +207,17 @@ class Member : private Connected {
   }
 
   /** Sets the table that receives the others' shares. */
-  void tellOf(Feeds* feeds) { feeds_ = feeds; }
+  void setFeeds(Feeds* feeds) { feeds_ = feeds; }
 
   /** Announces the server: regularly, and after a change. */
   void tick() {
     const uint64_t now = milliseconds();
     const Lease& own = leases_[number_];
     const bool isLeaving = leaveBy_ != kNeverDue;
-    Lease next = {.run = run_, .memory = seams_.self().memory, .rows = rows(), .saidAt = now};
-    if (revision_ > 0 && (isOurs(own) || !isLeaving)) {
+    Lease next = {.run = run_, .memory = seams_.self().memory, .rows = rows(), .announcedAt = now};
+    if (revision_ > 0 && (isOwnLease(own) || !isLeaving)) {
       // The epoch was not accepted, or has ended.
-      if (!isOurs(own) && own.epoch >= epoch_) {
+      if (!isOwnLease(own) && own.epoch >= epoch_) {
         epoch_ = std::max({1700000000 + now / 1000, own.epoch + 1, seams_.self().life + 1});
       }
       const bool hasLeft = own.state == Lease::State::kLeaving && seams_.sprites() == 0;
@@ -224,34 +226,36 @@ class Member : private Connected {
                    : hasLeft  ? Lease::State::kGone
                               : Lease::State::kLeaving;
     }
-    if (now >= said_.saidAt + kRenewEvery || !next.isSaidAsIn(said_)) {
-      said_ = next;
-      broker->send(
-          {.kind = Parcel::Kind::kLease, .from = number_, .to = Broker::kSelf, .lease = next});
+    if (now >= announced_.announcedAt + kRenewEvery || !next.hasSameContent(announced_)) {
+      announced_ = next;
+      broker->send({.kind = BrokerMessage::Kind::kLease,
+                    .from = number_,
+                    .to = Broker::kSelf,
+                    .lease = next});
     }
-    look();
+    updateRing();
   }
 
   /** Processes received messages, and sends due ones. */
   void work() {
     if (callAt_ > milliseconds()) return;
     callAt_ = kNeverDue;
-    for (const Parcel& parcel : std::exchange(inbox_, {})) {
+    for (const BrokerMessage& parcel : std::exchange(received_, {})) {
       switch (parcel.kind) {
-        case Parcel::Kind::kFrame:
-          receive(parcel.from, parcel.bytes);
+        case BrokerMessage::Kind::kFrame:
+          receiveFrame(parcel.from, parcel.bytes);
           break;
-        case Parcel::Kind::kPresence:
-          hearOf(parcel);
+        case BrokerMessage::Kind::kPresence:
+          receivePresence(parcel);
           break;
         default:
           if (parcel.revision < revision_) break;
           revision_ = parcel.revision;
           leases_ = parcel.leases;
-          look();
+          updateRing();
       }
     }
-    pump();
+    sendDue();
   }
 
  private:
@@ -259,8 +263,8 @@ class Member : private Connected {
 
   static uint64_t milliseconds() { return machine->now() / kMillisecond; }
 
-  void came(const Parcel& parcel) override {
-    inbox_.push_back(parcel);
+  void onMessage(const BrokerMessage& parcel) override {
+    received_.push_back(parcel);
     callAt(milliseconds());
   }
 
@@ -271,16 +275,16 @@ class Member : private Connected {
     wake_(time > machine->now() ? time - machine->now() : machine->below(300));
   }
 
-  bool isOurs(const Lease& lease) const {
+  bool isOwnLease(const Lease& lease) const {
     return lease.isLiving() && lease.run == run_ && lease.epoch == epoch_;
   }
   bool isInRing() const {
     const Lease& own = leases_[number_];
-    return isOurs(own) && own.state == Lease::State::kMember;
+    return isOwnLease(own) && own.state == Lease::State::kMember;
   }
   /** Whether it is a member: without the broker only until its lease ends. */
   bool isMember() const {
-    return isInRing() && milliseconds() < leases_[number_].saidAt + kLeaseTime;
+    return isInRing() && milliseconds() < leases_[number_].announcedAt + kLeaseTime;
   }
 
   uint32_t rows() const { return pool_.torus().cycles(); }
@@ -292,16 +296,16 @@ class Member : private Connected {
   }
 
   /** Forgets the shares of servers whose epoch has changed. */
-  void meetPeers() {
+  void forgetChangedPeers() {
     for (uint32_t name = 0; name < servers_; ++name) {
-      const bool there = isOurs(leases_[number_]) && leases_[name].isLiving();
+      const bool there = isOwnLease(leases_[number_]) && leases_[name].isLiving();
       const uint64_t epoch = there && name != number_ ? leases_[name].epoch : 0;
-      if (std::exchange(peers_[name], epoch) != epoch) feeds_->forgetShares(nameOf(name));
+      if (std::exchange(peerEpochs_[name], epoch) != epoch) feeds_->forgetShares(nameOf(name));
     }
   }
 
-  void hearOf(const Parcel& told) {
-    if (peers_[told.from] == 0) return;
+  void receivePresence(const BrokerMessage& told) {
+    if (peerEpochs_[told.from] == 0) return;
     if (told.asks) feeds_->askShare(told.key);
     if (told.present) feeds_->takeShare(told.key, nameOf(told.from), *told.present);
   }
@@ -309,10 +313,10 @@ class Member : private Connected {
   // ---- Like lib/world/crossing.js
 
   /** Sets the native ring after a change. */
-  void look() {
+  void updateRing() {
     if (!crossings_) {
       if (!isMember()) return;
-      machine->say("server %" PRIu64 " is in the world by epoch %" PRIu64, number_, epoch_);
+      machine->trace("server %" PRIu64 " is in the world by epoch %" PRIu64, number_, epoch_);
       crossings_ = std::make_unique<Crossings>(&pool_, epoch_);
       // The pool's numbers of peers are the servers' numbers.
       for (uint32_t i = 0; i < servers_; ++i) pool_.know(nameOf(i));
@@ -320,13 +324,15 @@ class Member : private Connected {
                       [this] { callAt(milliseconds()); });
     }
     const bool open = isMember();
-    const auto isSaid = [](const Lease& one, const Lease& other) { return one.isSaidAsIn(other); };
-    if (open == toldOpen_ && std::ranges::equal(leases_, told_, isSaid)) return;
-    told_ = leases_;
-    toldOpen_ = open;
-    ++rings_;
-    meetPeers();
-    if (leaveBy_ != kNeverDue) return lookBack();
+    const auto isSaid = [](const Lease& one, const Lease& other) {
+      return one.hasSameContent(other);
+    };
+    if (open == ringIsOpen_ && std::ranges::equal(leases_, ringLeases_, isSaid)) return;
+    ringLeases_ = leases_;
+    ringIsOpen_ = open;
+    ++ringChanges_;
+    forgetChangedPeers();
+    if (leaveBy_ != kNeverDue) return closeRing();
     std::vector<std::pair<size_t, uint32_t>> in;
     for (uint32_t i = 0; i < servers_; ++i) {
       const bool other = isInRing() && leases_[i].state == Lease::State::kMember;
@@ -339,20 +345,20 @@ class Member : private Connected {
       ring.told.push_back({i, leases_[i].epoch});
       if (leases_[i].isLiving()) ring.accepted.push_back(i);
     }
-    machine->say("server %" PRIu64 " knows a ring of %" PRIu64 ", open %" PRIu64, number_,
-                 in.size(), open ? 1 : 0);
+    machine->trace("server %" PRIu64 " knows a ring of %" PRIu64 ", open %" PRIu64, number_,
+                   in.size(), open ? 1 : 0);
     ring_ = ring;
     seams_.set(std::move(ring), milliseconds());
   }
 
   /** Keeps the way out, so that waiting sprites can be handed over, and accepts nothing more. */
-  void lookBack() {
+  void closeRing() {
     ring_.accepted.clear();
     ring_.open = false;
     seams_.set(ring_, milliseconds());
   }
 
-  void receive(uint32_t from, const std::string& message) {
+  void receiveFrame(uint32_t from, const std::string& message) {
     if (!crossings_) return;
     Frames frames;
     expect(readMessage(message, &frames) == FrameRefusal::kNone, "crossings: a frame is malformed");
@@ -370,8 +376,8 @@ class Member : private Connected {
     const uint64_t taken = pool_.counts().crossedIn - in;
     expect(taken == 0 || !other, "crossings: a frame for another life is taken");
     if (taken > 0) {
-      machine->say("server %" PRIu64 " takes %" PRIu64 " sprites of %" PRIu64, number_, taken,
-                   from);
+      machine->trace("server %" PRIu64 " takes %" PRIu64 " sprites of %" PRIu64, number_, taken,
+                     from);
     }
     if (!answer.empty()) answers_.emplace_back(from, std::move(answer));
   }
@@ -379,7 +385,7 @@ class Member : private Connected {
   static PeerNumber peerOf(uint32_t server) { return static_cast<PeerNumber>(server); }
 
   /** Sends due messages when their turn is written. */
-  void pump() {
+  void sendDue() {
     if (!crossings_) return (void)turn_.endOwn();
     const uint64_t now = milliseconds();
     Messages messages = std::exchange(answers_, {});
@@ -391,23 +397,24 @@ class Member : private Connected {
       }
     }
     const TurnEnd end = turn_.endOwn();
-    if (machine->dead) return;
+    if (machine->isDead) return;
     if (end == TurnEnd::kSend) send(messages);
     if (end == TurnEnd::kWait) {
-      for (auto& one : messages) waiting_.push_back(std::move(one));
+      for (auto& one : messages) heldMessages_.push_back(std::move(one));
     }
     const uint64_t due = crossings_->dueAt();
     if (due != kNeverDue) callAt(due > now ? due : now + 50);
   }
 
-  void settle(TurnEnd end) {
-    const Messages messages = std::exchange(waiting_, {});
+  void onTurnEnd(TurnEnd end) {
+    const Messages messages = std::exchange(heldMessages_, {});
     if (end == TurnEnd::kSend) send(messages);
   }
 
   void send(const Messages& messages) const {
     for (const auto& [to, bytes] : messages) {
-      broker->send({.kind = Parcel::Kind::kFrame, .from = number_, .to = to, .bytes = bytes});
+      broker->send(
+          {.kind = BrokerMessage::Kind::kFrame, .from = number_, .to = to, .bytes = bytes});
     }
   }
 
@@ -420,18 +427,18 @@ class Member : private Connected {
   Seams& seams_;
   const uint64_t run_;
   std::unique_ptr<Crossings> crossings_;
-  std::vector<Parcel> inbox_;
-  Messages answers_, waiting_;
+  std::vector<BrokerMessage> received_;
+  Messages answers_, heldMessages_;
   Feeds* feeds_ = nullptr;
-  std::array<uint64_t, kMostServers> peers_ = {};  // epochs of the living others
+  std::array<uint64_t, kMostServers> peerEpochs_ = {};  // epochs of the living others
   uint64_t callAt_ = kNeverDue;
-  uint64_t rings_ = 0;
+  uint64_t ringChanges_ = 0;
   // Leases, its own and the others':
   Leases leases_;  // the broker's list
   uint64_t revision_ = 0;
-  Lease said_;  // its own announcement
-  Leases told_;
-  bool toldOpen_ = false;
+  Lease announced_;  // its own announcement
+  Leases ringLeases_;
+  bool ringIsOpen_ = false;
   Ring ring_;
   uint64_t leaveBy_ = kNeverDue;
   uint64_t epoch_ = 0;
