@@ -117,7 +117,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
     function unready() {
       if (life.draining) return 'draining';
       if (port === undefined) return 'joining';
-      return state.status()?.blocked > 0 ? 'state-unwritable' : world.unready();
+      return state.status()?.blocked > 0 ? 'state-unwritable' : world.readinessProblem();
     }
     const shown = { options, status: live.whole, unready };
     const admin = life.closes(

@@ -17,7 +17,7 @@ const NOTHING = Object.freeze({
 /** The world of a server without `--world`. */
 const NONE = Object.freeze({
   start() {},
-  unready: () => undefined,
+  readinessProblem: () => undefined,
   figures: () => NOTHING,
   async leave() {},
   close() {}

@@ -141,7 +141,7 @@ export class World {
    * @returns {string | undefined} the problem for which a load balancer must not send clients to this server. A server
    *     that is cut off, or has stayed alone for longer than ALONE_READY_AFTER, is ready: it serves its own clients
    */
-  unready() {
+  readinessProblem() {
     const { state } = this.#membership;
     const isWaitingForWorld =
       state === 'alone' && !(performance.now() - this.#startedAt > ALONE_READY_AFTER);

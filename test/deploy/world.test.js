@@ -16,7 +16,7 @@ import { createCredentials, skip as noNats, startNats } from '../support/nats.js
 import { temporary } from '../support/processes.js';
 import { ROOT, startServer } from '../support/server.js';
 import { until } from '../support/until.js';
-import { logged, sewn } from '../support/world-servers.js';
+import { logOf, untilRing } from '../support/world-servers.js';
 
 /**
  * Runs the files of deploy/world: three servers of one world with a real nats-server, and HAProxy in front. Only ports,
@@ -207,7 +207,7 @@ async function startWorld(t, url, upstream) {
   };
   const servers = await Promise.all(NAMES.map((name) => start(name)));
   /** Waits until the servers with these names form the ring. */
-  const sewnBy = (names) => sewn(servers.filter(({ name }) => names.includes(name)));
+  const sewnBy = (names) => untilRing(servers.filter(({ name }) => names.includes(name)));
   await sewnBy('abc');
   return { servers, start, sewnBy };
 }
@@ -358,7 +358,7 @@ t.test('three servers of one world behind HAProxy', { skip, timeout: 240_000 }, 
       const { world, worldMember } = await outsider.until((now) => now.world.problem === problem);
       t.match(world, { state: 'alone', servers: [{ name }] });
       t.equal(worldMember, 0);
-      const log = () => logged(outsider);
+      const log = () => logOf(outsider);
       await until(() => log().includes(`"problem":"${problem}"`) && words.test(log()), log);
       const id = await outsider.join();
       t.equal((await outsider.throw(id, 'right')).status, 202, 'it serves its own all the same');

@@ -6,7 +6,7 @@ import { digestOf } from '../../lib/feeds/packing.js';
 import { isNewer } from '../../lib/world/feed-message.js';
 import { SharedFeeds } from '../../lib/world/shared-feeds.js';
 import { Conflict, WorldError } from '../../lib/world/world-error.js';
-import { PlayedStore, silent } from './world-virtual.js';
+import { SimulatedStore, silent } from './world-virtual.js';
 
 /**
  * Simulates servers that share feeds by a store, without sockets and in virtual time (world-virtual.js). The store is
@@ -15,22 +15,22 @@ import { PlayedStore, silent } from './world-virtual.js';
  */
 
 /** Stands in for JetStream behind FeedStore. */
-export class FeedsStore extends PlayedStore {
+export class SimulatedFeedStore extends SimulatedStore {
   messages = new Map();
   /** The messages of logs. */
   parts = new Map();
-  last = 0;
+  lastRevision = 0;
   identity = 'first';
   /** Whether the store has lost acknowledged writes. */
   hasForgotten = false;
   /** Whether some news are delivered twice, and so out of order. */
-  doubles = false;
-  #kept;
-  ends = new Set();
+  doublesNews = false;
+  #saved;
+  connections = new Set();
 
-  constructor({ time, random, drops = 0 }) {
+  constructor({ time, random, lossPercent = 0 }) {
     super();
-    Object.assign(this, { time, random, drops });
+    Object.assign(this, { time, random, lossPercent });
   }
 
   delay() {
@@ -40,50 +40,50 @@ export class FeedsStore extends PlayedStore {
   write(key, head, body, revision) {
     const before = this.messages.get(key)?.revision ?? 0;
     if (before !== revision) throw new Conflict(`it is ${before}`);
-    this.last += 1;
-    this.messages.set(key, { ...head, body: Uint8Array.from(body), revision: this.last });
-    this.tell(key);
-    return this.last;
+    this.lastRevision += 1;
+    this.messages.set(key, { ...head, body: Uint8Array.from(body), revision: this.lastRevision });
+    this.publishNews(key);
+    return this.lastRevision;
   }
 
-  tell(key, revision = this.last) {
-    for (const end of this.ends) {
-      end.tell(key, revision);
-      if (this.doubles && this.random.oneIn(3)) end.tell(key, revision);
+  publishNews(key, revision = this.lastRevision) {
+    for (const connection of this.connections) {
+      connection.receiveNews(key, revision);
+      if (this.doublesNews && this.random.oneIn(3)) connection.receiveNews(key, revision);
     }
   }
 
   start() {
     if (!super.start()) return;
     this.identity = `run ${this.random.below(1e9)}`;
-    for (const end of this.ends) end.missed();
+    for (const connection of this.connections) connection.reportMissed();
   }
 
   /** Loses all data. */
-  forget() {
+  loseAll() {
     this.hasForgotten = true;
     this.messages.clear();
     this.parts.clear();
-    this.last = 0;
+    this.lastRevision = 0;
   }
 
   /** Writes the current data to the simulated disk. */
   sync() {
-    this.#kept = { ...this, messages: new Map(this.messages), parts: new Map(this.parts) };
+    this.#saved = { ...this, messages: new Map(this.messages), parts: new Map(this.parts) };
   }
 
   /** Simulates a machine's crash: the data since `sync` is lost, and later writes reuse its numbers. */
-  loseTail() {
-    if (!this.#kept) return;
+  loseUnsynced() {
+    if (!this.#saved) return;
     this.hasForgotten = true;
-    this.messages = new Map(this.#kept.messages);
-    this.parts = new Map(this.#kept.parts);
-    this.last = this.#kept.last;
+    this.messages = new Map(this.#saved.messages);
+    this.parts = new Map(this.#saved.parts);
+    this.lastRevision = this.#saved.lastRevision;
   }
 }
 
 /** One server's connection to the store, with FeedStore's members. */
-class End {
+class SimulatedConnection {
   #store;
   #watcher = { onNews() {}, onMissed() {} };
   isCut = false;
@@ -94,11 +94,11 @@ class End {
 
   constructor(store) {
     this.#store = store;
-    store.ends.add(this);
+    store.connections.add(this);
   }
 
   get isConnected() {
-    return !this.isDead && !this.isCut && !this.#store.away;
+    return !this.isDead && !this.isCut && !this.#store.isAway;
   }
 
   get isLost() {
@@ -109,26 +109,26 @@ class End {
     this.#watcher = watcher;
   }
 
-  tell(key, revision) {
-    const { time, random, drops } = this.#store;
-    if (drops > 0 && random.below(100) < drops) return;
+  receiveNews(key, revision) {
+    const { time, random, lossPercent } = this.#store;
+    if (lossPercent > 0 && random.below(100) < lossPercent) return;
     time.after(this.#store.delay(), () => {
       if (this.isConnected) this.#watcher.onNews(key, revision);
     });
   }
 
-  missed() {
+  reportMissed() {
     if (this.isConnected) this.#watcher.onMissed();
   }
 
-  mend() {
+  reconnect() {
     this.isCut = false;
-    this.missed();
+    this.reportMissed();
   }
 
   die() {
     this.isDead = true;
-    this.#store.ends.delete(this);
+    this.#store.connections.delete(this);
   }
 
   get run() {
@@ -136,44 +136,44 @@ class End {
   }
 
   open = () =>
-    this.#ask(() => {
-      const { identity, last, messages } = this.#store;
-      return { identity, last, messages: messages.size };
+    this.#request(() => {
+      const { identity, lastRevision, messages } = this.#store;
+      return { identity, last: lastRevision, messages: messages.size };
     });
-  readHeads = () => this.#ask(() => new Map(this.#store.messages));
-  get = (key) => this.#ask(() => this.#store.messages.get(key));
+  readHeads = () => this.#request(() => new Map(this.#store.messages));
+  get = (key) => this.#request(() => this.#store.messages.get(key));
   put = (key, { epoch, version, digest, form, log, run }, body, revision) => {
     const head = { epoch, version, digest, form, log, run };
-    return this.#ask(() => this.#store.write(key, head, body, revision));
+    return this.#request(() => this.#store.write(key, head, body, revision));
   };
   putPart = (key, head, body) =>
-    this.#ask(() => {
+    this.#request(() => {
       const part = { ...head, body: Uint8Array.from(body) };
       const name = `${key} ${cursorText(head)}`;
       this.#store.parts.delete(name);
       this.#store.parts.set(name, part);
     });
   getPart = (key, epoch, version) =>
-    this.#ask(() => this.#store.parts.get(`${key} ${cursorText({ epoch, version })}`));
+    this.#request(() => this.#store.parts.get(`${key} ${cursorText({ epoch, version })}`));
   removeParts = (key, epoch, keep) =>
-    this.#ask(() => {
+    this.#request(() => {
       const ofLog = `${key} ${cursorText({ epoch, version: '' })}`;
       const names = [...this.#store.parts.keys()].filter((name) => name.startsWith(ofLog));
       for (const name of names.toReversed().slice(keep)) this.#store.parts.delete(name);
     });
   removeDeleted = (key, revision) =>
-    this.#ask(() => {
+    this.#request(() => {
       if (this.#store.messages.get(key)?.revision === revision) this.#store.messages.delete(key);
     });
 
-  #ask(what) {
+  #request(execute) {
     const { time } = this.#store;
     const lost = () => Promise.reject(new WorldError('unreachable', 'the connection is lost'));
     if (!this.isConnected) return time.pause(0).then(lost);
-    return this.#store.ask(what, {
-      reaches: () => this.isConnected,
-      hears: (then) => !this.isDeaf && then(),
-      late: (then) => time.after(2000, then)
+    return this.#store.request(execute, {
+      isReachable: () => this.isConnected,
+      deliver: (callback) => !this.isDeaf && callback(),
+      onTimeout: (callback) => time.after(2000, callback)
     });
   }
 }
@@ -191,8 +191,8 @@ class PlainFeeds {
   disk = 'well';
   #queues = new Map();
 
-  constructor({ time, random, took, most = 1000 }) {
-    Object.assign(this, { time, random, took, most });
+  constructor({ time, random, onVersion, most = 1000 }) {
+    Object.assign(this, { time, random, onVersion, most });
   }
 
   shareBy(shared) {
@@ -244,7 +244,7 @@ class PlainFeeds {
   take(key, { epoch, version }, { value, digest }) {
     const problem = this.disk === 'full' ? UNWRITABLE.problem : this.roomFor(key);
     if (problem !== 'ok') return { problem };
-    this.took(key, { epoch, version }, value, this.table.get(key));
+    this.onVersion(key, { epoch, version }, value, this.table.get(key));
     this.table.set(key, { epoch, version, value, digest });
     if (this.disk === 'late') return { ...UNWRITABLE, late: true };
     return { cursor: cursorText({ epoch, version }), watching: 0 };
@@ -274,7 +274,7 @@ class PlainFeeds {
       throw new Error(`${key}: ${version} is not behind ${cursorText(before)}`);
     // A log of another epoch is sent again from an older version on.
     const older = before?.epoch === epoch ? before : undefined;
-    this.took(key, { epoch, version }, item, older, true);
+    this.onVersion(key, { epoch, version }, item, older, true);
     const text = Buffer.from(item).toString();
     const items = goesOn ? [...before.items, text] : [text];
     this.table.set(key, { epoch, version, log: true, items, digest: digestOf(text) });
@@ -291,7 +291,7 @@ class PlainFeeds {
 export class Servers {
   all = new Map();
   /** The value of each cursor. */
-  #meanings = new Map();
+  #valuesByCursor = new Map();
   #time;
   #random;
   #t;
@@ -310,17 +310,23 @@ export class Servers {
    * @param {number} [how.most] most feeds
    */
   start(name, { kept = new Map(), most = 1000 } = {}) {
-    const took = (...what) => this.#took(name, ...what);
-    const feeds = new PlainFeeds({ time: this.#time, random: this.#random, took, most });
+    const onVersion = (...what) => this.#checkVersion(name, ...what);
+    const feeds = new PlainFeeds({ time: this.#time, random: this.#random, onVersion, most });
     for (const [key, feed] of kept) {
       feeds.table.set(key, feed);
       const { epoch, version, digest } = feed;
       feeds.restored.set(key, { epoch, version, digest });
     }
-    const end = new End(this.store);
+    const connection = new SimulatedConnection(this.store);
     const clock = { now: this.#time.now, after: this.#time.after };
-    const shared = new SharedFeeds({ feeds, store: end, maxFeeds: most, log: this.log, clock });
-    const server = { name, feeds, end, shared, isHere: false };
+    const shared = new SharedFeeds({
+      feeds,
+      store: connection,
+      maxFeeds: most,
+      log: this.log,
+      clock
+    });
+    const server = { name, feeds, connection, shared, isHere: false };
     this.all.set(name, server);
     shared.start();
     server.joined = shared.join().then(() => (server.isHere = true));
@@ -329,7 +335,7 @@ export class Servers {
 
   kill(name) {
     const server = this.all.get(name);
-    server.end.die();
+    server.connection.die();
     server.shared.close();
     this.all.delete(name);
     return server.feeds.table;
@@ -351,19 +357,19 @@ export class Servers {
     return feeds.inOrder(key, () => shared.remove(key));
   }
 
-  #took(name, key, cursor, value, before, isItem = false) {
-    const what = `${key} ${cursorText(cursor)}`;
+  #checkVersion(name, key, cursor, value, before, isItem = false) {
+    const versionText = `${key} ${cursorText(cursor)}`;
     const text = Buffer.from(value).toString();
-    const meaning = this.#meanings.get(what);
+    const knownValue = this.#valuesByCursor.get(versionText);
     // After a loss, a new item may have the cursor of a lost item, until the log gets a new epoch.
     const mayDiffer = isItem && this.store.hasForgotten;
-    if (meaning !== undefined && meaning !== text && !mayDiffer) {
-      this.#t.fail(`${what} at ${name} means two values: ${meaning} and ${text}`);
+    if (knownValue !== undefined && knownValue !== text && !mayDiffer) {
+      this.#t.fail(`${versionText} at ${name} means two values: ${knownValue} and ${text}`);
     }
-    this.#meanings.set(what, text);
+    this.#valuesByCursor.set(versionText, text);
     const isLast = before?.version === LAST_VERSION && cursor.version === LAST_VERSION;
     if (before && !isLast && !isNewer(cursor, before)) {
-      this.#t.fail(`${what} at ${name} after ${cursorText(before)}`);
+      this.#t.fail(`${versionText} at ${name} after ${cursorText(before)}`);
     }
   }
 
@@ -384,10 +390,10 @@ export class Servers {
   /** Whether all servers have the same feeds, and the store has them too. */
   isQuiet() {
     const [first, ...rest] = this.tables();
-    const through = [...this.all.values()].every(({ shared }) => {
+    const isSettled = [...this.all.values()].every(({ shared }) => {
       const { behind, unstored } = shared.status();
       return behind === 0 && unstored === 0;
     });
-    return through && rest.every((one) => one === first);
+    return isSettled && rest.every((one) => one === first);
   }
 }

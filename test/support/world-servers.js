@@ -15,12 +15,12 @@ export async function enterWorld(t, nats, name, more = {}) {
 }
 
 /** Starts only a server's membership, in this process. */
-export function enterMember(t, nats, name, how = {}) {
-  const broker = new Broker({ servers: [nats.url], name, ...how });
+export function enterMember(t, nats, name, options = {}) {
+  const broker = new Broker({ servers: [nats.url], name, ...options });
   const membership = new Membership({
     ...{ name, lease: 3000, store: broker, log: silent },
     describe: () => ({ rows: 3 }),
-    ...how
+    ...options
   });
   membership.start();
   t.teardown(() => membership.close());
@@ -30,39 +30,39 @@ export function enterMember(t, nats, name, how = {}) {
 }
 
 /** Waits until `look` returns the wanted result for each server. */
-export async function untilEach(servers, wanted, look) {
+export async function untilEach(servers, wanted, read) {
   const text = JSON.stringify(wanted);
   for (const server of servers) {
     let found;
-    const isIt = async () => {
-      found = JSON.stringify(await look(server));
+    const isWanted = async () => {
+      found = JSON.stringify(await read(server));
       return found === text;
     };
-    await until(isIt, () => `${text} at ${server.name}: ${found}`);
+    await until(isWanted, () => `${text} at ${server.name}: ${found}`);
   }
 }
 
 /** Returns each server's status from its admin port. */
-export const lookAt = (servers) => Promise.all(servers.map((one) => one.inside()));
+export const readStatuses = (servers) => Promise.all(servers.map((one) => one.inside()));
 
 /** Polls the statuses of the admin ports until `holds` accepts them. */
 export async function untilAll(servers, holds) {
   let all;
   const look = async () => {
-    all = await lookAt(servers);
+    all = await readStatuses(servers);
     return holds(all) && all;
   };
   return until(look, () => `${holds} in ${JSON.stringify(all?.map(({ world }) => world))}`);
 }
 
 /** Waits until every server sees exactly these servers as the ring, with their rows. */
-export const sewn = (servers) =>
+export const untilRing = (servers) =>
   untilAll(servers, (all) => {
     const ring = all.map(({ rows }, at) => [servers[at].name, rows]);
-    const isIt = ({ world: { state, servers: seen } }) =>
+    const seesRing = ({ world: { state, servers: seen } }) =>
       state === 'member' &&
       JSON.stringify(seen.map(({ name, rows }) => [name, rows])) === JSON.stringify(ring);
-    return all.every(isIt);
+    return all.every(seesRing);
   });
 
 export const sum = (all, name) => all.reduce((total, one) => total + one[name], 0);
@@ -72,7 +72,7 @@ export const sum = (all, name) => all.reduce((total, one) => total + one[name], 
  * @param {object[]} servers
  * @returns {Promise<Record<string, number>>} the sums of all servers' counts, once no acknowledgement is under way
  */
-export async function books(t, servers) {
+export async function untilBalanced(t, servers) {
   const names = ['thrown', 'acked', 'waiting', 'lost', 'crossedIn', 'crossedOut'];
   const all = await untilAll(servers, (some) => sum(some, 'crossedIn') === sum(some, 'crossedOut'));
   for (const { thrown, acked, waiting, lost, crossedIn, crossedOut } of all) {
@@ -105,14 +105,14 @@ export async function throwAll(t, clients, edge) {
 }
 
 /** Returns the problem for which a server is not ready; undefined: it is ready. */
-export async function unready(server) {
+export async function readinessProblem(server) {
   const response = await fetch(`http://127.0.0.1:${server.adminPort}/readyz`);
   return response.ok ? undefined : problemOf({ body: await response.json() });
 }
 
 /** Waits until all servers are ready. */
-export const ready = (servers) =>
-  Promise.all(servers.map((server) => until(async () => !(await unready(server)))));
+export const untilReady = (servers) =>
+  Promise.all(servers.map((server) => until(async () => !(await readinessProblem(server)))));
 
 /** @returns {[string, string, object][]} arguments of Server#ask: a request for each target that contains an id */
 export const requestsOf = (id) =>
@@ -127,4 +127,4 @@ export const requestsOf = (id) =>
   ]);
 
 /** Returns a server's log. */
-export const logged = (server) => Buffer.concat(server.errors).toString();
+export const logOf = (server) => Buffer.concat(server.errors).toString();

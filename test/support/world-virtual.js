@@ -16,7 +16,7 @@ export class VirtualTime {
 
   now = () => this.#now;
 
-  after = (ms, then) => {
+  after = (ms, callback) => {
     const time = Math.max(Math.ceil(this.#now + ms), Math.ceil(this.#now));
     let list = this.#events.get(time);
     if (!list) {
@@ -25,13 +25,13 @@ export class VirtualTime {
       const later = this.#times.findLastIndex((other) => other > time);
       this.#times.splice(later + 1, 0, time);
     }
-    const event = { then };
+    const event = { callback };
     list.push(event);
-    return () => (event.then = undefined);
+    return () => (event.callback = undefined);
   };
 
   /** @returns {Promise<void>} */
-  pause = (ms) => new Promise((then) => this.after(ms, then));
+  pause = (ms) => new Promise((resolve) => this.after(ms, resolve));
 
   /**
    * Lets time pass.
@@ -41,89 +41,91 @@ export class VirtualTime {
    */
   async run(ms, holds = () => false) {
     const end = this.#now + ms;
-    await settled();
+    await untilIdle();
     while (!holds() && this.#times.at(-1) <= end) {
       const time = this.#times.pop();
       this.#now = Math.max(this.#now, time);
       const list = this.#events.get(time);
       this.#events.delete(time);
-      for (const { then } of list) then?.();
-      await settled();
+      for (const { callback } of list) callback?.();
+      await untilIdle();
     }
     if (!holds()) this.#now = end;
   }
 }
 
 /** Waits until all code waits for time again. */
-const settled = () => new Promise(setImmediate);
+const untilIdle = () => new Promise(setImmediate);
 
 /** A store that is slow, away, or hangs. While it hangs, requests wait until it starts again. */
-export class PlayedStore {
-  away = false;
-  hangs = false;
-  #held = [];
+export class SimulatedStore {
+  isAway = false;
+  isHanging = false;
+  #heldRequests = [];
 
   stop() {
-    this.away = true;
+    this.isAway = true;
   }
 
   hang() {
-    this.hangs = true;
+    this.isHanging = true;
   }
 
   /** Restarts the store. @returns {boolean} whether it was away */
   start() {
-    const wasAway = this.away;
-    this.away = this.hangs = false;
-    for (const request of this.#held.splice(0)) request();
+    const wasAway = this.isAway;
+    this.isAway = this.isHanging = false;
+    for (const request of this.#heldRequests.splice(0)) request();
     return wasAway;
   }
 
   /**
    * Sends a request to the store and its answer back.
    *
-   * @param {() => unknown} what executes the request
+   * @param {() => unknown} execute executes the request
    * @param {object} by
-   * @param {() => boolean} by.reaches whether the store can be reached
-   * @param {(then: () => void) => void} by.hears calls `then` when the process receives an answer
-   * @param {(then: () => void) => void} by.late calls `then` at the request's timeout
+   * @param {() => boolean} by.isReachable whether the store can be reached
+   * @param {(callback: () => void) => void} by.deliver calls `callback` when the process receives an answer
+   * @param {(callback: () => void) => void} by.onTimeout calls `callback` at the request's timeout
    */
-  ask(what, { reaches, hears, late }) {
+  request(execute, { isReachable, deliver, onTimeout }) {
     return new Promise((resolve, reject) => {
-      late(() => reject(new WorldError('unreachable', 'no answer')));
+      onTimeout(() => reject(new WorldError('unreachable', 'no answer')));
       const answer = (settle, value) =>
         this.time.after(this.delay(), () => {
-          if (reaches()) hears(() => settle(value));
+          if (isReachable()) deliver(() => settle(value));
         });
-      const request = () => {
-        if (!reaches()) return;
+      const send = () => {
+        if (!isReachable()) return;
         try {
-          answer(resolve, what());
+          answer(resolve, execute());
         } catch (error) {
           answer(reject, error);
         }
       };
-      this.time.after(this.delay(), () => (this.hangs ? this.#held.push(request) : request()));
+      this.time.after(this.delay(), () =>
+        this.isHanging ? this.#heldRequests.push(send) : send()
+      );
     });
   }
 }
 
 /** A simulated broker with one bucket. */
-export class VirtualBroker extends PlayedStore {
+export class VirtualBroker extends SimulatedStore {
   /**
    * @param {object} how
    * @param {VirtualTime} how.time
    * @param {() => number} [how.delay] milliseconds one way
    * @param {() => number | undefined} [how.echo] delay of a second delivery of news, in milliseconds; undefined: none
-   * @param {number} [how.patience] timeout of a request, in milliseconds
+   * @param {number} [how.timeout] timeout of a request, in milliseconds
    */
-  constructor({ time, delay = () => 1, echo = () => {}, patience = 1000 }) {
+  constructor({ time, delay = () => 1, echo = () => {}, timeout = 1000 }) {
     super();
-    Object.assign(this, { time, delay, echo, patience });
+    Object.assign(this, { time, delay, echo, timeout });
     this.entries = new Map();
     this.revision = 0;
     this.processes = new Set();
-    this.counts = { asked: 0, writes: 0, conflicts: 0, told: 0 };
+    this.counts = { requests: 0, writes: 0, conflicts: 0, deliveries: 0 };
   }
 
   /** Kills the broker. With `forgets` it comes back with an empty store. */
@@ -135,7 +137,7 @@ export class VirtualBroker extends PlayedStore {
   }
 
   start() {
-    if (super.start()) for (const process of this.processes) process.missed();
+    if (super.start()) for (const process of this.processes) process.reportMissed();
   }
 
   write(name, entry, revision) {
@@ -146,14 +148,15 @@ export class VirtualBroker extends PlayedStore {
     }
     this.revision++;
     this.counts.writes++;
-    const what = { entry: structuredClone(entry), revision: this.revision };
-    this.entries.set(name, what);
-    const tell = () => {
-      for (const process of this.processes) if (process.hear(name, what)) this.counts.told++;
+    const stored = { entry: structuredClone(entry), revision: this.revision };
+    this.entries.set(name, stored);
+    const publish = () => {
+      for (const process of this.processes)
+        if (process.receive(name, stored)) this.counts.deliveries++;
     };
-    this.time.after(this.delay(), tell);
-    const again = this.echo();
-    if (again !== undefined) this.time.after(again, tell);
+    this.time.after(this.delay(), publish);
+    const echoDelay = this.echo();
+    if (echoDelay !== undefined) this.time.after(echoDelay, publish);
     return this.revision;
   }
 }
@@ -162,7 +165,7 @@ export class VirtualBroker extends PlayedStore {
 export class VirtualProcess {
   #broker;
   /** Callbacks that were due while the process was stopped. */
-  #waiting = [];
+  #heldCallbacks = [];
   /** Whether it is stopped. */
   isStopped = false;
   #watcher;
@@ -175,13 +178,16 @@ export class VirtualProcess {
     this.#broker = broker;
     broker.processes.add(this);
     const { time } = broker;
-    this.clock = { now: time.now, after: (ms, then) => time.after(ms, () => this.#do(then)) };
+    this.clock = {
+      now: time.now,
+      after: (ms, callback) => time.after(ms, () => this.#runOrHold(callback))
+    };
   }
 
   /** Simulates SIGKILL. */
   kill() {
     this.#broker.processes.delete(this);
-    this.#do = () => {};
+    this.#runOrHold = () => {};
   }
 
   /** Simulates SIGSTOP. */
@@ -192,34 +198,34 @@ export class VirtualProcess {
   /** Simulates SIGCONT: everything that came meanwhile runs at once. */
   continue() {
     this.isStopped = false;
-    for (const then of this.#waiting.splice(0)) this.#do(then);
+    for (const callback of this.#heldCallbacks.splice(0)) this.#runOrHold(callback);
   }
 
-  cut() {
+  cutOff() {
     this.isCut = true;
   }
 
-  mend() {
+  reconnect() {
     this.isCut = false;
-    this.missed();
+    this.reportMissed();
   }
 
-  #reaches() {
-    return !this.isCut && !this.#broker.away;
+  #canReachBroker() {
+    return !this.isCut && !this.#broker.isAway;
   }
 
-  #do = (then) => {
-    if (this.isStopped) this.#waiting.push(then);
-    else then();
+  #runOrHold = (callback) => {
+    if (this.isStopped) this.#heldCallbacks.push(callback);
+    else callback();
   };
 
-  missed() {
-    if (!this.isCut) this.#do(() => this.#watcher?.onMissed());
+  reportMissed() {
+    if (!this.isCut) this.#runOrHold(() => this.#watcher?.onMissed());
   }
 
-  hear(name, what) {
-    if (!this.#reaches() || !this.#watcher) return false;
-    this.#do(() => this.#watcher?.onEntry(name, what));
+  receive(name, stored) {
+    if (!this.#canReachBroker() || !this.#watcher) return false;
+    this.#runOrHold(() => this.#watcher?.onEntry(name, stored));
     return true;
   }
 
@@ -227,24 +233,24 @@ export class VirtualProcess {
   store = {
     watch: (watcher) => (this.#watcher = watcher),
     open: async () => {
-      if (!this.#reaches()) throw new WorldError('unreachable', 'no broker');
+      if (!this.#canReachBroker()) throw new WorldError('unreachable', 'no broker');
     },
-    readAll: () => this.#ask(() => new Map(this.#broker.entries)),
+    readAll: () => this.#request(() => new Map(this.#broker.entries)),
     get: (name) =>
-      this.#ask(() => this.#broker.entries.get(name) ?? { entry: undefined, revision: 0 }),
-    put: (name, entry, revision) => this.#ask(() => this.#broker.write(name, entry, revision)),
+      this.#request(() => this.#broker.entries.get(name) ?? { entry: undefined, revision: 0 }),
+    put: (name, entry, revision) => this.#request(() => this.#broker.write(name, entry, revision)),
     close: async () => {
       this.#watcher = undefined;
       this.#broker.processes.delete(this);
     }
   };
 
-  #ask(what) {
-    this.#broker.counts.asked++;
-    return this.#broker.ask(what, {
-      reaches: () => this.#reaches(),
-      hears: (then) => this.#do(then),
-      late: (then) => this.clock.after(this.#broker.patience, then)
+  #request(execute) {
+    this.#broker.counts.requests++;
+    return this.#broker.request(execute, {
+      isReachable: () => this.#canReachBroker(),
+      deliver: (callback) => this.#runOrHold(callback),
+      onTimeout: (callback) => this.clock.after(this.#broker.timeout, callback)
     });
   }
 }
@@ -255,8 +261,8 @@ export class VirtualProcess {
  */
 
 /** Overhead of a message on the wire (subject, headers, lengths), and size of an entry as JSON, in bytes. */
-const MESSAGE = 100;
-const ENTRY = 300;
+const MESSAGE_OVERHEAD = 100;
+const ENTRY_BYTES = 300;
 
 /**
  * @param {number} clients clients of one server
@@ -293,7 +299,7 @@ export function messages({ servers, clients, throws, lease }) {
     crossing,
     sprites: 2 * 2 * crossing,
     members: renewals * (2 + servers),
-    bytes: renewals * servers * (ENTRY + MESSAGE)
+    bytes: renewals * servers * (ENTRY_BYTES + MESSAGE_OVERHEAD)
   };
 }
 
@@ -332,7 +338,7 @@ export async function healingOf({ servers, losses, lease, random, neighbors = fa
     time.after(random.below(lease), () => membership.start());
     return { process, membership };
   });
-  await until(time, wholeOf(all), 10 * lease);
+  await until(time, makeIsWhole(all), 10 * lease);
   await time.run(lease / 2 + random.below(lease / 2));
   const first = random.below(servers);
   const order = all.map((_, at) => at);
@@ -340,18 +346,22 @@ export async function healingOf({ servers, losses, lease, random, neighbors = fa
   const lost = new Set(Array.from({ length: losses }, (_, i) => all[order[(first + i) % servers]]));
   const before = { ...broker.counts };
   for (const { process } of lost) process.kill();
-  const left = all.filter((one) => !lost.has(one));
-  const healed = await until(time, wholeOf(left), 5 * lease);
-  const { conflicts, asked } = broker.counts;
-  for (const { process } of left) process.kill();
-  return { healed, conflicts: conflicts - before.conflicts, asked: asked - before.asked };
+  const remaining = all.filter((one) => !lost.has(one));
+  const healingTime = await until(time, makeIsWhole(remaining), 5 * lease);
+  const { conflicts, requests } = broker.counts;
+  for (const { process } of remaining) process.kill();
+  return {
+    healed: healingTime,
+    conflicts: conflicts - before.conflicts,
+    asked: requests - before.requests
+  };
 }
 
 /**
  * Returns a function: whether each server has all of these in its ring. It first checks the server that was behind at
  * the last call: checking a thousand rings takes longer than simulating a second of them.
  */
-function wholeOf(list) {
+function makeIsWhole(list) {
   let first = 0;
   return () => {
     const behind = list.findIndex((_, i) => {
@@ -364,10 +374,10 @@ function wholeOf(list) {
 }
 
 /** Polls every 50 ms of virtual time until `holds`. */
-async function until(time, holds, most) {
+async function until(time, holds, maxMs) {
   const began = time.now();
   while (!holds()) {
-    if (time.now() - began > most) throw new Error(`not within ${most} ms`);
+    if (time.now() - began > maxMs) throw new Error(`not within ${maxMs} ms`);
     await time.run(50);
   }
   return time.now() - began;

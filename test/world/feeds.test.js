@@ -33,7 +33,7 @@ import { enterNats, skip, startNats, startWay } from '../support/nats.js';
 import { temporary } from '../support/processes.js';
 import { startServer } from '../support/server.js';
 import { until } from '../support/until.js';
-import { enterWorld, logged, ready } from '../support/world-servers.js';
+import { enterWorld, logOf, untilReady } from '../support/world-servers.js';
 
 /**
  * Feeds of a world with server processes and a real nats-server. shared-feeds.test.js tests losses at exact times.
@@ -80,7 +80,7 @@ t.test('published at one server, at all', { skip, timeout: 120_000 }, async (t) 
     enter(t, nats, 'b'),
     enter(t, nats, 'c', { upstream: url, 'upstream-every': 1, 'feed-bytes': 90_000 })
   ]);
-  await ready([a, b, c]);
+  await untilReady([a, b, c]);
   const early = await parkGet(b, 'early', 'after=none');
   const { cursor: promised } = (await put(a, 'early', 1)).body;
   t.equal(
@@ -205,7 +205,7 @@ t.test('published at one server, at all', { skip, timeout: 120_000 }, async (t) 
 
     const d = await enter(t, nats, 'late');
     const small = await enter(t, nats, 'small', { 'log-items': 20 });
-    await ready([d, small]);
+    await untilReady([d, small]);
     t.strictSame(await itemsAt(d, 'chat', last), log, 'a new server has all, from several parts');
     const { gap, items } = await itemsAt(small, 'chat', last);
     t.ok(gap && items.length >= 20);
@@ -248,7 +248,7 @@ t.test('published at one server, at all', { skip, timeout: 120_000 }, async (t) 
         return counts.worldFeedsRefused > 0 && counts;
       });
       t.ok(worldFeedsRefused >= 1 && worldFeedsBehind >= 1, 'more than its --feed-bytes');
-      t.match(logged(c), '"feed":"long","problem":"feed-too-large"');
+      t.match(logOf(c), '"feed":"long","problem":"feed-too-large"');
     }
   );
 
@@ -273,7 +273,7 @@ t.test('published at one server, at all', { skip, timeout: 120_000 }, async (t) 
     const isFilled = async () => (await streams.info(STREAM)).state.messages === feeds - 1;
     await until(isFilled, 'what an operator purges comes again');
     const d = await enter(t, nats, 'd', { drain: 20 });
-    await ready([d]);
+    await untilReady([d]);
     // All but arena/other, which was published at b.
     t.equal((await d.status()).feeds, feeds - 1);
     const wire = await d.wire();
@@ -281,7 +281,7 @@ t.test('published at one server, at all', { skip, timeout: 120_000 }, async (t) 
     wire.send(request('PUT', '/feed/last', { headers: { ...headers, Expect: '100-continue' } }));
     t.equal((await wire.read()).status, 100);
     d.child.kill('SIGTERM');
-    await until(() => /has left the world/.test(logged(d)));
+    await until(() => /has left the world/.test(logOf(d)));
     wire.send('1');
     await untilFeed(b, 'last', hasCursor((await d.read(wire)).body.cursor));
     await d.stop();
@@ -317,7 +317,7 @@ t.test('a state that may lack its end brings back no older value', { skip }, asy
   const [before, copy] = [temporary(t), temporary(t)];
   const enterB = (folder) => enter(t, nats, 'b', { state: join(folder, 'b') });
   const [a, first] = [await enter(t, nats, 'a'), await enterB(before)];
-  await ready([a, first]);
+  await untilReady([a, first]);
   const keys = Array.from({ length: 12 }, (_, n) => `key/${n}`);
   for (const key of keys) await put(a, key, 1);
   const { cursor: appended } = (await append(a, 'log', 1)).body;
@@ -327,7 +327,7 @@ t.test('a state that may lack its end brings back no older value', { skip }, asy
   await append(a, 'log', 2);
   cpSync(before, copy, { recursive: true });
   const b = await enterB(copy);
-  await ready([b]);
+  await untilReady([b]);
   for (const server of [a, b]) {
     for (const key of keys) t.equal((await get(server, key)).body.value, 2, server.name);
   }
@@ -343,7 +343,7 @@ t.test('a state that may lack its end brings back no older value', { skip }, asy
 t.test('without the broker, and with it again', { skip, timeout: 120_000 }, async (t) => {
   const nats = await startNats(t);
   const [a, b] = await Promise.all(['a', 'b'].map((name) => enter(t, nats, name)));
-  await ready([a, b]);
+  await untilReady([a, b]);
   const before = await put(a, 'x', { n: 0 });
   await untilFeed(b, 'x', hasCursor(before.body.cursor));
   await nats.kill();
@@ -380,7 +380,7 @@ t.test('without the broker, and with it again', { skip, timeout: 120_000 }, asyn
   await put(a, 'lost', 1);
   await Promise.all([a, b].map((server) => server.stop()));
   const leaveLog = (server) =>
-    logged(server)
+    logOf(server)
       .split('\n')
       .find((line) => /has left the world/.test(line));
   t.match(

@@ -175,7 +175,7 @@ t.test('a killed one is out after its lease and not before, at every server', as
 t.test('cut off from the broker: it knows before the others sew without it', async (t) => {
   const world = await startedWorld('abc');
   const { epoch } = world.view('b');
-  world.get('b').process.cut();
+  world.get('b').process.cutOff();
   await world.until(() => world.lastView('b').state === 'cut-off', LEASE);
   t.equal(world.ring('a'), 'abc', 'the others wait longer');
   t.equal(world.ring('b'), 'abc', 'its seams stand, closed');
@@ -184,7 +184,7 @@ t.test('cut off from the broker: it knows before the others sew without it', asy
   await world.run(LEASE);
   t.equal(world.state('b'), 'cut-off');
   t.notOk(world.view('a').peers.has('b'), 'a frame of it is refused');
-  world.get('b').process.mend();
+  world.get('b').process.reconnect();
   const took = await world.untilRing('abc');
   t.ok(took < GRACE, `${took} ms`);
   t.ok(world.view('b').epoch > epoch, 'the old epoch is over');
@@ -242,10 +242,10 @@ t.test('the broker away, or hanging, for less than a lease, and for much longer'
 t.test('all cut off for long, and back one after the other: none takes another out', async (t) => {
   const world = await startedWorld('abc');
   const epochs = world.epochs('abc');
-  for (const name of 'abc') world.get(name).process.cut();
+  for (const name of 'abc') world.get(name).process.cutOff();
   await world.run(3 * LEASE);
   for (const name of 'abc') {
-    world.get(name).process.mend();
+    world.get(name).process.reconnect();
     await world.until(() => world.state(name) === 'member', GRACE);
   }
   await world.run(2 * LEASE);
@@ -317,9 +317,9 @@ t.test(
   async (t) => {
     const world = new World();
     world.add('a');
-    await world.until(() => world.broker.counts.asked === 2);
+    await world.until(() => world.broker.counts.requests === 2);
     world.broker.hang();
-    await world.until(() => world.broker.counts.asked === 3, LEASE / 4);
+    await world.until(() => world.broker.counts.requests === 3, LEASE / 4);
     await world.run(10);
     world.broker.start();
     const took = await world.until(() => world.state('a') === 'member');
@@ -620,9 +620,9 @@ t.test('a server whose ids would begin as those of another one', async (t) => {
   t.equal(world.ring('a'), 'as8419');
   t.equal(world.state('s9071'), 'alone');
   t.strictSame(world.view('s9071').redirectTargets, [], 'it sends no client to the others');
-  world.get('s8419').process.cut();
+  world.get('s8419').process.cutOff();
   await world.until(() => world.state('s9071') === 'member', 3 * LEASE);
-  world.get('s8419').process.mend();
+  world.get('s8419').process.reconnect();
   await world.until(() => world.lastView('s8419').problem?.code === 'same-tag', LEASE);
   t.equal(world.lastView('s8419').state, 'alone', 'one that was out meanwhile');
 
@@ -730,24 +730,24 @@ t.test('news that are not in the store', async (t) => {
   const world = await startedWorld('ab');
   const { views, process } = world.get('a');
   const viewsBefore = views.length;
-  process.hear('a', news);
-  process.hear('a', { ...news, entry: undefined });
+  process.receive('a', news);
+  process.receive('a', { ...news, entry: undefined });
   await world.run(2 * LEASE);
   const outside = views
     .slice(viewsBefore)
     .filter(({ state, ring }) => state !== 'member' || ring.size < 2);
   t.strictSame(outside, [], 'of the entry of this server: the store is asked');
-  process.hear('b', news);
+  process.receive('b', news);
   await world.until(() => world.ring('a') === 'a');
   t.ok((await world.until(() => world.ring('a') === 'ab')) < LEASE / 4 + 500, 'of the others');
   // And while a name is taken.
-  world.add('c').process.hear('c', { ...news, entry: { ...forgedEntry, state: 'member' } });
+  world.add('c').process.receive('c', { ...news, entry: { ...forgedEntry, state: 'member' } });
   await world.until(() => world.ring('a') === 'abc' && world.state('c') === 'member', 5 * LEASE);
   // Late news of an entry that was overwritten since make the server read again.
-  const { asked } = world.broker.counts;
-  process.hear('b', { entry: { ...forgedEntry, state: 'member' }, revision: 1 });
+  const { requests } = world.broker.counts;
+  process.receive('b', { entry: { ...forgedEntry, state: 'member' }, revision: 1 });
   await world.run(500);
-  t.ok(world.broker.counts.asked > asked);
+  t.ok(world.broker.counts.requests > requests);
   t.equal(world.ring('a'), 'abc');
 });
 
@@ -790,7 +790,7 @@ t.test(
       }
       world.broker.start();
       for (const name of names) {
-        world.get(name).process.mend();
+        world.get(name).process.reconnect();
         world.get(name).process.continue();
       }
       await world.untilRing(names, 5 * LEASE);
@@ -811,8 +811,8 @@ function playRandomEvent(world, random, names) {
   const events = [
     () => process.stop(),
     () => process.continue(),
-    () => process.cut(),
-    () => process.mend(),
+    () => process.cutOff(),
+    () => process.reconnect(),
     () => world.broker.stop(),
     () => world.broker.start(),
     () => world.broker.start(),

@@ -8,7 +8,7 @@ import { problemOf } from '../support/contract.js';
 import { enterNats, skip, startNats } from '../support/nats.js';
 import { temporary } from '../support/processes.js';
 import { until } from '../support/until.js';
-import { enterWorld, requestsOf, sewn, untilAll } from '../support/world-servers.js';
+import { enterWorld, requestsOf, untilRing, untilAll } from '../support/world-servers.js';
 import { tagOf, tagText } from '../../lib/base/tag.js';
 
 /** A client that asks another server of its world, while its own server is there, restarts in order, or is gone. */
@@ -42,7 +42,7 @@ t.test(
       enter('d', { workers: 2 })
     ]);
     let b = first;
-    await sewn([a, b, c, d]);
+    await untilRing([a, b, c, d]);
     const { world } = await a.inside();
     t.strictSame(
       world.servers.map(({ name, tag, url }) => [name, tag, url]),
@@ -146,9 +146,9 @@ t.test(
     t.test('a server that stood still is out, and comes back in a new epoch', async (t) => {
       const { epoch } = (await b.inside()).world;
       b.child.kill('SIGSTOP');
-      await sewn([a, c, d]);
+      await untilRing([a, c, d]);
       b.child.kill('SIGCONT');
-      await sewn([a, b, c, d]);
+      await untilRing([a, b, c, d]);
       t.ok((await b.inside()).world.epoch > epoch);
     });
 
@@ -156,7 +156,7 @@ t.test(
       await b.kill();
       const soon = await a.poll(ids.b);
       t.equal(soon.status, 421, 'it may be back');
-      await sewn([a, c, d]);
+      await untilRing([a, c, d]);
       const untilProblem = async (server, problem) => {
         const hasProblem = async () => {
           const answer = await server.poll(ids.b);
@@ -166,7 +166,7 @@ t.test(
       };
       for (const server of [a, d]) await untilProblem(server, 'unknown-client');
       b = await enter('b');
-      await sewn([a, b, c, d]);
+      await untilRing([a, b, c, d]);
       for (const server of [a, d]) {
         const { headers } = await untilProblem(server, 'misdirected');
         t.equal(headers.location, `http://127.0.0.1:${b.port}/poll/${ids.b}`, 'its new place');
@@ -179,7 +179,7 @@ t.test(
 
     t.test('while a server restarts in order its clients are told to wait', async (t) => {
       e = await enter('e', { ...stateOptions, ...LONG });
-      await sewn([a, b, c, d, e]);
+      await untilRing([a, b, c, d, e]);
       await e.join();
       // The second client of a row is its own upper neighbor.
       clientId = await e.join();
@@ -206,22 +206,22 @@ t.test(
         const expectedCount = requestsOf(clientId).length + (counted.restarting ?? 0);
         await until(async () => (await server.inside()).refused.restarting >= expectedCount);
       }
-      await sewn([a, b, c, d]);
+      await untilRing([a, b, c, d]);
     });
 
     t.test('a server that starts meanwhile says the same', async (t) => {
       const f = await enter('f');
-      await sewn([a, b, c, d, f]);
+      await untilRing([a, b, c, d, f]);
       t.equal(problemOf(await f.poll(clientId)), 'restarting');
       await f.stop();
       // The server has no state, and comes back without places.
-      await sewn([a, b, c, d]);
+      await untilRing([a, b, c, d]);
       t.strictSame((await a.inside()).world.restarting, ['e']);
     });
 
     t.test('it is back: the same id, place and mailbox', async (t) => {
       e = await enter('e', { ...stateOptions, ...SHORT });
-      await sewn([a, b, c, d, e]);
+      await untilRing([a, b, c, d, e]);
       for (const server of [a, c, d]) {
         const { headers } = await until(async () => {
           const answer = await server.ask('GET', `/poll/${clientId}`);

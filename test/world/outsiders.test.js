@@ -11,7 +11,7 @@ import { get, put, tokenFile } from '../support/feeds.js';
 import { enterNats, skip, startNats } from '../support/nats.js';
 import { temporary } from '../support/processes.js';
 import { until } from '../support/until.js';
-import { enterWorld, sewn } from '../support/world-servers.js';
+import { enterWorld, untilRing } from '../support/world-servers.js';
 
 /** A NATS client that publishes what no server would. test/deploy/world.test.js tests clients without credentials. */
 
@@ -27,7 +27,7 @@ t.test(
     const enter = (name) => enterWorld(t, nats, name, { ...more, state: join(folder, name) });
     let [a, b] = await Promise.all(['a', 'b'].map(enter));
     let [one, other] = await Promise.all([a, b].map((server) => server.join()));
-    await sewn([a, b]);
+    await untilRing([a, b]);
     const connection = await enterNats(t, nats);
     const kv = await new Kvm(jetstream(connection)).open('sprites-world');
     const entry = { version: VERSION, epoch: 5, state: 'member', lease: 3000, rows: 1 };
@@ -36,7 +36,7 @@ t.test(
     /** Throws a sprite from each client to the other, once the ring is closed. */
     let acks = [0, 0];
     const throwAcross = async (t) => {
-      await sewn([a, b]);
+      await untilRing([a, b]);
       t.equal((await a.throw(one, 'right')).status, 202);
       t.equal((await b.throw(other, 'right')).status, 202);
       const answers = [await a.poll(one, `ack=${acks[0]}`), await b.poll(other, `ack=${acks[1]}`)];

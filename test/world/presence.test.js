@@ -5,7 +5,7 @@ import { EventStream, get, parkGet, put, tokenFile } from '../support/feeds.js';
 import { bearer, inSeconds, keyFile, reads as grantOf } from '../support/grants.js';
 import { enterNats, skip, startNats } from '../support/nats.js';
 import { until } from '../support/until.js';
-import { enterWorld, ready, untilEach } from '../support/world-servers.js';
+import { enterWorld, untilReady, untilEach } from '../support/world-servers.js';
 
 /** The watchers of a feed at all servers of a world, with server processes and a real nats-server. */
 
@@ -56,7 +56,7 @@ t.test('a watcher at any server is told of at all', { skip, timeout: 180_000 }, 
     enter('c', { arena: 'hall' })
   ]);
   const all = [a, b, c];
-  await ready(all);
+  await untilReady(all);
   for (const key of ['plan', 'open']) await put(a, key, 1);
   const seen = async (server) => (await get(server, 'plan', '', bearer(grantNamed('ann')))).status;
   for (const server of all) await until(async () => (await seen(server)) === 200);
@@ -139,7 +139,7 @@ t.test('a watcher at any server is told of at all', { skip, timeout: 180_000 }, 
     await c.ended();
     await untilPresence([a], 'plan', 1, ['zoe']);
     const d = await enter('d');
-    await ready([d]);
+    await untilReady([d]);
     await openWatcher(d, 'plan', grantNamed('di'));
     await untilPresence([a, d], 'plan', 2, ['di', 'zoe']);
     await nats.kill();

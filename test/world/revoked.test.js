@@ -13,7 +13,7 @@ import { EventStream, get, NO_STATE, parkGet, put, tokenFile } from '../support/
 import { bearer, keyFile, reads } from '../support/grants.js';
 import { enterNats, skip, startNats } from '../support/nats.js';
 import { until } from '../support/until.js';
-import { enterWorld, ready, sewn, untilEach } from '../support/world-servers.js';
+import { enterWorld, untilReady, untilRing, untilEach } from '../support/world-servers.js';
 
 /** A grant revoked at one server of a world ends at all servers. With server processes and a real nats-server. */
 
@@ -40,7 +40,7 @@ t.test('at once, at every server, and after restarts', { skip, timeout: 120_000 
   const nats = await startNats(t);
   const enter = makeEnter(t, nats);
   let [a, b, c] = await Promise.all([enter('a'), enter('b', { workers: 1 }), enter('c')]);
-  await ready([a, b, c]);
+  await untilReady([a, b, c]);
   const { cursor } = (await put(a, 'plan', 1)).body;
   const token = reads('plan', { sub: 'ann ü/.', jti: 'one' });
   const other = reads('plan', { sub: 'bo' });
@@ -71,7 +71,7 @@ t.test('at once, at every server, and after restarts', { skip, timeout: 120_000 
   await untilRevoked([a, b, c], ['sub/bo']);
   await b.kill();
   b = await enter('b');
-  await ready([b]);
+  await untilReady([b]);
   t.strictSame(
     await revokedAt(b),
     ['sub/bo'],
@@ -93,9 +93,9 @@ t.test('at once, at every server, and after restarts', { skip, timeout: 120_000 
   await nats.kill();
   nats.forget();
   await nats.start();
-  await sewn([a, b, c]);
+  await untilRing([a, b, c]);
   const d = await enter('d');
-  await ready([d]);
+  await untilReady([d]);
   await untilRevoked([a, b, c, d], ['sub/ann']);
   await Promise.all([a, b, c, d].map((server) => server.stop()));
 });

@@ -11,11 +11,11 @@ import { FeedMarks } from '../../lib/world/feed-message.js';
 import { FeedReconciler } from '../../lib/world/feed-reconciler.js';
 import { WorldError } from '../../lib/world/world-error.js';
 import { freshSeed, Random } from '../fuzz/random.js';
-import { FeedsStore, Servers } from '../support/world-feeds.js';
+import { SimulatedFeedStore, Servers } from '../support/world-feeds.js';
 import { silent, VirtualTime } from '../support/world-virtual.js';
 
 /**
- * Feeds of a world in virtual time. Servers#took checks two laws for every version in a table: a cursor means one value
+ * Feeds of a world in virtual time. Servers#checkVersion checks two laws for every version in a table: a cursor means one value
  * everywhere, and no table goes back to an older version. FEED_HISTORIES: the number of histories; SEED: the first
  * seed.
  */
@@ -28,10 +28,10 @@ const NO_BYTES = Buffer.alloc(0);
 /** Returns the percentage of lost news. */
 const lossPercentOf = (seed) => (seed % 2 === 0 ? 0 : 10);
 
-function world(t, { seed = SEED, drops = 0, names = ['a', 'b', 'c'] } = {}) {
+function world(t, { seed = SEED, lossPercent = 0, names = ['a', 'b', 'c'] } = {}) {
   const time = new VirtualTime();
   const random = new Random(seed);
-  const store = new FeedsStore({ time, random, drops });
+  const store = new SimulatedFeedStore({ time, random, lossPercent });
   const servers = new Servers({ t, time, random, store });
   for (const name of names) servers.start(name);
   return { time, random, store, servers };
@@ -106,7 +106,7 @@ t.test(
     t.equal(servers.all.get('c').shared.status().overruled, 0, 'nothing was published apart');
     // A server fills a store again that has lost everything.
     store.stop();
-    store.forget();
+    store.loseAll();
     store.start();
     await time.run(10_000, () => store.messages.size === 2);
     t.equal(store.messages.get('old').version, 2);
@@ -126,17 +126,17 @@ t.test('a write that the store has forgotten, and given its version to another',
   await untilSettled(time, servers.publish('a', 'x', 'value', { n: 1 }));
   await untilQuiet(time, servers);
   store.sync();
-  servers.all.get('b').end.isCut = true;
+  servers.all.get('b').connection.isCut = true;
   await untilSettled(time, servers.publish('a', 'x', 'value', { n: 2 }));
-  servers.all.get('a').end.isCut = true;
+  servers.all.get('a').connection.isCut = true;
   store.stop();
-  store.loseTail();
+  store.loseUnsynced();
   store.start();
-  servers.all.get('b').end.mend();
+  servers.all.get('b').connection.reconnect();
   await time.run(3000);
   await untilSettled(time, servers.publish('b', 'x', 'value', { n: 3 }));
   t.equal(store.messages.get('x').version, 2, 'the number is used again, in another epoch');
-  servers.all.get('a').end.mend();
+  servers.all.get('a').connection.reconnect();
   await untilQuiet(time, servers);
   t.ok(servers.isQuiet());
 });
@@ -149,18 +149,18 @@ t.test('items that the store has forgotten, and given their versions to others',
   const { cursor } = await append('a', 9);
   await untilQuiet(time, servers);
   store.sync();
-  servers.all.get('b').end.isCut = true;
+  servers.all.get('b').connection.isCut = true;
   await append('a', 'forgotten');
-  servers.all.get('a').end.isCut = true;
+  servers.all.get('a').connection.isCut = true;
   store.stop();
-  store.loseTail();
+  store.loseUnsynced();
   store.start();
-  servers.all.get('b').end.mend();
+  servers.all.get('b').connection.reconnect();
   await time.run(3000);
   const next = await append('b', 10);
   await append('b', 11);
   t.equal(next.cursor.split('-')[0], cursor.split('-')[0], 'the numbers are used again');
-  servers.all.get('a').end.mend();
+  servers.all.get('a').connection.reconnect();
   await untilQuiet(time, servers);
   t.ok(servers.isQuiet());
   const [[, now, items]] = JSON.parse(servers.tables()[0]);
@@ -265,16 +265,16 @@ t.test('a value that is not what its head says is refused', async (t) => {
   await untilQuiet(time, servers);
   const { feeds, shared } = servers.all.get('b');
   for (const body of ['2', 'no JSON']) {
-    store.last += 1;
+    store.lastRevision += 1;
     const { version, ...head } = store.messages.get('x');
     const message = {
       ...head,
       version: version + 1,
       body: Buffer.from(body),
-      revision: store.last
+      revision: store.lastRevision
     };
     store.messages.set('x', message);
-    store.tell('x');
+    store.publishNews('x');
     await time.run(100);
     t.equal(cursorText(feeds.table.get('x')), cursor, `${body} changes nothing`);
   }
@@ -330,8 +330,8 @@ t.test(
     const { time, servers, store } = await startedWorld(t, { names: ['a', 'b'] });
     await untilSettled(time, servers.publish('a', 'x', 'value', { n: 1 }));
     await untilQuiet(time, servers);
-    const { end } = servers.all.get('b');
-    end.isCut = true;
+    const { connection } = servers.all.get('b');
+    connection.isCut = true;
     await untilSettled(time, servers.publish('a', 'x', 'value', { n: 2 }));
     // The store lost the write above, and gave its version to another value. At that time the disk is full.
     servers.all.get('a').feeds.disk = 'full';
@@ -347,7 +347,7 @@ t.test(
     feeds.disk = 'well';
     await time.run(40_000);
     t.match(servers.tables()[0], /"e[0-9a-z]+-3","{\\"n\\":2}"/);
-    end.mend();
+    connection.reconnect();
     await untilQuiet(time, servers);
     t.ok(servers.isQuiet());
     t.equal(servers.tables()[1], servers.tables()[0]);
@@ -380,21 +380,21 @@ t.test('a store that is full is said once, and once that it is not any more', as
 
 t.test('a write of which no answer comes may have been done', async (t) => {
   const { time, servers } = await startedWorld(t, { names: ['a', 'b'] });
-  const { end, feeds } = servers.all.get('a');
-  end.isCut = true;
+  const { connection, feeds } = servers.all.get('a');
+  connection.isCut = true;
   const first = await untilSettled(time, servers.publish('a', 'x', 'value', { n: 1 }));
   feeds.slow = 50;
   const second = servers.publish('a', 'x', 'value', { n: 2 });
   await time.run(10);
-  end.mend();
+  connection.reconnect();
   await time.run(70);
-  end.isDeaf = true;
+  connection.isDeaf = true;
   const { cursor } = await untilSettled(time, second);
   t.not(cursor.split('-')[0], first.cursor.split('-')[0], 'it goes on in an epoch of its own');
   t.match(servers.tables()[1], '{\\"n\\":2}', 'it was done');
   await untilSettled(time, servers.publish('b', 'x', 'value', { n: 3 }));
   await untilSettled(time, servers.publish('a', 'x', 'value', { n: 4 }));
-  end.isDeaf = false;
+  connection.isDeaf = false;
   await time.run(10_000);
   t.ok(servers.isQuiet());
 });
@@ -418,15 +418,15 @@ t.test('what a server was taking when it ends is no fault', async (t) => {
 
 t.test('what the disk takes late has its cursor, and what it refuses is done later', async (t) => {
   const { time, servers } = await startedWorld(t, { names: ['a', 'b'] });
-  const { end, feeds, shared } = servers.all.get('a');
-  end.isCut = true;
+  const { connection, feeds, shared } = servers.all.get('a');
+  connection.isCut = true;
   const unwritable = { problem: 'state-unwritable' };
   for (const [n, disk] of ['well', 'late', 'well'].entries()) {
     feeds.disk = disk;
     const answer = await untilSettled(time, servers.publish('a', 'x', 'value', n));
     if (disk === 'late') t.match(answer, unwritable);
   }
-  end.mend();
+  connection.reconnect();
   await untilQuiet(time, servers);
   t.match(servers.tables()[1], /-3","2"/);
   t.equal(shared.status().refused, 0);
@@ -456,15 +456,15 @@ t.test('deleted feeds are remembered up to a bound, here and in the store', asyn
 
 t.test('a value that no message has room for is refused, with the bound', async (t) => {
   const { time, servers, store } = await startedWorld(t, { names: ['a', 'b'] });
-  const { end, shared } = servers.all.get('a');
-  end.maxBodyBytes = 50;
+  const { connection, shared } = servers.all.get('a');
+  connection.maxBodyBytes = 50;
   const answer = await untilSettled(time, servers.publish('a', 'x', 'value', 'x'.repeat(60)));
   t.match(answer, { problem: 'feed-too-large', detail: /more than 50 bytes.*max_payload/ });
   // A value from before the limit was known stays.
-  end.maxBodyBytes = 100;
+  connection.maxBodyBytes = 100;
   store.stop();
   await untilSettled(time, servers.publish('a', 'x', 'value', 'x'.repeat(60)));
-  end.maxBodyBytes = 50;
+  connection.maxBodyBytes = 50;
   store.start();
   await time.run(10_000);
   t.equal(shared.status().unstored, 1);
@@ -516,14 +516,14 @@ t.test('what must be looked for is, whatever news there are of it', async (t) =>
 
 /** Returns a world with random faults. */
 function faultyWorld(t, seed) {
-  const all = world(t, { seed, drops: lossPercentOf(seed) });
+  const all = world(t, { seed, lossPercent: lossPercentOf(seed) });
   const { time, random, store, servers } = all;
   const savedTables = new Map();
   const randomServer = () => random.pick([...servers.all.values()]);
   function mend() {
-    for (const { end } of servers.all.values()) {
-      end.isDeaf = false;
-      if (end.isCut) end.mend();
+    for (const { connection } of servers.all.values()) {
+      connection.isDeaf = false;
+      if (connection.isCut) connection.reconnect();
     }
   }
   function killOne() {
@@ -547,7 +547,7 @@ function faultyWorld(t, seed) {
     await time.run(8000);
   }
   /** @returns {Promise<unknown[]>} the tables of all servers at the end */
-  async function end() {
+  async function finish() {
     await untilQuiet(time, servers);
     const tables = servers.tables();
     if (!servers.isQuiet()) {
@@ -557,12 +557,12 @@ function faultyWorld(t, seed) {
     for (const { shared } of servers.all.values()) shared.close();
     return JSON.parse(tables[0]);
   }
-  return { ...all, randomServer, mend, killOne, restartKilled, playEvents, end };
+  return { ...all, randomServer, mend, killOne, restartKilled, playEvents, finish };
 }
 
 /** Cuts off and kills servers, stops and hangs the store: each promised item is there once, in one order. */
 async function logHistory(t, seed) {
-  const { random, store, servers, randomServer, mend, killOne, restartKilled, playEvents, end } =
+  const { random, store, servers, randomServer, mend, killOne, restartKilled, playEvents, finish } =
     faultyWorld(t, seed);
   const promised = [];
   let n = 0;
@@ -578,11 +578,11 @@ async function logHistory(t, seed) {
     () => store.stop(),
     () => random.oneIn(2) && store.hang(),
     ...Array.from({ length: 3 }, () => () => store.start()),
-    () => (randomServer().end.isCut = true),
-    () => (randomServer().end.isDeaf = random.oneIn(2)),
+    () => (randomServer().connection.isCut = true),
+    () => (randomServer().connection.isDeaf = random.oneIn(2)),
     ...[mend, mend, mend, killOne, restartKilled]
   ]);
-  const [[, cursor, items] = [0, 'e0-0', []]] = await end();
+  const [[, cursor, items] = [0, 'e0-0', []]] = await finish();
   const numbers = items.map((item) => JSON.parse(item).n);
   const first = Number(cursor.split('-')[1]) + 1 - items.length;
   const wrong = promised.find(([version, number]) => numbers[version - first] !== number);
@@ -596,10 +596,10 @@ const FORGED_VERSIONS = [1, 2 ** 31, 2 ** 32, LAST_VERSION - 1, LAST_VERSION, LA
 
 /** Plays a history of all faults. At the end all servers have the same feeds. */
 async function history(t, seed) {
-  const { time, random, store, servers, randomServer, killOne, restartKilled, playEvents, end } =
+  const { time, random, store, servers, randomServer, killOne, restartKilled, playEvents, finish } =
     faultyWorld(t, seed);
   const isHostile = seed % 3 === 0;
-  store.doubles = isHostile;
+  store.doublesNews = isHostile;
   const oneIn = (many, act) => random.oneIn(many) && act();
   const events = [
     ...(isHostile ? [intrude, intrude] : []),
@@ -609,9 +609,9 @@ async function history(t, seed) {
     () => store.start(),
     () => store.start(),
     () => store.sync(),
-    () => oneIn(4, () => store.stop() || store.loseTail()),
-    () => oneIn(8, () => store.stop() || store.forget()),
-    () => (randomServer().end.isCut = true),
+    () => oneIn(4, () => store.stop() || store.loseUnsynced()),
+    () => oneIn(8, () => store.stop() || store.loseAll()),
+    () => (randomServer().connection.isCut = true),
     mendSome,
     mendSome,
     () => oneIn(2, killOne),
@@ -635,10 +635,10 @@ async function history(t, seed) {
   /** A foreign program writes a head, or sends news. */
   function intrude() {
     const key = random.pick(KEYS);
-    if (random.oneIn(4)) return store.tell(key, random.pick(FORGED_VERSIONS));
+    if (random.oneIn(4)) return store.publishNews(key, random.pick(FORGED_VERSIONS));
     const before = store.messages.get(key);
     // A cursor that no server uses.
-    const epoch = LAST_VERSION - store.last;
+    const epoch = LAST_VERSION - store.lastRevision;
     const version = random.pick([
       ...FORGED_VERSIONS,
       Math.min(LAST_VERSION, (before?.version ?? 0) + 1)
@@ -655,7 +655,8 @@ async function history(t, seed) {
   }
 
   function mendSome() {
-    for (const { end } of servers.all.values()) if (end.isCut && random.oneIn(2)) end.mend();
+    for (const { connection } of servers.all.values())
+      if (connection.isCut && random.oneIn(2)) connection.reconnect();
   }
 
   await playEvents(events);
@@ -669,7 +670,7 @@ async function history(t, seed) {
         t.fail(`seed ${seed}: ${key} can't be written over: ${answer.problem}`);
     }
   }
-  const all = await end();
+  const all = await finish();
   const stored = [...store.messages.values()].filter(({ digest }) => digest !== undefined).length;
   if (all.length !== stored) t.fail(`seed ${seed}: the store has ${stored}`);
 }

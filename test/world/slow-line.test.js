@@ -5,7 +5,7 @@ import t from 'tap';
 import { skip, startNats, startWay } from '../support/nats.js';
 import { get, put, tokenFile } from '../support/feeds.js';
 import { until } from '../support/until.js';
-import { enterWorld, logged, sewn } from '../support/world-servers.js';
+import { enterWorld, logOf, untilRing } from '../support/world-servers.js';
 
 /** Two servers whose lines to the broker need longer for one document than a lease. */
 
@@ -27,7 +27,7 @@ async function enter(t, nats, name) {
 t.test('feeds on a slow line', { skip, timeout: 180_000 }, async (t) => {
   const nats = await startNats(t);
   const [a, b] = await Promise.all(['a', 'b'].map((name) => enter(t, nats, name)));
-  await sewn([a, b]);
+  await untilRing([a, b]);
   await put(a, 'small', { n: 1 });
   for (const { way } of [a, b]) way.slow({ width: BANDWIDTH });
 
@@ -43,14 +43,14 @@ t.test('feeds on a slow line', { skip, timeout: 180_000 }, async (t) => {
           const answer = await get(b, key);
           return answer.status === 200 && answer.body.cursor === newest.get(key) && answer;
         },
-        () => `${key} at b: ${logged(b)}`,
+        () => `${key} at b: ${logOf(b)}`,
         90
       );
       t.equal(body.value.n, 2);
     }
     for (const server of [a, b]) {
       t.notMatch(
-        logged(server),
+        logOf(server),
         /cut-off|world is lost/,
         `${server.name} was a member all the time`
       );
@@ -67,12 +67,12 @@ t.test('feeds on a slow line', { skip, timeout: 180_000 }, async (t) => {
     const alone = await put(a, 'small', { n: 3 });
     t.equal(alone.status, 200, 'it counts here');
     const [ofA, ofB] = [await a.join(), await b.join()];
-    await sewn([a, b]);
+    await untilRing([a, b]);
     t.equal((await a.throw(ofA, 'right', '{"over":"the seam"}')).status, 202);
     const { body } = await b.poll(ofB);
     t.match(body.sprites, [{ from: 'left', sprite: { over: 'the seam' } }]);
     t.equal((await fetch(`http://127.0.0.1:${a.adminPort}/readyz`)).status, 200);
-    t.notMatch(logged(a), /cut-off/);
+    t.notMatch(logOf(a), /cut-off/);
     a.way.mend();
     await until(async () => (await get(b, 'small')).body.cursor === alone.body.cursor);
     t.equal((await a.inside()).worldFeedsReachable, 1);
@@ -85,7 +85,7 @@ t.test('feeds on a slow line', { skip, timeout: 180_000 }, async (t) => {
     await until(async () => (await get(b, 'small')).body.cursor === body.cursor);
     t.equal((await a.inside()).worldFeedsReachable, 1);
     a.way.mend();
-    await sewn([a, b]);
+    await untilRing([a, b]);
   });
   await Promise.all([a, b].map((server) => server.stop()));
 });

@@ -5,7 +5,13 @@ import t from 'tap';
 import { skip, startNats } from '../support/nats.js';
 import { startServer } from '../support/server.js';
 import { until } from '../support/until.js';
-import { books, logged, lookAt, sewn, untilAll } from '../support/world-servers.js';
+import {
+  untilBalanced,
+  logOf,
+  readStatuses,
+  untilRing,
+  untilAll
+} from '../support/world-servers.js';
 
 /**
  * Servers of a world with states: processes, a real nats-server, SIGKILL. The fault suite kills them while all throw,
@@ -71,7 +77,7 @@ t.test(
       new Client(await b.join()),
       new Client(await c.join())
     ];
-    await sewn([a, b, c]);
+    await untilRing([a, b, c]);
 
     t.test('what waits in mailboxes and outboxes arrives once', async (t) => {
       await ofA.throw(t, a, 'right', numbers(1, 5));
@@ -91,7 +97,7 @@ t.test(
         ([one]) => one.world.state === 'member' && one.world.servers.length === 3
       );
       t.ok(performance.now() - began < (LEASE * 1000) / 10, 'its name was its own');
-      const [there] = await lookAt([a]);
+      const [there] = await readStatuses([a]);
       t.strictSame(there.world.outboxes, [{ name: 'b', waiting: 5 }]);
       t.strictSame([there.thrown, there.waiting, there.crossedOut], [10, 5, 5]);
       await ofA.throw(t, a, 'right', [10], 'duplicate');
@@ -99,12 +105,12 @@ t.test(
       // b is killed with five sprites in a mailbox, and with unread frames.
       await b.kill();
       b = await enter(where, 'b');
-      await sewn([a, b, c]);
+      await untilRing([a, b, c]);
       await ofA.throw(t, a, 'right', [11]);
       await ofB.receive(t, b, 11);
       t.strictSame(ofB.received, numbers(1, 11), 'each once, in order');
       await ofC.receive(t, c, 3);
-      t.match(await books(t, [a, b, c]), { thrown: 14, acked: 14, waiting: 0, lost: 0 });
+      t.match(await untilBalanced(t, [a, b, c]), { thrown: 14, acked: 14, waiting: 0, lost: 0 });
     });
 
     t.test('a server that leaves in order keeps what it could not hand over', async (t) => {
@@ -115,11 +121,11 @@ t.test(
       t.strictSame(await b.ended(), { code: 0, signal: null });
       c.child.kill('SIGCONT');
       b = await enter(where, 'b');
-      await sewn([a, b, c]);
+      await untilRing([a, b, c]);
       ofC.received = [];
       await ofC.receive(t, c, 1);
       t.strictSame(ofC.received, [5000]);
-      await books(t, [a, b, c]);
+      await untilBalanced(t, [a, b, c]);
     });
 
     t.test(
@@ -131,7 +137,7 @@ t.test(
         await b.kill();
         b = await enter({ ...where, nats: undefined }, 'b');
         t.match(
-          logged(b),
+          logOf(b),
           /"sprites":1,"lost":0,"servers":\[\{"name":"c","waiting":1\}\].*without --world/
         );
         ofB.received = [];
@@ -140,13 +146,13 @@ t.test(
         await ofB.throw(t, b, 'left', [6001]);
         await ofB.receive(t, b, 2);
         const [{ outboxSprites, crossedInDoubt, world, thrown, crossedIn, acked, crossedOut }] =
-          await lookAt([b]);
+          await readStatuses([b]);
         t.strictSame([outboxSprites, crossedInDoubt, world], [0, 1, null]);
         t.equal(thrown + crossedIn, acked + crossedOut);
         await b.stop();
         c.child.kill('SIGCONT');
         b = await enter(where, 'b');
-        await sewn([a, b, c]);
+        await untilRing([a, b, c]);
         await ofB.throw(t, b, 'right', [6002]);
         ofC.received = [];
         await ofC.receive(t, c, 1);
@@ -162,14 +168,14 @@ t.test(
       await ofD.throw(t, d, 'right', [1]);
       await d.stop();
       d = await enter(where, 'd');
-      await sewn([a, b, c, d]);
+      await untilRing([a, b, c, d]);
       await ofD.receive(t, d, 1);
       await ofD.throw(t, d, 'right', [2]);
       ofA.received = [];
       await ofA.receive(t, a, 1);
       t.strictSame([ofD.received, ofA.received], [[1], [2]]);
       const logsStateOf = (before) =>
-        until(() => logged(d).includes(`"clients":1,"before":"${before}"`));
+        until(() => logOf(d).includes(`"clients":1,"before":"${before}"`));
       await logsStateOf('none');
       await d.stop();
       d = await enter(where, 'e', 'd');

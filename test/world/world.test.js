@@ -7,13 +7,13 @@ import { get, put, tokenFile } from '../support/feeds.js';
 import { skip, startNats } from '../support/nats.js';
 import { until } from '../support/until.js';
 import {
-  books,
+  untilBalanced,
   enterWorld,
-  logged,
-  lookAt,
-  sewn,
+  logOf,
+  readStatuses,
+  untilRing,
   throwAll,
-  unready,
+  readinessProblem,
   untilAll
 } from '../support/world-servers.js';
 
@@ -46,7 +46,7 @@ async function play(t, workers) {
   let before;
 
   t.test('one torus: left of right is oneself, over seams too', async (t) => {
-    const all = await sewn([a, b, c]);
+    const all = await untilRing([a, b, c]);
     t.strictSame(
       all.map(({ rows, worldMember, worldServers, worldSeams }) => [
         ...[rows, worldMember, worldServers, worldSeams]
@@ -67,10 +67,10 @@ async function play(t, workers) {
     for (const { id } of clients) t.equal(left.get(right.get(id)), id, 'left of right');
     before = clients.find(({ id }) => id === right.get(ofB.id));
     t.equal(before.server, a);
-    const { thrown, lost, crossedIn } = await books(t, [a, b, c]);
+    const { thrown, lost, crossedIn } = await untilBalanced(t, [a, b, c]);
     // Per edge: three crossings in the first row, which runs through all servers, and two in the second.
     t.strictSame({ thrown, lost, crossedIn }, { thrown: 28, lost: 0, crossedIn: 10 });
-    t.equal(await unready(a), undefined);
+    t.equal(await readinessProblem(a), undefined);
     const metrics = await (await fetch(`http://127.0.0.1:${a.adminPort}/metrics`)).text();
     for (const line of ['world_member 1', 'world_servers 3', 'world_seams 4', 'outbox_sprites 0']) {
       t.match(metrics, `\nsprites_${line}\n`);
@@ -103,7 +103,7 @@ async function play(t, workers) {
         return body.world.clients === clients.length && body;
       });
       t.equal(own.clients, sizes.get('a'));
-      const [{ world }] = await lookAt([a]);
+      const [{ world }] = await readStatuses([a]);
       t.strictSame(new Map(world.servers.map((one) => [one.name, one.clients])), sizes);
       const { cursor } = (await put(a, 'scores', { n: 1 })).body;
       const { body } = await until(async () => {
@@ -129,20 +129,20 @@ async function play(t, workers) {
     const { body } = await b.poll(ofB.id, `ack=${ofB.seq}`);
     t.match(body.sprites, [{ from: 'down', sprite: { way: 'up' } }]);
     ofB.seq = body.seq;
-    t.equal(await unready(a), undefined, 'it serves its own clients as ever');
+    t.equal(await readinessProblem(a), undefined, 'it serves its own clients as ever');
 
     const d = await enter('d');
     const [{ world }] = await untilAll([d], ([one]) => one.world.problem === 'unreachable');
     t.match(world, { state: 'alone', servers: [{ name: 'd' }], seams: { left: [], right: [] } });
-    t.match(logged(d), /"problem":"unreachable"/, 'it says so');
+    t.match(logOf(d), /"problem":"unreachable"/, 'it says so');
     const id = await d.join();
     t.equal((await d.throw(id, 'right', '{"alone":true}')).status, 202);
     t.match((await d.poll(id)).body.sprites, [{ from: 'left', sprite: { alone: true } }]);
     await d.leave(id);
-    await until(async () => (await unready(d)) === undefined, 'it is ready after a while');
+    await until(async () => (await readinessProblem(d)) === undefined, 'it is ready after a while');
 
     await nats.start();
-    await sewn([a, b, c, d]);
+    await untilRing([a, b, c, d]);
     t.equal((await a.throw(before.id, 'right', '{"healed":true}')).status, 202);
     const healed = (await b.poll(ofB.id, `ack=${ofB.seq}`)).body;
     t.match(healed.sprites, [{ from: 'left', sprite: { healed: true } }]);
@@ -151,7 +151,7 @@ async function play(t, workers) {
     await d.kill();
     const again = await enter('d');
     await untilAll([again], ([one]) => one.world.state === 'joining');
-    t.equal(await unready(again), 'joining', 'while the one before it may still live');
+    t.equal(await readinessProblem(again), 'joining', 'while the one before it may still live');
     const { cursor } = (await put(again, 'late', 1)).body;
     await until(async () => (await get(a, 'late')).body.cursor === cursor, 'it is the world’s');
     await again.stop();
@@ -166,17 +166,17 @@ async function play(t, workers) {
     await untilAll([a], ([one]) => one.outboxSprites === 20 && one.outboxBytes > 0);
     a.child.kill('SIGTERM');
     await untilAll([a], ([one]) => one.world.state === 'leaving');
-    t.equal(await unready(a), 'draining');
+    t.equal(await readinessProblem(a), 'draining');
     await untilAll([c], ([one]) => one.world.servers.every(({ name }) => name !== 'a'));
     // Checks for half a second: without the wait the server would be gone after a tenth of that.
     for (let looks = 0; looks < 10; looks++) {
-      const [{ world, outboxSprites }] = await lookAt([a]);
+      const [{ world, outboxSprites }] = await readStatuses([a]);
       t.strictSame([world.state, outboxSprites], ['leaving', 20], 'it waits');
       await pause(50);
     }
     b.child.kill('SIGCONT');
     t.strictSame(await a.ended(), { code: 0, signal: null });
-    t.match(logged(a), /"state":"gone","sprites":0,.*has left the world/);
+    t.match(logOf(a), /"state":"gone","sprites":0,.*has left the world/);
     const { body } = await b.poll(ofB.id, `ack=${ofB.seq}`);
     t.strictSame(
       body.sprites.map(({ sprite }) => sprite.n),
@@ -189,7 +189,7 @@ async function play(t, workers) {
   t.test('what the NATS server does not take waits, and the log says why', async (t) => {
     const large = JSON.stringify({ large: 'x'.repeat(100_000) });
     t.equal((await b.throw(ofB.id, 'right', large)).status, 202);
-    await until(() => logged(b).includes('see its max_payload'));
+    await until(() => logOf(b).includes('see its max_payload'));
     await untilAll([b], ([one]) => one.outboxSprites === 1);
     t.equal((await b.throw(ofB.id, 'up')).status, 202, 'all else goes on');
   });
