@@ -7,11 +7,11 @@ import { globalTimers, ignoreFailure, Requests } from '../client/requests.js';
 import { Engine } from './engine.js';
 import { UsageError } from '../base/option-help.js';
 import { Histogram } from './histogram.js';
-import { lookAtHost, plan } from './needs.js';
+import { readHostResources, plan } from './needs.js';
 import { isArenaName } from './options.js';
 import { onSignals } from './signals.js';
-import { fetchBy } from './status.js';
-import { believedBy, hopeless, targetOf } from './target.js';
+import { createFetch } from './status.js';
+import { trustedCertificates, permanentErrorMessage, resolveTarget } from './target.js';
 
 /**
  * An agent: a machine whose swarm follows the panel of an arena. The agent watches the arena's control feed. While
@@ -28,21 +28,22 @@ import { believedBy, hopeless, targetOf } from './target.js';
 const GAME = 'load';
 
 /** Least time between two reports and between two engines, and after the death of an engine, in milliseconds. */
-const EVERY = 1000;
-const AGAIN = 5000;
+const REPORT_MS = 1000;
+const RESTART_MS = 5000;
 
 /** Longest time that an ending agent still reports, so that all its sprites are counted, in milliseconds. */
-const FAREWELL = 20_000;
+const FINAL_REPORTS_MS = 20_000;
 
 /** Most engines of earlier rounds that may still be leaving: it bounds the processes when rounds change fast. */
-const LEAVING = 3;
+const MOST_LEAVING_ENGINES = 3;
 
 /** Highest round, batch and setting; highest number of a player; longest answer with both feeds, in bytes. */
-const MOST = 1e9;
+const MOST_COUNT = 1e9;
 const MOST_PLAYERS = 1e6;
 const ANSWER_BYTES = 2 ** 20;
 
-const isCount = (value, most = MOST) => Number.isSafeInteger(value) && value >= 0 && value <= most;
+const isCount = (value, most = MOST_COUNT) =>
+  Number.isSafeInteger(value) && value >= 0 && value <= most;
 const countOf = (value) => (isCount(value) ? value : 0);
 
 /**
@@ -63,19 +64,19 @@ function readControl(value) {
 export class Agent {
   #host;
   #fetch;
-  #say;
+  #showMessage;
   #feeds;
-  #reduced = null;
+  #reducedWatch = null;
   #player = null;
   #control = null;
   #batch = 0;
   #engine = null;
   /** Engines of earlier rounds. @type {Set<AgentEngine>} */
-  #leaving = new Set();
+  #leavingEngines = new Set();
   /** Round and player number of the engine; empty without an engine. */
-  #of = '';
-  #notBefore = 0;
-  #said = '';
+  #engineKey = '';
+  #nextEngineAt = 0;
+  #lastAnnounced = '';
   #isEnding = false;
   #timer;
 
@@ -93,7 +94,7 @@ export class Agent {
   constructor(host, fetch, say) {
     this.#host = host;
     this.#fetch = fetch;
-    this.#say = say;
+    this.#showMessage = say;
   }
 
   /** Starts the agent. It runs, also without a server, until end() or kill(). */
@@ -103,28 +104,29 @@ export class Agent {
       base,
       fetch: this.#fetch,
       limits: { feedAnswerMost: ANSWER_BYTES },
-      onState: (state, { why }) => state === 'offline' && this.#tell(`no contact (${why})`)
+      onState: (state, { why }) => state === 'offline' && this.#announce(`no contact (${why})`)
     });
-    this.#feeds.watch(`arena/${arena}/control`, (control) => this.#obey(control));
-    this.#timer = setInterval(() => this.#report(), EVERY);
+    this.#feeds.watch(`arena/${arena}/control`, (control) => this.#applyControl(control));
+    this.#timer = setInterval(() => this.#report(), REPORT_MS);
   }
 
   /** Shows a message, unless it equals the last one. */
-  #tell(words) {
-    if (words !== this.#said) this.#say(words);
-    this.#said = words;
+  #announce(words) {
+    if (words !== this.#lastAnnounced) this.#showMessage(words);
+    this.#lastAnnounced = words;
   }
 
-  #obey(control) {
+  #applyControl(control) {
     if (this.#isEnding) return;
     this.#control = readControl(control);
-    if (this.#control !== null) this.#enter();
-    else this.#depart(control === undefined ? 'there is no such arena' : 'another game is played');
-    this.#step();
+    if (this.#control !== null) this.#joinArena();
+    else
+      this.#leaveArena(control === undefined ? 'there is no such arena' : 'another game is played');
+    this.#applySettings();
   }
 
   /** Joins the arena as a player. */
-  #enter() {
+  #joinArena() {
     if (this.#player !== null) return;
     const { base, arena } = this.#host;
     const player = new Player({
@@ -133,39 +135,39 @@ export class Agent {
       onState: (state, { why }) => {
         // A stopped player may still receive an answer.
         if (this.#player !== player) return;
-        if (state === 'online') this.#tell(`in the arena as number ${player.number}`);
-        else if (why) this.#tell(`out of the arena (${why})`);
-        this.#step();
+        if (state === 'online') this.#announce(`in the arena as number ${player.number}`);
+        else if (why) this.#announce(`out of the arena (${why})`);
+        this.#applySettings();
       }
     });
     this.#player = player;
     player.start();
-    this.#reduced = this.#feeds.watch(`arena/${arena}`, (reduced) => {
+    this.#reducedWatch = this.#feeds.watch(`arena/${arena}`, (reduced) => {
       const { game, round, value } = reduced ?? {};
       // A value of an earlier round is stale.
       if (game !== GAME || round !== this.#control?.round || !isCount(value?.batch)) return;
       this.#batch = value.batch;
-      this.#step();
+      this.#applySettings();
     });
   }
 
   /** Leaves the arena. */
-  async #depart(why) {
+  async #leaveArena(why) {
     if (this.#player === null) return;
-    this.#tell(why);
+    this.#announce(why);
     const { leaveUrl } = this.#player;
     this.#player.stop();
-    this.#reduced.close();
-    [this.#player, this.#reduced] = [null, null];
+    this.#reducedWatch.close();
+    [this.#player, this.#reducedWatch] = [null, null];
     if (leaveUrl === undefined) return;
-    const bounds = { requestTimeout: EVERY, answerMost: ANSWER_BYTES };
-    const requests = new Requests(this.#fetch, globalTimers(), bounds);
+    const requestLimits = { requestTimeout: REPORT_MS, answerMost: ANSWER_BYTES };
+    const requests = new Requests(this.#fetch, globalTimers(), requestLimits);
     // Without an answer, the player's lease ends later.
     await requests.ask(leaveUrl, { method: 'POST' }).catch(ignoreFailure);
   }
 
   /** The panel's settings, within the bounds of the command line. */
-  get #wanted() {
+  get #boundedSettings() {
     const { clientsMax, rateMax } = this.#host.options;
     const { clients = 0, throws = 0 } = this.#control ?? {};
     return {
@@ -176,54 +178,54 @@ export class Agent {
   }
 
   /** Starts or ends the engine if the round has changed, and sends it the panel's settings. */
-  #step() {
+  #applySettings() {
     const { isRunning, round } = this.#control ?? {};
     const number = this.#player?.number;
-    const of = isRunning && isCount(number, MOST_PLAYERS) ? `${round} ${number}` : '';
-    if (of !== this.#of) this.#turn(of, { round, number });
+    const engineKey = isRunning && isCount(number, MOST_PLAYERS) ? `${round} ${number}` : '';
+    if (engineKey !== this.#engineKey) this.#replaceEngine(engineKey, { round, number });
     if (this.#engine === null || this.#batch === 0) return;
-    const { clients, rate, isBounded } = this.#wanted;
-    const most = isBounded ? ', bounded by --clients-max and --rate-max' : '';
-    this.#tell(`round ${round}: ${clients} clients, ${rate} sprites a second${most}`);
+    const { clients, rate, isBounded } = this.#boundedSettings;
+    const boundedText = isBounded ? ', bounded by --clients-max and --rate-max' : '';
+    this.#announce(`round ${round}: ${clients} clients, ${rate} sprites a second${boundedText}`);
     this.#engine.steer({ clients, rate, batch: this.#batch });
   }
 
   /** Ends the engine of the last round, and starts an engine for the current round, if there is one. */
-  #turn(of, { round, number }) {
+  #replaceEngine(engineKey, { round, number }) {
     // The old engine leaves in the background; the sprites of the two engines have different names.
-    if (this.#engine !== null) this.#dismiss(this.#engine);
-    [this.#engine, this.#of, this.#batch] = [null, '', 0];
-    if (of === '') this.#tell('waiting for the panel');
-    // Before `#notBefore` there is no new engine: the next report tries again.
-    if (of === '' || performance.now() < this.#notBefore) return;
-    this.#of = of;
-    this.#notBefore = performance.now() + EVERY;
+    if (this.#engine !== null) this.#endInBackground(this.#engine);
+    [this.#engine, this.#engineKey, this.#batch] = [null, '', 0];
+    if (engineKey === '') this.#announce('waiting for the panel');
+    // Before `#nextEngineAt` there is no new engine: the next report tries again.
+    if (engineKey === '' || performance.now() < this.#nextEngineAt) return;
+    this.#engineKey = engineKey;
+    this.#nextEngineAt = performance.now() + REPORT_MS;
     const name = `${this.#host.arena}.${round}`;
     const engine = new AgentEngine({ name, number }, this.#host, (why) => {
-      this.#say(why);
+      this.#showMessage(why);
       if (this.#engine !== engine) return;
-      [this.#engine, this.#of] = [null, ''];
-      this.#notBefore = performance.now() + AGAIN;
+      [this.#engine, this.#engineKey] = [null, ''];
+      this.#nextEngineAt = performance.now() + RESTART_MS;
     });
     this.#engine = engine;
   }
 
-  async #dismiss(engine) {
-    this.#leaving.add(engine);
-    const [oldest] = this.#leaving;
-    if (this.#leaving.size > LEAVING) oldest.kill();
+  async #endInBackground(engine) {
+    this.#leavingEngines.add(engine);
+    const [oldest] = this.#leavingEngines;
+    if (this.#leavingEngines.size > MOST_LEAVING_ENGINES) oldest.kill();
     await engine.end();
-    this.#leaving.delete(engine);
+    this.#leavingEngines.delete(engine);
   }
 
   #report() {
-    this.#step();
+    this.#applySettings();
     const report = this.#engine?.report();
     if (!report || this.#player === null) return;
     this.#player.offer({
       round: this.#control.round,
       machine: 1,
-      bounded: Number(this.#wanted.isBounded),
+      bounded: Number(this.#boundedSettings.isBounded),
       done: Number(this.#isEnding),
       ...report
     });
@@ -233,22 +235,23 @@ export class Agent {
   async end() {
     this.#isEnding = true;
     if (this.#engine !== null && this.#batch > 0) {
-      this.#tell('leaving: what is under way has to arrive');
-      const last = this.#batch + SETTLED + 1;
-      const late = performance.now() + FAREWELL;
-      this.#step();
-      const isCounted = () => this.#engine?.isAtRest !== false && this.#batch > last;
-      while (!isCounted() && this.#of !== '' && performance.now() < late) await sleep(100);
+      this.#announce('leaving: what is under way has to arrive');
+      const lastBatch = this.#batch + SETTLED + 1;
+      const deadline = performance.now() + FINAL_REPORTS_MS;
+      this.#applySettings();
+      const isCounted = () => this.#engine?.isAtRest !== false && this.#batch > lastBatch;
+      while (!isCounted() && this.#engineKey !== '' && performance.now() < deadline)
+        await sleep(100);
     }
     this.kill();
-    await this.#depart('has left');
+    await this.#leaveArena('has left');
   }
 
   /** Ends the agent at once, with its processes and its requests. */
   kill() {
     clearInterval(this.#timer);
     this.#isEnding = true;
-    for (const engine of [this.#engine, ...this.#leaving]) engine?.kill();
+    for (const engine of [this.#engine, ...this.#leavingEngines]) engine?.kill();
     this.#feeds.close();
   }
 }
@@ -265,7 +268,7 @@ const TICK_MS = 200;
 const LANES = 64;
 
 /** Time limit of an engine, in seconds: a day. */
-const LIMIT = 86_400;
+const ENGINE_LIMIT_S = 86_400;
 
 /** Timeout of the leave of all clients, in milliseconds. */
 const LEAVE_MS = 10_000;
@@ -273,11 +276,11 @@ const LEAVE_MS = 10_000;
 class AgentEngine {
   #engine;
   #tick;
-  #interval = new Histogram();
-  #before = { at: 0, accepted: 0 };
-  #told = {};
+  #arrivalTimes = new Histogram();
+  #lastReport = { at: 0, accepted: 0 };
+  #sentSettings = {};
   #batch = 0;
-  #ended = false;
+  #isEnded = false;
   #isKilled = false;
 
   /**
@@ -289,9 +292,9 @@ class AgentEngine {
    * @param {string} parts.address numeric address of the server
    * @param {string} parts.host host of the server, as in a URL
    * @param {import('./needs.js').Plan} parts.plan
-   * @param {(why: string) => void} died called when the engine ends without `quit`
+   * @param {(why: string) => void} onDeath called when the engine ends without `quit`
    */
-  constructor({ name, number }, { options, address, host, plan }, died) {
+  constructor({ name, number }, { options, address, host, plan }, onDeath) {
     this.#engine = new Engine(
       {
         address,
@@ -310,28 +313,28 @@ class AgentEngine {
         ramp: options.ramp,
         'in-flight': options.connecting,
         tick: TICK_MS,
-        limit: LIMIT,
+        limit: ENGINE_LIMIT_S,
         seed: options.seed
       },
       {
         tick: (tick) => {
           this.#tick = tick;
-          this.#interval.add(tick.arrival);
+          this.#arrivalTimes.add(tick.arrival);
         },
-        died
+        died: onDeath
       },
-      believedBy(options)
+      trustedCertificates(options)
     );
   }
 
   /** @param {{clients: number, rate: number, batch: number}} wanted the settings from now on */
   steer(wanted) {
-    if (this.#ended) return;
+    if (this.#isEnded) return;
     this.#batch = Math.max(this.#batch, wanted.batch);
     // `batch` is sent first: the next sprites belong to it.
     for (const [name, value] of Object.entries({ ...wanted, batch: this.#batch }).toReversed()) {
-      if (this.#told[name] !== value) this.#engine.tell(`${name} ${value}`);
-      this.#told[name] = value;
+      if (this.#sentSettings[name] !== value) this.#engine.send(`${name} ${value}`);
+      this.#sentSettings[name] = value;
     }
   }
 
@@ -340,11 +343,11 @@ class AgentEngine {
     const tick = this.#tick;
     if (tick === undefined || this.#batch === 0) return null;
     const at = tick.at / 1e9;
-    const { at: since, accepted } = this.#before;
-    const perSecond = since > 0 && at > since ? (tick.accepted - accepted) / (at - since) : 0;
-    this.#before = { at, accepted: tick.accepted };
-    const { p50, p99 } = this.#interval.summary();
-    this.#interval = new Histogram();
+    const { at: lastAt, accepted } = this.#lastReport;
+    const perSecond = lastAt > 0 && at > lastAt ? (tick.accepted - accepted) / (at - lastAt) : 0;
+    this.#lastReport = { at, accepted: tick.accepted };
+    const { p50, p99 } = this.#arrivalTimes.summary();
+    this.#arrivalTimes = new Histogram();
     return {
       connections: tick.parked,
       members: tick.members,
@@ -367,30 +370,30 @@ class AgentEngine {
   /** Lets all clients leave, and ends the engine. */
   async end() {
     this.steer({ clients: 0, rate: 0, batch: this.#batch });
-    this.#ended = true;
-    const late = performance.now() + LEAVE_MS;
-    const isOver = () => this.#isKilled || this.isAtRest || performance.now() > late;
+    this.#isEnded = true;
+    const deadline = performance.now() + LEAVE_MS;
+    const isOver = () => this.#isKilled || this.isAtRest || performance.now() > deadline;
     while (!isOver()) await sleep(TICK_MS);
-    if (!this.#isKilled) this.#engine.tell('quit');
+    if (!this.#isKilled) this.#engine.send('quit');
     await Promise.race([this.#engine.ended, sleep(LEAVE_MS, undefined, { ref: false })]);
     this.kill();
   }
 
   kill() {
-    this.#ended = true;
+    this.#isEnded = true;
     this.#isKilled = true;
     this.#engine.kill();
   }
 }
 
 /** Default of --clients-max, if the host's file limit allows it. */
-const CLIENTS = 10_000;
+const DEFAULT_CLIENTS_MAX = 10_000;
 
 /** Descriptors kept free beside those of clients and throws. */
-const SPARE = 128;
+const SPARE_FILES = 128;
 
 /** Most arenas of a server, and the longest list of arenas, in bytes. */
-const ARENAS = 16;
+const MOST_ARENAS = 16;
 const LIST_BYTES = 2 ** 16;
 
 /** Messages for failures of Requests that are no network errors. */
@@ -400,7 +403,7 @@ const FAILURES = { slow: 'not in time', garbage: 'what does is no list of arenas
  * @returns {Promise<string[]>} the names of a server's arenas
  * @throws {UsageError} when there are none, or no such server
  */
-async function arenasOf(fetch, base, { host, wait }) {
+async function fetchArenaNames(fetch, base, { host, wait }) {
   const url = `${base}arena`;
   const requestTimeout = Math.max(1000, wait * 1000);
   const requests = new Requests(fetch, globalTimers(), { requestTimeout, answerMost: LIST_BYTES });
@@ -409,9 +412,11 @@ async function arenasOf(fetch, base, { host, wait }) {
     answer = await requests.ask(url, {});
   } catch (error) {
     const { cause, reason } = ignoreFailure(error);
-    const origin = cause.cause ?? cause;
-    const words = FAILURES[reason] ?? origin.code ?? origin.message;
-    throw new UsageError(hopeless(origin, host) ?? `nothing answers at ${url} (${words})`);
+    const rootCause = cause.cause ?? cause;
+    const words = FAILURES[reason] ?? rootCause.code ?? rootCause.message;
+    throw new UsageError(
+      permanentErrorMessage(rootCause, host) ?? `nothing answers at ${url} (${words})`
+    );
   }
   const { status, json } = answer;
   if (status >= 300 && status < 400) {
@@ -420,14 +425,14 @@ async function arenasOf(fetch, base, { host, wait }) {
     );
   }
   const arenas = status === 200 && Array.isArray(json?.arenas) ? json.arenas : [];
-  const names = arenas.slice(0, ARENAS).map((one) => one?.name);
+  const names = arenas.slice(0, MOST_ARENAS).map((one) => one?.name);
   if (names.length > 0 && names.every(isArenaName)) return names;
   throw new UsageError(`${base} has no arena (bin/sprites --arena hall)`);
 }
 
 /** @returns {Promise<string>} the arena's name: from the URL, or the name of the server's only arena */
-async function findArena(fetch, base, options) {
-  const names = await arenasOf(fetch, base, options);
+async function chooseArena(fetch, base, options) {
+  const names = await fetchArenaNames(fetch, base, options);
   const { arena = names.length === 1 ? names[0] : undefined } = options;
   if (names.includes(arena)) return arena;
   const all = names.map((name) => `${base}play/${name}`).join(', ');
@@ -442,39 +447,47 @@ async function findArena(fetch, base, options) {
  * @throws {UsageError} when the agent can't start
  */
 export async function runAgent(options) {
-  const fetch = fetchBy(options);
-  const { address, host } = await targetOf(options.host);
+  const fetch = createFetch(options);
+  const { address, host } = await resolveTarget(options.host);
   const base = `${options.tls ? 'https' : 'http'}://${host}:${options.port}/`;
-  const arena = await findArena(fetch, base, options);
-  const found = lookAtHost();
+  const arena = await chooseArena(fetch, base, options);
+  const resources = readHostResources();
   const clientsMax =
-    options.clientsMax ?? Math.max(1, Math.min(CLIENTS, found.files - LANES - SPARE));
-  const all = { ...options, clientsMax };
-  const needs = plan({ ...all, clients: clientsMax, lanes: LANES, processes: 1, address }, found);
-  const say = (words) => options.quiet || process.stderr.write(`sprites-swarm: ${words}\n`);
-  const agent = new Agent({ options: all, arena, base, address, host, plan: needs }, fetch, say);
-  say(
+    options.clientsMax ??
+    Math.max(1, Math.min(DEFAULT_CLIENTS_MAX, resources.files - LANES - SPARE_FILES));
+  const agentOptions = { ...options, clientsMax };
+  const enginePlan = plan(
+    { ...agentOptions, clients: clientsMax, lanes: LANES, processes: 1, address },
+    resources
+  );
+  const showMessage = (words) => options.quiet || process.stderr.write(`sprites-swarm: ${words}\n`);
+  const agent = new Agent(
+    { options: agentOptions, arena, base, address, host, plan: enginePlan },
+    fetch,
+    showMessage
+  );
+  showMessage(
     `agent of ${base}play/${arena}: at most ${clientsMax} clients, ${options.rateMax} sprites a second`
   );
   agent.start();
-  await until(agent);
+  await untilSignal(agent);
   return 0;
 }
 
 /** Resolves after a signal, when the agent has left. */
-function until(agent) {
-  return new Promise((ended, failed) => {
+function untilSignal(agent) {
+  return new Promise((resolve, reject) => {
     let isLeaving = false;
-    const listenNoMore = onSignals(() => {
+    const removeHandlers = onSignals(() => {
       if (isLeaving) {
         agent.kill();
         return false;
       }
       isLeaving = true;
       agent.end().then(() => {
-        listenNoMore();
-        ended();
-      }, failed);
+        removeHandlers();
+        resolve();
+      }, reject);
       return true;
     });
   });

@@ -24,17 +24,17 @@ import { UsageError } from '../base/option-help.js';
  */
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const SELF = fileURLToPath(import.meta.url);
+const THIS_FILE = fileURLToPath(import.meta.url);
 
 /**
- * @typedef {object} Wanted
+ * @typedef {object} NativeProgram
  * @property {string} name shown in messages
  * @property {string} home the folder of its binding.gyp, from the root of the repository
  * @property {string[]} sources source files, and folders of source files
  * @property {string} command the command that builds it, shown in messages
  */
 
-/** @type {Wanted} the swarm's engine: a plain program, and an addon of Node for TLS */
+/** @type {NativeProgram} the swarm's engine: a plain program, and an addon of Node for TLS */
 export const ENGINE = {
   name: "the swarm's engine",
   home: 'native/swarm',
@@ -51,24 +51,24 @@ export const ENGINE = {
 };
 
 /** Returns whether this is a checkout: a package from the registry has prebuilt programs, and no sources. */
-const hasSources = (wanted) => existsSync(join(ROOT, wanted.home));
+const hasSources = (program) => existsSync(join(ROOT, program.home));
 
 /**
- * @param {Wanted} wanted
+ * @param {NativeProgram} program
  * @param {string} product
  * @returns {string} the path of a product of the build
  */
-export const builtFile = (wanted, product) =>
-  hasSources(wanted) ? join(ROOT, wanted.home, 'build/Release', product) : prebuilt(product);
+export const builtFile = (program, product) =>
+  hasSources(program) ? join(ROOT, program.home, 'build/Release', product) : prebuilt(product);
 
 /** Path of the stamp: it holds the version of Node, and its time is the start of the build. */
-const stampOf = (wanted) => join(ROOT, wanted.home, 'build/node-version');
+const stampOf = (program) => join(ROOT, program.home, 'build/node-version');
 
-function isFresh(wanted) {
-  const stamp = stampOf(wanted);
+function isFresh(program) {
+  const stamp = stampOf(program);
   if (!existsSync(stamp) || readFileSync(stamp, 'utf8') !== process.version) return false;
-  const built = statSync(stamp).mtimeMs;
-  return wanted.sources.flatMap(filesAt).every((file) => statSync(file).mtimeMs < built);
+  const builtAt = statSync(stamp).mtimeMs;
+  return program.sources.flatMap(filesAt).every((file) => statSync(file).mtimeMs < builtAt);
 }
 
 function filesAt(source) {
@@ -82,51 +82,58 @@ function filesAt(source) {
 /** Returns the option for the headers with which the server's addon was built here: this Node has the same. */
 function nodeHeaders() {
   const config = join(ROOT, 'native/build/config.gypi');
-  const home = existsSync(config) && /"nodedir": "(.*)"/.exec(readFileSync(config, 'utf8'))?.[1];
-  return home ? [`--nodedir=${home}`] : [];
+  const headersFolder =
+    existsSync(config) && /"nodedir": "(.*)"/.exec(readFileSync(config, 'utf8'))?.[1];
+  return headersFolder ? [`--nodedir=${headersFolder}`] : [];
 }
 
-function build(wanted) {
-  const began = new Date();
+function build(program) {
+  const startedAt = new Date();
   const gyp = createRequire(import.meta.url).resolve('node-gyp/bin/node-gyp.js');
-  const how = ['-C', join(ROOT, wanted.home), '-j', process.env.JOBS ?? 'max', '--loglevel=error'];
-  execFileSync(process.execPath, [gyp, 'rebuild', ...how, ...nodeHeaders()], {
+  const gypOptions = [
+    '-C',
+    join(ROOT, program.home),
+    '-j',
+    process.env.JOBS ?? 'max',
+    '--loglevel=error'
+  ];
+  execFileSync(process.execPath, [gyp, 'rebuild', ...gypOptions, ...nodeHeaders()], {
     stdio: ['ignore', 'ignore', 'inherit']
   });
-  writeFileSync(stampOf(wanted), process.version);
-  utimesSync(stampOf(wanted), began, began);
+  writeFileSync(stampOf(program), process.version);
+  utimesSync(stampOf(program), startedAt, startedAt);
 }
 
 /**
  * Builds a program unless its build is up to date. Of several processes, the first one builds and the others wait.
  *
- * @param {Wanted} wanted
- * @param {(line: string) => void} [say] shows a message before a build
+ * @param {NativeProgram} program
+ * @param {(line: string) => void} [showMessage] shows a message before a build
  * @throws {UsageError} when the build fails; the compiler's messages are on stderr
  */
-export function buildWhenWanted(wanted, say = () => {}) {
-  if (!hasSources(wanted)) return needPrebuilt(wanted);
-  if (isFresh(wanted)) return;
-  const home = join(ROOT, wanted.home);
+export function buildIfStale(program, showMessage = () => {}) {
+  if (!hasSources(program)) return requirePrebuilt(program);
+  if (isFresh(program)) return;
+  const home = join(ROOT, program.home);
   try {
     accessSync(home, constants.W_OK);
   } catch {
     throw new UsageError(
-      `${wanted.name} is not built for this Node (${process.version}), and ${home} cannot be written to: ` +
-        `run "${wanted.command}" as its owner`
+      `${program.name} is not built for this Node (${process.version}), and ${home} cannot be written to: ` +
+        `run "${program.command}" as its owner`
     );
   }
-  say(`building ${wanted.name} in ${home}, this once: some ten seconds`);
+  showMessage(`building ${program.name} in ${home}, this once: some ten seconds`);
   try {
-    const one = [process.execPath, SELF, JSON.stringify(wanted)];
-    execFileSync('flock', [home, ...one], { stdio: 'inherit' });
+    const builderCommand = [process.execPath, THIS_FILE, JSON.stringify(program)];
+    execFileSync('flock', [home, ...builderCommand], { stdio: 'inherit' });
   } catch (cause) {
     const why = cause.code === 'ENOENT' ? 'install flock (util-linux)' : 'see above';
-    throw new UsageError(`${wanted.name} is not built: ${why}`, { cause });
+    throw new UsageError(`${program.name} is not built: ${why}`, { cause });
   }
 }
 
-function needPrebuilt({ name }) {
+function requirePrebuilt({ name }) {
   try {
     prebuilt('swarm');
   } catch (cause) {
@@ -135,12 +142,12 @@ function needPrebuilt({ name }) {
   }
 }
 
-// With an argument buildWhenWanted has started this process, under its lock; without one, npm run build:swarm has.
-if (process.argv[1] === SELF) {
-  const wanted = JSON.parse(process.argv[2] ?? 'null');
+// With an argument buildIfStale has started this process, under its lock; without one, npm run build:swarm has.
+if (process.argv[1] === THIS_FILE) {
+  const program = JSON.parse(process.argv[2] ?? 'null');
   try {
-    if (wanted === null) buildWhenWanted(ENGINE, console.log);
-    else if (!isFresh(wanted)) build(wanted);
+    if (program === null) buildIfStale(ENGINE, console.log);
+    else if (!isFresh(program)) build(program);
   } catch (error) {
     console.error(error.message);
     process.exitCode = 1;

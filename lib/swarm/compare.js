@@ -12,36 +12,41 @@ import { changeWords, digits, n, SAME, size, time } from '../report/words.js';
  * @typedef {object} Figure
  * @property {string} name
  * @property {(result: object) => ?number} value
- * @property {(value: number) => string} tell formats the value
+ * @property {(value: number) => string} format formats the value
  * @property {-1 | 1} better 1: a larger value is better; -1: a smaller value is better
  * @property {boolean} [steady] steady enough for --worse, as a figure from many sprites or clients
  */
 
-const felt = ({ command, latency }) => latency[command === 'latency' ? 'probe' : 'arrival'];
+const arrivalTimes = ({ command, latency }) => latency[command === 'latency' ? 'probe' : 'arrival'];
 const inMs = (seconds) => (typeof seconds === 'number' ? seconds * 1000 : null);
 
-const figure = (name, value, tell, better, steady = false) => ({
-  ...{ name, value, tell, better, steady }
+const figure = (name, value, format, better, steady = false) => ({
+  ...{ name, value, format, better, steady }
 });
-const steadily = (...of) => figure(...of, true);
-const flight = (name) => [`in flight, ${name}`, (result) => felt(result)[name], time, -1];
+const steadyFigure = (...parts) => figure(...parts, true);
+const percentileFigure = (name) => [
+  `in flight, ${name}`,
+  (result) => arrivalTimes(result)[name],
+  time,
+  -1
+];
 
 /** @type {Figure[]} */
 const FIGURES = [
-  steadily('sprites a second', ({ throwing }) => throwing?.perSecond, n, 1),
-  ...['p50', 'p90', 'p99', 'p99.9'].map((name) => steadily(...flight(name))),
-  figure(...flight('max')),
+  steadyFigure('sprites a second', ({ throwing }) => throwing?.perSecond, n, 1),
+  ...['p50', 'p90', 'p99', 'p99.9'].map((name) => steadyFigure(...percentileFigure(name))),
+  figure(...percentileFigure('max')),
   ...[50, 99, 100].map((part) =>
-    steadily(`until ${part}% were back`, ({ storm }) => inMs(storm?.seconds?.[part]), time, -1)
+    steadyFigure(`until ${part}% were back`, ({ storm }) => inMs(storm?.seconds?.[part]), time, -1)
   ),
-  steadily("the server's CPU a sprite", ({ use }) => use?.perSpriteMs, time, -1),
+  steadyFigure("the server's CPU a sprite", ({ use }) => use?.perSpriteMs, time, -1),
   figure("the server's CPU, cores", ({ use }) => use?.cores, digits, -1),
-  steadily("the server's memory", ({ use }) => use?.memory, size, -1),
+  steadyFigure("the server's memory", ({ use }) => use?.memory, size, -1),
   figure("the server's longest stall", ({ server }) => server?.longestStallMs, time, -1),
   figure('clients opened a second', ({ opened }) => opened?.perSecond, n, 1),
   figure('throws refused', ({ account }) => account.refused, n, -1),
   figure('connections broken', ({ connections }) => connections.closed, n, -1),
-  steadily('sprites missing', ({ account }) => account.missing, n, -1)
+  steadyFigure('sprites missing', ({ account }) => account.missing, n, -1)
 ];
 
 /** Conditions that should be equal in both runs: else the figures compare two loads and not two servers. */
@@ -66,49 +71,50 @@ const CONDITIONS = {
  * @returns {import('./result.js').Result}
  * @throws {UsageError} when the file is neither
  */
-function resultIn(file) {
+function readResult(file) {
   let text;
   try {
     text = readFileSync(file, 'utf8');
   } catch (error) {
     throw new UsageError(`${file} can't be read: ${error.message}`);
   }
-  const result = parsed(text);
-  const lack = lackOf(result);
-  if (lack) {
+  const result = parseResult(text);
+  const missingPart = missingPartOf(result);
+  if (missingPart) {
     throw new UsageError(
-      `${file} is no result of a run, it has no ${lack}: give a --report's file or what --json printed`
+      `${file} is no result of a run, it has no ${missingPart}: give a --report's file or what --json printed`
     );
   }
   return result;
 }
 
-const isList = (isGood) => (part) => Array.isArray(part) && part.every(isGood);
+const isListOf = (isValid) => (part) => Array.isArray(part) && part.every(isValid);
 
 /** Parts of a result that a comparison needs, with their checks. */
-const PARTS = [
+const REQUIRED_PARTS = [
   [(part) => typeof part === 'string', ['command', 'target.host']],
   [(part) => !Number.isNaN(Date.parse(part)), ['started']],
   [Number.isFinite, ['clients', 'target.port', 'engines.processes']],
   [isObject, ['latency.arrival', 'latency.probe', 'account', 'connections', 'phases']],
-  [isList(Array.isArray), ['curves.arrival', 'curves.probe', 'storm.track']],
-  [isList(isObject), ['series', 'use.series', 'stages']],
+  [isListOf(Array.isArray), ['curves.arrival', 'curves.probe', 'storm.track']],
+  [isListOf(isObject), ['series', 'use.series', 'stages']],
   [Array.isArray, ['faults']]
 ];
 
 /** Parts that a result may lack. */
-const OPTIONAL = ['storm', 'use', 'stages'];
+const OPTIONAL_PARTS = ['storm', 'use', 'stages'];
 
 /** @returns {string | undefined} the first part that a result lacks */
-function lackOf(result) {
+function missingPartOf(result) {
   const read = (name) => name.split('.').reduce((part, key) => part?.[key], result);
-  const isNone = (name) => OPTIONAL.some((part) => name.startsWith(part) && !result[part]);
-  return PARTS.flatMap(([isGood, names]) =>
-    names.filter((name) => !isGood(read(name)) && !isNone(name))
+  const isOptional = (name) =>
+    OPTIONAL_PARTS.some((part) => name.startsWith(part) && !result[part]);
+  return REQUIRED_PARTS.flatMap(([isGood, names]) =>
+    names.filter((name) => !isGood(read(name)) && !isOptional(name))
   )[0];
 }
 
-function parsed(text) {
+function parseResult(text) {
   try {
     return (text.trimStart().startsWith('{') ? JSON.parse(text) : dataOf(text)) ?? {};
   } catch {
@@ -138,26 +144,37 @@ export function compare(a, b, worse) {
     .filter(({ steady, loss }) => steady && loss > worse)
     .map(({ name, words }) => `${name}: ${words[1]} after ${words[0]}, more than ${worse}% worse`);
   // As with a bound, a figure that was not measured must not pass.
-  const unknown = FIGURES.filter(
+  const unknownInB = FIGURES.filter(
     ({ steady, value }) => steady && isKnown(value(a)) && !isKnown(value(b))
   );
   faults.push(
-    ...unknown.map(({ name, tell, value }) => `${name}: ${tell(value(a))} in A, not known in B`)
+    ...unknownInB.map(
+      ({ name, format, value }) => `${name}: ${format(value(a))} in A, not known in B`
+    )
   );
   return { rows, remarks, faults };
 }
 
 const isKnown = (value) => typeof value === 'number';
 
-function rowOf({ name, value, tell, better, steady = false }, a, b) {
-  const [one, other] = [value(a), value(b)];
-  if (!isKnown(one) || !isKnown(other) || (one === 0 && other === 0)) return null;
-  const change = one === 0 ? null : ((other - one) / one) * 100;
+function rowOf({ name, value, format, better, steady = false }, a, b) {
+  const [valueA, valueB] = [value(a), value(b)];
+  if (!isKnown(valueA) || !isKnown(valueB) || (valueA === 0 && valueB === 0)) return null;
+  const change = valueA === 0 ? null : ((valueB - valueA) / valueA) * 100;
   // From 0 to any other value the change is infinite.
   const loss = (change ?? Infinity) * -better;
-  const isSame = Math.abs(change ?? Infinity) < SAME;
-  const verdict = isSame ? 'same' : loss > 0 ? 'worse' : 'better';
-  return { name, a: one, b: other, words: [tell(one), tell(other)], change, verdict, steady, loss };
+  const hasSameValue = Math.abs(change ?? Infinity) < SAME;
+  const verdict = hasSameValue ? 'same' : loss > 0 ? 'worse' : 'better';
+  return {
+    name,
+    a: valueA,
+    b: valueB,
+    words: [format(valueA), format(valueB)],
+    change,
+    verdict,
+    steady,
+    loss
+  };
 }
 
 function textOf({ rows, remarks, faults }) {
@@ -169,11 +186,11 @@ function textOf({ rows, remarks, faults }) {
       verdict === 'same' ? '' : verdict
     ])
   );
-  const wide = [0, 1, 2, 3].map((i) => Math.max(...table.map((row) => row[i].length)));
+  const widths = [0, 1, 2, 3].map((i) => Math.max(...table.map((row) => row[i].length)));
   return [
     ...table.map((row) =>
       row
-        .map((cell, i) => (i === 0 ? cell.padEnd(wide[0]) : cell.padStart(wide[i] ?? 0)))
+        .map((cell, i) => (i === 0 ? cell.padEnd(widths[0]) : cell.padStart(widths[i] ?? 0)))
         .join('  ')
         .trimEnd()
     ),
@@ -183,10 +200,10 @@ function textOf({ rows, remarks, faults }) {
 }
 
 /** Returns whether two names are of one file; false for an unreadable file, which fails later with its error. */
-function isSame(...names) {
+function isSameFile(...names) {
   try {
-    const [one, other] = names.map((name) => statSync(name));
-    return one.ino === other.ino && one.dev === other.dev;
+    const [first, second] = names.map((name) => statSync(name));
+    return first.ino === second.ino && first.dev === second.dev;
   } catch {
     return false;
   }
@@ -200,12 +217,12 @@ function isSame(...names) {
  * @returns {Promise<number>} the exit code: 0, or 3 when B is worse than `worse` allows
  */
 export async function compareFiles({ files, json, quiet, report, worse }) {
-  if (report && files.some((file) => isSame(file, report))) {
+  if (report && files.some((file) => isSameFile(file, report))) {
     throw new UsageError(`--report ${report} is one of the two: give another file`);
   }
   const file = report ? new ReportFile(report) : null;
   try {
-    const [a, b] = files.map(resultIn);
+    const [a, b] = files.map(readResult);
     const result = compare(a, b, worse);
     if (json) {
       // `loss` may be Infinity, which JSON lacks; `change` is null then.

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
-import { buildWhenWanted, builtFile, ENGINE } from './build.js';
+import { buildIfStale, builtFile, ENGINE } from './build.js';
 
 /** SPRITES_SWARM_ENGINE names another build, such as one with a sanitizer. */
 const engineProgram = () => process.env.SPRITES_SWARM_ENGINE ?? builtFile(ENGINE, 'swarm');
@@ -14,7 +14,7 @@ const TLS_PROGRAM = fileURLToPath(new URL('tls-engine.js', import.meta.url));
  */
 export class Engine {
   #child;
-  #told = false;
+  #isEndExpected = false;
   #stderr = '';
 
   /**
@@ -24,15 +24,17 @@ export class Engine {
    * @param {(header: object, bytes: Buffer) => void} events.page
    * @param {() => void} events.account called after the last page
    * @param {(why: string) => void} events.died called when the engine ends without `quit`
-   * @param {?string} [believed] the certificates to accept, for a server with TLS: see tls-engine.js
+   * @param {?string} [trusted] the certificates to accept, for a server with TLS: see tls-engine.js
    * @throws {UsageError} when the program can't be built
    */
-  constructor(options, events, believed = null) {
-    buildWhenWanted(ENGINE);
-    const given = Object.entries(options).map(([name, value]) => `--${name}=${value}`);
-    const [program, ...before] =
-      believed === null ? [engineProgram()] : [process.execPath, TLS_PROGRAM, believed];
-    this.#child = spawn(program, [...before, ...given], { stdio: ['pipe', 'pipe', 'pipe'] });
+  constructor(options, events, trusted = null) {
+    buildIfStale(ENGINE);
+    const optionArguments = Object.entries(options).map(([name, value]) => `--${name}=${value}`);
+    const [program, ...programArguments] =
+      trusted === null ? [engineProgram()] : [process.execPath, TLS_PROGRAM, trusted];
+    this.#child = spawn(program, [...programArguments, ...optionArguments], {
+      stdio: ['pipe', 'pipe', 'pipe']
+    });
     const frames = new FrameReader((header, bytes) => events[header.type]?.(header, bytes));
     this.#child.stdout.on('data', (chunk) => frames.push(chunk));
     this.#child.stderr.on('data', (chunk) => {
@@ -43,18 +45,18 @@ export class Engine {
 
     /** Resolves when the process has ended. */
     this.ended = new Promise((resolve) => {
-      const end = (why) => {
-        if (!this.#told) events.died(`engine ${options.process} ${why}`);
+      const onEnd = (why) => {
+        if (!this.#isEndExpected) events.died(`engine ${options.process} ${why}`);
         // An engine that does not start has both events, `error` and `close`.
-        this.#told = true;
+        this.#isEndExpected = true;
         resolve();
       };
-      this.#child.once('error', (error) => end(`does not start: ${error.message}`));
-      this.#child.once('close', (code, signal) => end(this.#obituary(code, signal)));
+      this.#child.once('error', (error) => onEnd(`does not start: ${error.message}`));
+      this.#child.once('close', (code, signal) => onEnd(this.#describeEnd(code, signal)));
     });
   }
 
-  #obituary(code, signal) {
+  #describeEnd(code, signal) {
     const how = signal ? `was killed by ${signal}` : `ended with ${code}`;
     const why = this.#stderr.trim();
     const hint = signal === 'SIGKILL' ? ' (out of memory?)' : '';
@@ -67,14 +69,14 @@ export class Engine {
   }
 
   /** @param {string} command a line of native/swarm/engine.h */
-  tell(command) {
-    if (command === 'quit') this.#told = true;
+  send(command) {
+    if (command === 'quit') this.#isEndExpected = true;
     this.#child.stdin.write(`${command}\n`);
   }
 
   /** Ends the engine at once. */
   kill() {
-    this.#told = true;
+    this.#isEndExpected = true;
     this.#child.kill('SIGKILL');
   }
 }

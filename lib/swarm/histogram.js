@@ -3,16 +3,16 @@
  * 1,024 buckets, so a percentile is right to three digits.
  */
 
-const HALF = 1024;
+const BUCKETS_PER_DOUBLING = 1024;
 
 /**
  * @param {number} bucket
  * @returns {number} the largest value of the bucket
  */
-export function highestOf(bucket) {
-  if (bucket < 2 * HALF) return bucket;
-  const shift = Math.floor(bucket / HALF) - 1;
-  return ((bucket % HALF) + HALF + 1) * 2 ** shift - 1;
+export function highestValueOf(bucket) {
+  if (bucket < 2 * BUCKETS_PER_DOUBLING) return bucket;
+  const shift = Math.floor(bucket / BUCKETS_PER_DOUBLING) - 1;
+  return ((bucket % BUCKETS_PER_DOUBLING) + BUCKETS_PER_DOUBLING + 1) * 2 ** shift - 1;
 }
 
 /** Counts by bucket, merged from any number of engines and intervals. */
@@ -47,13 +47,13 @@ export class Histogram {
   percentiles(percents) {
     if (this.count === 0) return percents.map(() => null);
     const buckets = this.buckets();
-    let at = 0;
+    let index = 0;
     let below = buckets[0][1];
     return percents.map((percent) => {
       // The 99.9th percentile of a thousand values has rank 999, not 999.0000000000001.
       const rank = Math.max(1, Math.ceil((percent * this.count) / 100 - 1e-6));
-      while (below < rank) below += buckets[++at][1];
-      return highestOf(buckets[at][0]);
+      while (below < rank) below += buckets[++index][1];
+      return highestValueOf(buckets[index][0]);
     });
   }
 

@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 
 import { Counter, createNativeHistogram, Gauge, Registry } from '../base/native-histogram.js';
 import { UsageError } from '../base/option-help.js';
-import { highestOf } from './histogram.js';
+import { highestValueOf } from './histogram.js';
 
 /**
  * Serves the figures of a running load to Prometheus, on this host only. Nothing is counted here: a scrape copies the
@@ -38,22 +38,22 @@ const GAUGES = {
 const MOST_CONNECTIONS = 16;
 
 /** Upper bounds of the buckets, in seconds. */
-const BOUNDS = [
+const BUCKET_BOUNDS = [
   ...[0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05],
   ...[0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 ];
 
 /** @param {import('./histogram.js').Histogram} histogram @returns the buckets for createNativeHistogram() */
 function bucketsOf(histogram) {
-  const counts = new Array(BOUNDS.length + 1).fill(0);
+  const counts = new Array(BUCKET_BOUNDS.length + 1).fill(0);
   let sum = 0;
   for (const [bucket, count] of histogram.buckets()) {
-    const seconds = highestOf(bucket) / 1e9;
-    const at = BOUNDS.findIndex((bound) => seconds <= bound);
-    counts[at < 0 ? BOUNDS.length : at] += count;
+    const seconds = highestValueOf(bucket) / 1e9;
+    const index = BUCKET_BOUNDS.findIndex((bound) => seconds <= bound);
+    counts[index < 0 ? BUCKET_BOUNDS.length : index] += count;
     sum += seconds * count;
   }
-  return { bounds: BOUNDS, counts, sum };
+  return { bounds: BUCKET_BOUNDS, counts, sum };
 }
 
 /**
@@ -70,9 +70,9 @@ export function metricsOf(tally) {
   for (const [name, help] of Object.entries(GAUGES)) {
     new Gauge({ name: `sprites_swarm_${name}`, help, registers }).set(counts[name]);
   }
-  if (tally.asked !== null) {
+  if (tally.stageTarget !== null) {
     const help = 'What the stage asks for now: clients (park) or sprites a second (throw)';
-    new Gauge({ name: 'sprites_swarm_asked', help, registers }).set(tally.asked);
+    new Gauge({ name: 'sprites_swarm_asked', help, registers }).set(tally.stageTarget);
   }
   const refusals = new Counter({
     name: 'sprites_swarm_refusals_total',
@@ -80,7 +80,7 @@ export function metricsOf(tally) {
     labelNames: ['problem'],
     registers
   });
-  for (const [problem, count] of Object.entries(tally.named.refusals)) {
+  for (const [problem, count] of Object.entries(tally.countsByName.refusals)) {
     refusals.inc({ problem }, count);
   }
   for (const name of ['arrival', 'answer', 'probe']) {
@@ -96,18 +96,18 @@ export function metricsOf(tally) {
  * Serves /metrics on 127.0.0.1.
  *
  * @param {number} port 0: any free port
- * @param {() => ?import('./tally.js').Tally} tally returns the tally; undefined before the run has begun
+ * @param {() => ?import('./tally.js').Tally} getTally returns the tally; undefined before the run has begun
  * @returns {Promise<{port: number, close: () => void}>}
  * @throws {UsageError} when listening on the port fails
  */
-export async function serveMetrics(port, tally) {
+export async function serveMetrics(port, getTally) {
   const server = createServer(async (request, response) => {
     if (request.method !== 'GET' || request.url !== '/metrics') {
       response.writeHead(404).end('here is GET /metrics\n');
       return;
     }
-    const now = tally();
-    const text = now ? await metricsOf(now) : '';
+    const tally = getTally();
+    const text = tally ? await metricsOf(tally) : '';
     response.writeHead(200, { 'Content-Type': Registry.PROMETHEUS_CONTENT_TYPE }).end(text);
   });
   server.maxConnections = MOST_CONNECTIONS;

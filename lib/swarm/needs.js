@@ -48,10 +48,10 @@ const PORT_SHARE = 0.5;
  */
 
 /** @returns {Host} the resources of this host */
-export function lookAtHost() {
-  const [low, high] = numbers(read('/proc/sys/net/ipv4/ip_local_port_range'));
-  const [open, , most] = numbers(read('/proc/sys/fs/file-nr'));
-  const available = /^MemAvailable:\s+(\d+) kB/m.exec(read('/proc/meminfo'))?.[1];
+export function readHostResources() {
+  const [low, high] = numbers(readOrEmpty('/proc/sys/net/ipv4/ip_local_port_range'));
+  const [open, , most] = numbers(readOrEmpty('/proc/sys/fs/file-nr'));
+  const available = /^MemAvailable:\s+(\d+) kB/m.exec(readOrEmpty('/proc/meminfo'))?.[1];
   return {
     files: fileLimit(),
     systemFiles: most === undefined ? Infinity : most - open,
@@ -60,7 +60,7 @@ export function lookAtHost() {
   };
 }
 
-function read(file) {
+function readOrEmpty(file) {
   try {
     return readFileSync(file, 'utf8');
   } catch {
@@ -92,42 +92,44 @@ function numbers(text) {
  * @throws {UsageError} with a line for each lacking resource, and the command that adds it
  */
 export function plan(wanted, host) {
-  const loopback = wanted.address.startsWith('127.');
-  const lines = [];
-  const processes = countProcesses(wanted, host, lines);
+  const isLoopback = wanted.address.startsWith('127.');
+  const lackLines = [];
+  const processes = countProcesses(wanted, host, lackLines);
   const sockets = wanted.clients + wanted.lanes;
-  const extra = wanted.tls ? sockets * TLS_BYTES + processes * TLS_ENGINE_BYTES : 0;
-  checkSystem({ sockets, loopback, extra }, host, lines);
-  if (!loopback && sockets > host.ports) lines.push(portsLine(sockets, host.ports));
-  if (lines.length > 0) throw new UsageError(lines.join('\n'));
+  const tlsBytes = wanted.tls ? sockets * TLS_BYTES + processes * TLS_ENGINE_BYTES : 0;
+  checkSystem({ sockets, loopback: isLoopback, extra: tlsBytes }, host, lackLines);
+  if (!isLoopback && sockets > host.ports) lackLines.push(portsLine(sockets, host.ports));
+  if (lackLines.length > 0) throw new UsageError(lackLines.join('\n'));
   const perAddress = Math.max(
     1,
     Math.min(CONNECTIONS_PER_ADDRESS, Math.floor(host.ports * PORT_SHARE))
   );
-  const joins = Math.ceil(Math.min(wanted.ramp, wanted.clients) / JOINS_PER_ADDRESS);
-  const sources = loopback
-    ? Math.max(wanted.addresses ?? joins, Math.ceil(sockets / perAddress))
+  const addressesForJoins = Math.ceil(Math.min(wanted.ramp, wanted.clients) / JOINS_PER_ADDRESS);
+  const sources = isLoopback
+    ? Math.max(wanted.addresses ?? addressesForJoins, Math.ceil(sockets / perAddress))
     : 0;
-  return { engines: share(wanted, processes), sources };
+  return { engines: divideEngines(wanted, processes), sources };
 }
 
 function countProcesses({ clients, lanes, processes, tls }, host, lines) {
   const spare = tls ? TLS_SPARE_FILES : SPARE_FILES;
-  const holds = Math.max(0, host.files - spare);
-  const lanesEach = (count) => Math.ceil(lanes / count);
-  const filesEach = (count) => Math.ceil(clients / count) + lanesEach(count) + spare;
+  const usableFiles = Math.max(0, host.files - spare);
+  const lanesPerEngine = (count) => Math.ceil(lanes / count);
+  const filesPerEngine = (count) => Math.ceil(clients / count) + lanesPerEngine(count) + spare;
   let count = processes ?? 1;
   if (processes === undefined) {
-    while (count < MOST_PROCESSES && filesEach(count) > host.files) count++;
+    while (count < MOST_PROCESSES && filesPerEngine(count) > host.files) count++;
   }
-  if (filesEach(count) > host.files) {
-    const enough = holds > 1 ? Math.ceil((clients + lanes) / (holds - 1)) : Infinity;
-    const spread = enough <= MOST_PROCESSES ? `, or spread them: --processes ${enough}` : '';
+  if (filesPerEngine(count) > host.files) {
+    const sufficientCount =
+      usableFiles > 1 ? Math.ceil((clients + lanes) / (usableFiles - 1)) : Infinity;
+    const spreadAdvice =
+      sufficientCount <= MOST_PROCESSES ? `, or spread them: --processes ${sufficientCount}` : '';
     lines.push(
       `files: ${count === 1 ? 'one engine' : `each of ${count} engines`} needs ` +
-        `${filesEach(count)} open files and may have ${host.files}. To lift it: ` +
-        `ulimit -n ${filesEach(count)} (as root; in systemd: LimitNOFILE=${filesEach(count)})` +
-        spread
+        `${filesPerEngine(count)} open files and may have ${host.files}. To lift it: ` +
+        `ulimit -n ${filesPerEngine(count)} (as root; in systemd: LimitNOFILE=${filesPerEngine(count)})` +
+        spreadAdvice
     );
   } else if (count * 3 + PARENT_FILES > host.files) {
     const needed = count * 3 + PARENT_FILES;
@@ -140,15 +142,15 @@ function countProcesses({ clients, lanes, processes, tls }, host, lines) {
 }
 
 function checkSystem({ sockets, loopback, extra }, host, lines) {
-  const ends = loopback ? 2 : 1;
-  if (sockets * ends > host.systemFiles) {
+  const localEnds = loopback ? 2 : 1;
+  if (sockets * localEnds > host.systemFiles) {
     lines.push(
-      `files: ${sockets * ends} sockets, and the system may open ` +
+      `files: ${sockets * localEnds} sockets, and the system may open ` +
         `${host.systemFiles} more. To lift it: ` +
-        `sysctl -w fs.file-max=${Math.ceil((sockets * ends * 1.2) / 1e5 + 1) * 1e5}`
+        `sysctl -w fs.file-max=${Math.ceil((sockets * localEnds * 1.2) / 1e5 + 1) * 1e5}`
     );
   }
-  const bytes = sockets * (KERNEL_BYTES * ends + ENGINE_BYTES) + extra;
+  const bytes = sockets * (KERNEL_BYTES * localEnds + ENGINE_BYTES) + extra;
   if (bytes > host.memory) {
     lines.push(
       `memory: ${sockets} connections take ${megabytes(bytes)} MB at the least` +
@@ -159,11 +161,11 @@ function checkSystem({ sockets, loopback, extra }, host, lines) {
 }
 
 function portsLine(sockets, ports) {
-  const wide = 65535 - 1024 + 1;
+  const mostPorts = 65535 - 1024 + 1;
   const remedy =
-    sockets <= wide
+    sockets <= mostPorts
       ? 'To lift it: sysctl -w net.ipv4.ip_local_port_range="1024 65535"'
-      : `Spread the clients over ${Math.ceil(sockets / wide)} hosts, each with ` +
+      : `Spread the clients over ${Math.ceil(sockets / mostPorts)} hosts, each with ` +
         'sysctl -w net.ipv4.ip_local_port_range="1024 65535"';
   return (
     `ports: ${sockets} connections to one address, and this host has ${ports} ports for ` +
@@ -174,14 +176,14 @@ function portsLine(sockets, ports) {
 const megabytes = (bytes) => Math.ceil(bytes / 1e6);
 
 /** @returns {number} share `i` of a number that `count` engines share evenly */
-export const partOf = (all, count, i) => Math.floor(all / count) + (i < all % count ? 1 : 0);
+export const evenShareOf = (all, count, i) => Math.floor(all / count) + (i < all % count ? 1 : 0);
 
-function share({ clients, lanes }, processes) {
+function divideEngines({ clients, lanes }, processes) {
   let firstClient = 0;
   return Array.from({ length: processes }, (_, i) => {
-    const [mine, lanesHere] = [clients, lanes].map((all) => partOf(all, processes, i));
-    const engine = { clients: mine, firstClient, lanes: lanesHere };
-    firstClient += mine;
+    const [clientsHere, lanesHere] = [clients, lanes].map((all) => evenShareOf(all, processes, i));
+    const engine = { clients: clientsHere, firstClient, lanes: lanesHere };
+    firstClient += clientsHere;
     return engine;
   });
 }

@@ -1,13 +1,13 @@
 import { entry, inGroups, readArguments, UsageError } from '../base/option-help.js';
 import { bounds, checkBounds } from './bounds.js';
 import { PROCESSES } from './needs.js';
-import { LONGEST, secondsIn, stage, Stages } from './stages.js';
+import { LONGEST_RUN, secondsIn, stageType, Stages } from './stages.js';
 
 /**
  * The commands and the options: one table each, from which the parser, the checks and the help text are made.
  */
 
-const number = (low, high, whole = true) => ({
+const numberType = (low, high, whole = true) => ({
   unit: 'NUMBER',
   read(text) {
     const value = /^[0-9]+(\.[0-9]+)?$/.test(text) ? Number(text) : NaN;
@@ -16,9 +16,9 @@ const number = (low, high, whole = true) => ({
   expects: `a ${whole ? 'whole ' : ''}number from ${low} to ${high}`
 });
 
-const seconds = (low, high) => ({ ...number(low, high, false), unit: 'SECONDS' });
+const secondsType = (low, high) => ({ ...numberType(low, high, false), unit: 'SECONDS' });
 
-const duration = (low, high) => ({
+const durationType = (low, high) => ({
   unit: 'TIME',
   read(text) {
     const value = secondsIn(text);
@@ -27,42 +27,49 @@ const duration = (low, high) => ({
   expects: `a time from ${low} to ${high} seconds, as 30, 30s, 1m30s or 2h`
 });
 
-const text = (unit) => ({
+const textType = (unit) => ({
   unit,
   read: (value) => value || undefined,
   expects: `a ${unit.toLowerCase()}`
 });
 
-const flag = { unit: '', read: () => true, expects: 'no value' };
+const flagType = { unit: '', read: () => true, expects: 'no value' };
 
 /** The URL of a server: its host, its port, and whether it speaks TLS. */
-const url = {
+const urlType = {
   unit: 'URL',
   read(text) {
-    const read = URL.canParse(text) ? new URL(text) : null;
-    if (!['http:', 'https:'].includes(read?.protocol) || read.href !== `${read.origin}/`) {
+    const parsedUrl = URL.canParse(text) ? new URL(text) : null;
+    if (
+      !['http:', 'https:'].includes(parsedUrl?.protocol) ||
+      parsedUrl.href !== `${parsedUrl.origin}/`
+    ) {
       return undefined;
     }
-    const isTls = read.protocol === 'https:';
-    const port = read.port === '' ? (isTls ? 443 : 80) : Number(read.port);
-    return { host: read.hostname.replace(/^\[(.*)\]$/, '$1'), port, tls: isTls };
+    const isTls = parsedUrl.protocol === 'https:';
+    const port = parsedUrl.port === '' ? (isTls ? 443 : 80) : Number(parsedUrl.port);
+    return { host: parsedUrl.hostname.replace(/^\[(.*)\]$/, '$1'), port, tls: isTls };
   },
   expects: 'http:// or https://, a host, and a port where it has another'
 };
 
-const CLIENTS = number(1, 16e6);
+const CLIENTS_TYPE = numberType(1, 16e6);
 
 /**
  * The commands: their help, their default --time in seconds, and the bounds of a stage's target.
  */
 const commands = {
-  park: { help: 'opens N clients, each with one parked poll', time: 30, stage: number(0, 16e6) },
+  park: {
+    help: 'opens N clients, each with one parked poll',
+    time: 30,
+    stage: numberType(0, 16e6)
+  },
   throw: {
     help:
       'N clients that throw: --rate R sprites per second in total (open loop), or --throwers T ' +
       'clients, each as soon as its last throw was answered (closed loop)',
     time: 10,
-    stage: number(0, 1e7, false)
+    stage: numberType(0, 1e7, false)
   },
   latency: {
     help:
@@ -116,17 +123,24 @@ const ARENA_NAME = new RegExp(`^${ARENA}$`);
 
 /** Types by their names in the table; a function makes a type from the bounds behind the name. */
 const TYPES = {
-  ...{ number, seconds, time: duration, url, switch: flag, stage },
-  fraction: (low, high) => number(low, high, false),
-  percent: (low, high) => ({ ...number(low, high, false), unit: 'PERCENT' }),
-  bytes: (low, high) => ({ ...number(low, high), unit: 'BYTES' }),
-  hold: (low, high) => ({ ...number(low, high), unit: 'SECONDS' }),
-  port: { ...number(1, 65535), unit: 'PORT' },
-  host: text('HOST'),
-  file: text('FILE')
+  ...{
+    number: numberType,
+    seconds: secondsType,
+    time: durationType,
+    url: urlType,
+    switch: flagType,
+    stage: stageType
+  },
+  fraction: (low, high) => numberType(low, high, false),
+  percent: (low, high) => ({ ...numberType(low, high, false), unit: 'PERCENT' }),
+  bytes: (low, high) => ({ ...numberType(low, high), unit: 'BYTES' }),
+  hold: (low, high) => ({ ...numberType(low, high), unit: 'SECONDS' }),
+  port: { ...numberType(1, 65535), unit: 'PORT' },
+  host: textType('HOST'),
+  file: textType('FILE')
 };
 
-const TIMES = Object.entries(commands).map(([name, { time }]) => `${name} ${time}`);
+const USUAL_TIMES = Object.entries(commands).map(([name, { time }]) => `${name} ${time}`);
 
 const BOUNDS = 'Bounds, which set the exit code';
 
@@ -150,7 +164,7 @@ status-port port ~ --port: the server's port for /status, by http; the admin por
     and version, and CPU time and memory of a server on another host
 wait seconds 0..3600 = 5: how long to wait for its first answer
 # The load
-time time 0.1..${LONGEST} ~ ${TIMES.join(', ')}: how long to hold, to throw, or to wait until all are
+time time 0.1..${LONGEST_RUN} ~ ${USUAL_TIMES.join(', ')}: how long to hold, to throw, or to wait until all are
     parked again; also --duration, -d
 stage stage: park, throw: within TIME the clients (park, from N), or the sprites per second (throw, from
     --rate or 0), change evenly to TARGET; instead of --time, may be repeated; also -s
@@ -188,14 +202,17 @@ help switch: prints this text
 
 /** @returns {Omit<Option, 'group'>} */
 function optionOf(line) {
-  const [, name, of, low, high, usual, shown, help] =
+  const [, name, typeName, low, high, usualValue, shown, help] =
     /^(\S+) (\w+)(?: (\S+?)\.\.(\S+))?(?: = (\S+)| ~ (.+?))?: (.+)$/.exec(line);
-  const type = typeof TYPES[of] === 'function' ? TYPES[of](Number(low), Number(high)) : TYPES[of];
-  return { name, type, help, default: usual, shown, many: type === stage };
+  const type =
+    typeof TYPES[typeName] === 'function'
+      ? TYPES[typeName](Number(low), Number(high))
+      : TYPES[typeName];
+  return { name, type, help, default: usualValue, shown, many: type === stageType };
 }
 
 /** @type {Option[]} */
-export const table = inGroups(TABLE).flatMap(([group, lines]) => [
+export const optionTable = inGroups(TABLE).flatMap(([group, lines]) => [
   ...(group === BOUNDS ? bounds.map(({ name, type, help }) => ({ group, name, type, help })) : []),
   ...lines.map((line) => ({ group, ...optionOf(line) }))
 ]);
@@ -203,30 +220,53 @@ export const table = inGroups(TABLE).flatMap(([group, lines]) => [
 /** Names that other load testers have for some of these options. */
 const ALIASES = { duration: 'time', d: 'time', z: 'time', s: 'stage' };
 
-const COUNTED = 'the clients are the number after the command, as in throw 100';
-const BY_RATE = '--rate is in sprites a second, in all';
-const BY_TIME = 'a run ends by --time, not by a count';
-const ENGINES = '--processes is for engines, --throwers for connections that throw';
+const ADVICE_CLIENTS = 'the clients are the number after the command, as in throw 100';
+const ADVICE_RATE = '--rate is in sprites a second, in all';
+const ADVICE_TIME = 'a run ends by --time, not by a count';
+const ADVICE_ENGINES = '--processes is for engines, --throwers for connections that throw';
 
 /** Options of other load testers that are unknown here or have another meaning, with the advice for them. */
-const UNKNOWN = {
-  ...{ u: COUNTED, vus: COUNTED, users: COUNTED, c: COUNTED, connections: COUNTED },
-  ...{ concurrency: COUNTED },
-  ...{ q: BY_RATE, R: BY_RATE, r: BY_RATE, rps: BY_RATE, qps: BY_RATE, 'arrival-rate': BY_RATE },
-  ...{ n: BY_TIME, i: BY_TIME, iterations: BY_TIME, requests: BY_TIME, amount: BY_TIME },
-  ...{ t: `${ENGINES}, --time for seconds`, threads: ENGINES, workers: ENGINES },
+const UNKNOWN_OPTIONS = {
+  ...{
+    u: ADVICE_CLIENTS,
+    vus: ADVICE_CLIENTS,
+    users: ADVICE_CLIENTS,
+    c: ADVICE_CLIENTS,
+    connections: ADVICE_CLIENTS
+  },
+  ...{ concurrency: ADVICE_CLIENTS },
+  ...{
+    q: ADVICE_RATE,
+    R: ADVICE_RATE,
+    r: ADVICE_RATE,
+    rps: ADVICE_RATE,
+    qps: ADVICE_RATE,
+    'arrival-rate': ADVICE_RATE
+  },
+  ...{
+    n: ADVICE_TIME,
+    i: ADVICE_TIME,
+    iterations: ADVICE_TIME,
+    requests: ADVICE_TIME,
+    amount: ADVICE_TIME
+  },
+  ...{
+    t: `${ADVICE_ENGINES}, --time for seconds`,
+    threads: ADVICE_ENGINES,
+    workers: ADVICE_ENGINES
+  },
   'ramp-up': '--ramp is how many clients a second are opened, --stage how they become more',
   o: '--report FILE for a page, --json for figures',
   out: '--report FILE for a page, --json for figures, --prometheus PORT while it runs'
 };
 
 /** Options of one command only. */
-const OF_ONE = {
+const COMMAND_OF_OPTION = {
   ...{ 'clients-max': 'agent', 'rate-max': 'agent', worse: 'compare' },
   ...{ probes: 'latency', 'probe-rate': 'latency', spread: 'storm' }
 };
 
-const camel = (name) => name.replace(/-(.)/g, (_, letter) => letter.toUpperCase());
+const toCamelCase = (name) => name.replace(/-(.)/g, (_, letter) => letter.toUpperCase());
 
 /**
  * @param {string[]} args the command line
@@ -234,56 +274,59 @@ const camel = (name) => name.replace(/-(.)/g, (_, letter) => letter.toUpperCase(
  * @throws {UsageError} with a message of one line
  */
 export function parse(args) {
-  const { values, words } = split(args);
+  const { values, words } = splitArguments(args);
   if (values.help) return { help: true };
   if (values.url !== undefined && (values.host ?? values.port) !== undefined) {
     throw new UsageError('--url includes host and port: omit --host and --port');
   }
   const options = Object.fromEntries(
-    table
-      .map((option) => [camel(option.name), value(option, values[option.name])])
-      .filter(([, read]) => read !== undefined)
+    optionTable
+      .map((option) => [toCamelCase(option.name), parseValue(option, values[option.name])])
+      .filter(([, value]) => value !== undefined)
   );
   options.seed ??= Math.floor(Math.random() * 2 ** 31);
-  const [command, count, ...more] = words;
-  if (command === 'compare') return comparison(values, options, words.slice(1));
-  if (command === 'agent') return agent(values, options, words.slice(1));
-  for (const [name, only] of Object.entries(OF_ONE)) {
-    if (values[name] !== undefined && only !== command) {
-      throw new UsageError(`--${name} is an option of ${only}`);
+  const [command, countWord, ...extraWords] = words;
+  if (command === 'compare') return compareOptions(values, options, words.slice(1));
+  if (command === 'agent') return agentOptions(values, options, words.slice(1));
+  for (const [name, onlyCommand] of Object.entries(COMMAND_OF_OPTION)) {
+    if (values[name] !== undefined && onlyCommand !== command) {
+      throw new UsageError(`--${name} is an option of ${onlyCommand}`);
     }
   }
-  if (!command) throw new UsageError(`which command? ${names()}`);
+  if (!command) throw new UsageError(`which command? ${commandNames()}`);
   if (!Object.hasOwn(commands, command)) {
-    throw new UsageError(`no command "${command}": ${names()}`);
+    throw new UsageError(`no command "${command}": ${commandNames()}`);
   }
-  const wanted = count === undefined && command === 'latency' ? 1 : CLIENTS.read(count ?? '');
-  if (wanted === undefined) throw new UsageError(`${command} N: N must be ${CLIENTS.expects}`);
-  if (more.length > 0) throw new UsageError(`too much: ${more.join(' ')}`);
-  return complete({ ...options, args, command, clients: wanted });
+  const clientCount =
+    countWord === undefined && command === 'latency' ? 1 : CLIENTS_TYPE.read(countWord ?? '');
+  if (clientCount === undefined)
+    throw new UsageError(`${command} N: N must be ${CLIENTS_TYPE.expects}`);
+  if (extraWords.length > 0) throw new UsageError(`too much: ${extraWords.join(' ')}`);
+  return completeOptions({ ...options, args, command, clients: clientCount });
 }
 
-const names = () => [...Object.keys(commands), 'agent', 'compare'].join(', ');
+const commandNames = () => [...Object.keys(commands), 'agent', 'compare'].join(', ');
 
 /** Refuses options that a command does not have. */
-function checkOptions(given, command, known) {
-  const other = Object.keys(given).find((name) => !known.includes(name));
-  if (other) throw new UsageError(`--${other} is no option of ${command}`);
+function checkOptions(givenValues, command, known) {
+  const foreignOption = Object.keys(givenValues).find((name) => !known.includes(name));
+  if (foreignOption) throw new UsageError(`--${foreignOption} is no option of ${command}`);
 }
 
-function checkTrust({ tls, ca, insecure }, how) {
-  if (!tls && (ca || insecure)) throw new UsageError(`--ca and --insecure are about TLS: ${how}`);
+function checkTrust({ tls, ca, insecure }, advice) {
+  if (!tls && (ca || insecure))
+    throw new UsageError(`--ca and --insecure are about TLS: ${advice}`);
   if (ca && insecure) {
     throw new UsageError('--insecure believes any certificate, and --ca a few: give one of them');
   }
 }
 
-function agent(given, options, targets) {
-  checkOptions(given, 'agent', AGENT.options);
+function agentOptions(givenValues, options, targets) {
+  checkOptions(givenValues, 'agent', AGENT.options);
   const [target] = targets;
-  const at = targets.length === 1 && URL.canParse(target) ? new URL(target) : null;
-  const server = at && url.read(at.origin);
-  const [isPath, arena] = ARENA_PATH.exec(at?.pathname ?? '') ?? [];
+  const targetUrl = targets.length === 1 && URL.canParse(target) ? new URL(target) : null;
+  const server = targetUrl && urlType.read(targetUrl.origin);
+  const [isPath, arena] = ARENA_PATH.exec(targetUrl?.pathname ?? '') ?? [];
   if (!server || isPath === undefined) {
     throw new UsageError('agent URL: the address of an arena, as http://host:8080/play/hall');
   }
@@ -291,55 +334,65 @@ function agent(given, options, targets) {
   return { ...options, ...server, command: 'agent', arena };
 }
 
-function comparison(given, options, files) {
+function compareOptions(givenValues, options, files) {
   if (files.length !== 2) throw new UsageError('compare A B: two files, of --report or --json');
-  checkOptions(given, 'compare', COMPARE.options);
+  checkOptions(givenValues, 'compare', COMPARE.options);
   return { ...options, command: 'compare', files };
 }
 
-function split(args) {
-  const isSwitch = ({ type }) => type === flag;
+function splitArguments(args) {
+  const isSwitch = ({ type }) => type === flagType;
   return readArguments(args, {
-    options: table.filter((option) => !isSwitch(option)),
-    switches: table.filter(isSwitch).map(({ name }) => name),
+    options: optionTable.filter((option) => !isSwitch(option)),
+    switches: optionTable.filter(isSwitch).map(({ name }) => name),
     words: true,
     aliases: ALIASES,
-    unknown: UNKNOWN
+    unknown: UNKNOWN_OPTIONS
   });
 }
 
-function value(option, given) {
-  if (given === undefined) given = option.default;
-  if (given === undefined) return undefined;
-  if (option.many) return given.map((one) => value({ ...option, many: false }, one));
-  const read = given === true ? true : option.type.read(given);
-  if (read === undefined) {
-    throw new UsageError(`--${option.name} ${given}: must be ${option.type.expects}`);
+function parseValue(option, rawValue) {
+  if (rawValue === undefined) rawValue = option.default;
+  if (rawValue === undefined) return undefined;
+  if (option.many) return rawValue.map((one) => parseValue({ ...option, many: false }, one));
+  const value = rawValue === true ? true : option.type.read(rawValue);
+  if (value === undefined) {
+    throw new UsageError(`--${option.name} ${rawValue}: must be ${option.type.expects}`);
   }
-  return read;
+  return value;
 }
 
-function complete(options) {
+function completeOptions(options) {
   const { command, throwers } = options;
-  const all = { ...options, ...timesOf(options) };
-  const { rate } = all;
-  if (command === 'latency') all.rate ??= 1000;
+  const completed = { ...options, ...timesOf(options) };
+  const { rate } = completed;
+  if (command === 'latency') completed.rate ??= 1000;
   if (command === 'park' && (rate || throwers)) {
     throw new UsageError('park throws nothing: for --rate and --throwers the command is throw');
   }
-  all.throwing = all.rate ? 'rate' : command === 'throw' || throwers ? 'closed' : 'none';
-  if (all.everyClient && all.throwing !== 'closed') {
+  completed.throwing = completed.rate
+    ? 'rate'
+    : command === 'throw' || throwers
+      ? 'closed'
+      : 'none';
+  if (completed.everyClient && completed.throwing !== 'closed') {
     throw new UsageError('--every-client is of the closed loop, which is throw without --rate');
   }
-  all.throwers ??= all.throwing === 'closed' ? Math.min(32, all.clients) : 64;
-  if (all.throwing === 'closed' && !all.everyClient && all.throwers > all.clients) {
-    throw new UsageError(`${all.throwers} throwers of ${all.clients} clients: at most all of them`);
+  completed.throwers ??= completed.throwing === 'closed' ? Math.min(32, completed.clients) : 64;
+  if (
+    completed.throwing === 'closed' &&
+    !completed.everyClient &&
+    completed.throwers > completed.clients
+  ) {
+    throw new UsageError(
+      `${completed.throwers} throwers of ${completed.clients} clients: at most all of them`
+    );
   }
-  Object.assign(all, all.url, { tls: all.url?.tls ?? false });
-  checkTrust(all, '--url https://…');
-  all.transientPort ??= all.port;
-  checkBounds(all);
-  return all;
+  Object.assign(completed, completed.url, { tls: completed.url?.tls ?? false });
+  checkTrust(completed, '--url https://…');
+  completed.transientPort ??= completed.port;
+  checkBounds(completed);
+  return completed;
 }
 
 /**
@@ -347,15 +400,15 @@ function complete(options) {
  * rate, that they reach.
  */
 function timesOf({ command, clients, rate, stage, time }) {
-  const { time: usual, stage: target } = commands[command];
-  if (!stage) return { time: time ?? usual };
-  if (!target) throw new UsageError('--stage is an option of park and throw');
+  const { time: usualTime, stage: targetType } = commands[command];
+  if (!stage) return { time: time ?? usualTime };
+  if (!targetType) throw new UsageError('--stage is an option of park and throw');
   if (time !== undefined) throw new UsageError('--time: omit it with --stage');
   const isPark = command === 'park';
-  const stages = new Stages(isPark ? clients : (rate ?? 0), stage, target);
-  const most = isPark ? { clients: stages.most } : { rate: stages.most };
-  if (stages.most === 0) throw new UsageError('--stage: every target is 0');
-  return { stages, time: stages.seconds, ...most };
+  const stages = new Stages(isPark ? clients : (rate ?? 0), stage, targetType);
+  const highest = isPark ? { clients: stages.highestTarget } : { rate: stages.highestTarget };
+  if (stages.highestTarget === 0) throw new UsageError('--stage: every target is 0');
+  return { stages, time: stages.seconds, ...highest };
 }
 
 /** @returns {string} the help text */
@@ -371,9 +424,9 @@ export function help() {
     ...entry('agent URL', AGENT.help),
     ...entry('compare A B', COMPARE.help)
   ];
-  for (const group of new Set(table.map((option) => option.group))) {
+  for (const group of new Set(optionTable.map((option) => option.group))) {
     lines.push('', `${group}:`);
-    for (const option of table.filter((one) => one.group === group)) {
+    for (const option of optionTable.filter((one) => one.group === group)) {
       const { name, type, help, shown, default: usual = shown } = option;
       lines.push(...entry(`--${name} ${type.unit}`, help, usual));
     }

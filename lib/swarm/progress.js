@@ -6,14 +6,14 @@ const FORMAT = '{phase} {bar} {value}/{total}  {note}';
 
 /** @param {boolean} quiet */
 export async function createProgress(quiet) {
-  if (quiet) return new Silent();
-  if (!process.stderr.isTTY) return new Lines();
+  if (quiet) return new SilentProgress();
+  if (!process.stderr.isTTY) return new LineProgress();
   const { default: cliProgress } = await import('cli-progress');
-  return new Bar(cliProgress);
+  return new BarProgress(cliProgress);
 }
 
 /** The interface of progress. The base class shows nothing. */
-class Silent {
+class SilentProgress {
   /**
    * @param {string} phase
    * @param {number} total
@@ -33,7 +33,7 @@ class Silent {
   end() {}
 }
 
-class Lines extends Silent {
+class LineProgress extends SilentProgress {
   update(value, note) {
     this.last = { value, note };
   }
@@ -44,7 +44,7 @@ class Lines extends Silent {
   }
 }
 
-class Bar extends Silent {
+class BarProgress extends SilentProgress {
   #bar;
 
   constructor(cliProgress) {

@@ -49,16 +49,17 @@ export class ReportFile {
     try {
       const { mode } = fstatSync(this.#descriptor);
       // A file made for this run is replaced too: it may have been removed meanwhile.
-      if (!this.#path || !replace(this.#path, bytes, mode)) this.#fill(bytes);
+      if (!this.#path || !replace(this.#path, bytes, mode)) this.#overwrite(bytes);
     } catch (error) {
       throw new UsageError(`--report ${this.#file} can't be written: ${error.message}`);
     }
     this.#isNew = false;
   }
 
-  #fill(bytes) {
+  #overwrite(bytes) {
     if (this.#path) ftruncateSync(this.#descriptor);
-    for (let at = 0; at < bytes.length;) at += writeSync(this.#descriptor, bytes, at);
+    for (let written = 0; written < bytes.length;)
+      written += writeSync(this.#descriptor, bytes, written);
   }
 
   /** Closes the file. Removes a new file that was never written. */
@@ -69,23 +70,23 @@ export class ReportFile {
 }
 
 /** Error codes of a folder that accepts no second file. */
-const NO_ROOM = ['EACCES', 'EPERM', 'EROFS', 'EEXIST', 'ENAMETOOLONG'];
+const NO_SECOND_FILE_CODES = ['EACCES', 'EPERM', 'EROFS', 'EEXIST', 'ENAMETOOLONG'];
 
 /** @returns {boolean} whether the file was replaced; false where no second file can be made or renamed */
 function replace(file, bytes, mode) {
-  const beside = `${file}.${process.pid}`;
+  const temporaryFile = `${file}.${process.pid}`;
   try {
-    writeFileSync(beside, bytes, { flag: 'wx', mode });
+    writeFileSync(temporaryFile, bytes, { flag: 'wx', mode });
   } catch (error) {
-    if (NO_ROOM.includes(error.code)) return false;
-    rmSync(beside, { force: true });
+    if (NO_SECOND_FILE_CODES.includes(error.code)) return false;
+    rmSync(temporaryFile, { force: true });
     throw error;
   }
   try {
-    renameSync(beside, file);
+    renameSync(temporaryFile, file);
     return true;
   } catch {
-    rmSync(beside, { force: true });
+    rmSync(temporaryFile, { force: true });
     return false;
   }
 }

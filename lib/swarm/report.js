@@ -11,7 +11,7 @@ export const reportOf = (result) => page(contentOf(result));
 
 /** The report of two runs, side by side: one HTML file, like the report of one run. */
 
-const COLORS = ['answer', 'arrival'];
+const RUN_COLORS = ['answer', 'arrival'];
 
 /**
  * @param {object} comparison the result of compare(), with the `files` and their results `a` and `b`
@@ -22,11 +22,11 @@ export function comparisonOf({ files, a, b, rows, remarks, faults }) {
   const runs = [a, b];
   const body = [
     `<h1>Two runs compared</h1>`,
-    ...runs.map((run, i) => introduction('AB'[i], COLORS[i], files[i], run)),
+    ...runs.map((run, i) => introduction('AB'[i], RUN_COLORS[i], files[i], run)),
     notes({ faults, remarks }),
-    table(rows),
-    flight(runs, charts),
-    overTime(runs, charts)
+    figuresSection(rows),
+    latencySection(runs, charts),
+    timeSections(runs, charts)
   ];
   return page({
     title: 'Two runs compared',
@@ -43,24 +43,24 @@ function introduction(name, color, file, run) {
 <code>${escape(run.commandLine ?? '')}</code>`;
 }
 
-const CLASS = { better: 'good', worse: 'bad', same: 'soft' };
+const VERDICT_CLASS = { better: 'good', worse: 'bad', same: 'soft' };
 
-function table(rows) {
+function figuresSection(rows) {
   const lines = rows.map(({ name, words, change, verdict }) => {
-    const more = verdict === 'same' ? '' : `<small>${verdict}</small>`;
-    const changed = `<span class="${CLASS[verdict]}">${escape(changeWords(change))}${more}</span>`;
-    return [escape(name), ...words.map(escape), changed];
+    const verdictText = verdict === 'same' ? '' : `<small>${verdict}</small>`;
+    const changeCell = `<span class="${VERDICT_CLASS[verdict]}">${escape(changeWords(change))}${verdictText}</span>`;
+    return [escape(name), ...words.map(escape), changeCell];
   });
   return `<section><h2>The figures</h2>
 ${figures(['What', 'A', 'B', 'B to A'], lines)}</section>`;
 }
 
-function named(runs, pick) {
-  return runs.map((run, i) => ({ name: 'AB'[i], color: COLORS[i], points: pick(run) }));
+function seriesOfRuns(runs, pointsOf) {
+  return runs.map((run, i) => ({ name: 'AB'[i], color: RUN_COLORS[i], points: pointsOf(run) }));
 }
 
-function flight(runs, charts) {
-  const curves = named(runs, ({ command, curves }) =>
+function latencySection(runs, charts) {
+  const curves = seriesOfRuns(runs, ({ command, curves }) =>
     command === 'latency' ? curves.probe : curves.arrival
   );
   if (curves.some(({ points }) => points.length === 0)) return '';
@@ -70,24 +70,25 @@ function flight(runs, charts) {
 ${box('percentiles', 'Latency by percentile of both runs')}</section>`;
 }
 
-function overTime(runs, charts) {
+function timeSections(runs, charts) {
   const sections = [];
-  const add = (id, title, unit, pick) => {
-    const chart = timeChart(unit, named(runs, pick), { shared: 'time', joined: true });
+  const addChart = (id, title, unit, pointsOf) => {
+    const chart = timeChart(unit, seriesOfRuns(runs, pointsOf), { shared: 'time', joined: true });
     if (!chart || chart.data.slice(1).some((values) => values.every((value) => !value))) return;
     charts[id] = chart;
     sections.push(
       `<section><h2>${title}</h2>${box(id, `${title} of both runs over time`)}</section>`
     );
   };
-  const pick = (name) => (run) => run.series.map((point) => [point.at, point[name]]);
-  add('rates', 'Sprites a second', 'count', pick('received'));
-  add('times', '99% in flight', 'time', pick('p99'));
+  const seriesPoints = (name) => (run) => run.series.map((point) => [point.at, point[name]]);
+  addChart('rates', 'Sprites a second', 'count', seriesPoints('received'));
+  addChart('times', '99% in flight', 'time', seriesPoints('p99'));
   if (runs.every(({ storm }) => storm)) {
-    add('storm', 'Clients parked from the drop on', 'count', fromDrop);
+    addChart('storm', 'Clients parked from the drop on', 'count', fromDrop);
   }
-  const used = (name) => (run) => (run.use?.series ?? []).map((point) => [point.at, point[name]]);
-  add('cores', "The server's CPU", 'cores', used('cores'));
-  add('memory', "The server's memory", 'bytes', used('memory'));
+  const usePoints = (name) => (run) =>
+    (run.use?.series ?? []).map((point) => [point.at, point[name]]);
+  addChart('cores', "The server's CPU", 'cores', usePoints('cores'));
+  addChart('memory', "The server's memory", 'bytes', usePoints('memory'));
   return sections.join('\n');
 }

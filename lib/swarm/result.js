@@ -1,6 +1,6 @@
 import { boundsIn, judge } from './bounds.js';
 import { coresBetween } from './server-watch.js';
-import { inUrl } from './target.js';
+import { hostInUrl } from './target.js';
 import { commandLine, lawOf, n } from '../report/words.js';
 
 /**
@@ -16,7 +16,7 @@ import { commandLine, lawOf, n } from '../report/words.js';
  * @property {{clients: number, wanted: number, seconds: number, perSecond: number}} opened
  * @property {object} [throwing] mode, rate, throwers, seconds, perSecond, behind
  * @property {object} [storm] countedBy, seconds until 50, 90, 99 and 100 % were parked again
- * @property {Array<import('./stages.js').StageSeen>} [stages] the stages that ended
+ * @property {Array<import('./stages.js').StageResult>} [stages] the stages that ended
  * @property {{arrival: object, answer: object, probe: object}} latency count and percentiles in ms
  * @property {object} account counts of the sprites: see accountOf()
  * @property {Array<object>} interruptions at, lowest, seconds until 99 % were parked again
@@ -36,7 +36,7 @@ import { commandLine, lawOf, n } from '../report/words.js';
  */
 
 /** Percentiles of the curves' points, denser towards 100: as many as a reader can see. */
-const CURVE = Array.from({ length: 101 }, (_, i) => 100 * (1 - 10 ** (-i / 20)));
+const CURVE_PERCENTS = Array.from({ length: 101 }, (_, i) => 100 * (1 - 10 ** (-i / 20)));
 
 /**
  * @param {object} run all observations of the run
@@ -51,7 +51,10 @@ export function resultOf(run) {
     commandLine: commandLine(['sprites-swarm', ...(options.args ?? [])]),
     started: new Date(Date.now() - tally.seconds * 1000).toISOString(),
     seconds: Math.round(tally.seconds * 100) / 100,
-    target: { ...pick(options, 'tls host port transientPort'), host: inUrl(options.host) },
+    target: {
+      ...pickMembers(options, 'tls host port transientPort'),
+      host: hostInUrl(options.host)
+    },
     clients: options.clients,
     seed: options.seed,
     engines: { processes: facts.plan.engines.length, addresses: facts.plan.sources },
@@ -60,11 +63,11 @@ export function resultOf(run) {
     ...throwingOf(run),
     ...(facts.storm && { storm: facts.storm }),
     ...(facts.stages && { stages: facts.stages }),
-    latency: ofTimes(tally, (histogram) => histogram.summary()),
+    latency: mapTimes(tally, (histogram) => histogram.summary()),
     account,
     interruptions: run.interruptions,
-    connections: pick(tally.counts, CONNECTIONS),
-    ...tally.named,
+    connections: pickMembers(tally.counts, CONNECTION_COUNTS),
+    ...tally.countsByName,
     server,
     version: run.watch?.version ?? null,
     use: useOf(run),
@@ -75,7 +78,7 @@ export function resultOf(run) {
     remarks: [],
     phases: facts.phases,
     series: tally.series,
-    curves: ofTimes(tally, curveOf)
+    curves: mapTimes(tally, curveOf)
   };
   result.bounds = judge(result, boundsIn(options));
   result.faults = faultsOf(result, run);
@@ -84,18 +87,20 @@ export function resultOf(run) {
 }
 
 /** @returns {object} a copy with the named members only */
-const pick = (object, names) =>
+const pickMembers = (object, names) =>
   Object.fromEntries(names.split(' ').map((name) => [name, object[name]]));
 
 /** @returns {object} `of()` of each histogram of times */
-const ofTimes = ({ arrival, answer, probe }, of) => ({
-  ...{ arrival: of(arrival), answer: of(answer), probe: of(probe) }
+const mapTimes = ({ arrival, answer, probe }, summarize) => ({
+  ...{ arrival: summarize(arrival), answer: summarize(answer), probe: summarize(probe) }
 });
 
 /** @returns {Array<[number, number]>} pairs of percent and milliseconds */
 function curveOf(histogram) {
   if (histogram.count === 0) return [];
-  const percents = CURVE.filter((percent) => ((100 - percent) / 100) * histogram.count >= 0.5);
+  const percents = CURVE_PERCENTS.filter(
+    (percent) => ((100 - percent) / 100) * histogram.count >= 0.5
+  );
   const values = histogram.percentiles([...percents, 100]);
   return [...percents, 100].map((percent, i) => [percent, values[i] / 1e6]);
 }
@@ -119,7 +124,7 @@ function throwingOf({ options, facts, tally }) {
 }
 
 /** Names of the swarm's counts of connections and polls. */
-const CONNECTIONS =
+const CONNECTION_COUNTS =
   'connections closed joined rejoined left answers empty retries superseded resends badAnswers';
 
 /**
@@ -127,13 +132,13 @@ const CONNECTIONS =
  * not arrive at this swarm either, but the server has not lost them: they went to other programs' clients in the torus,
  * or to another server of the world.
  */
-function accountOf({ facts, tally, account, engineDoubles, accounted }) {
-  const { counts, named } = tally;
-  const { missing, elsewhere } = placeMissing(account.missing, facts, counts);
+function accountOf({ facts, tally, account, engineDoubles, isAccountComplete }) {
+  const { counts, countsByName } = tally;
+  const { missing, elsewhere } = locateMissing(account.missing, facts, counts);
   return {
-    complete: accounted,
-    ...pick(counts, 'sent accepted delivered queued duplicates refused'),
-    refusals: named.refusals,
+    complete: isAccountComplete,
+    ...pickMembers(counts, 'sent accepted delivered queued duplicates refused'),
+    refusals: countsByName.refusals,
     unanswered: counts.pending + counts.unsettled,
     received: counts.received - engineDoubles,
     resent: counts.resent,
@@ -143,24 +148,25 @@ function accountOf({ facts, tally, account, engineDoubles, accounted }) {
     missingExamples: missing > 0 ? account.examples : [],
     landedElsewhere: elsewhere,
     unconfirmed: account.unconfirmed,
-    ...pick(counts, 'foreign mangled')
+    ...pickMembers(counts, 'foreign mangled')
   };
 }
 
-function placeMissing(missing, facts, { accepted, duplicates }) {
+function locateMissing(missing, facts, { accepted, duplicates }) {
   const law = lawOf(facts.drained);
   const before = lawOf(facts.before);
-  const since = (name) => (law?.[name] ?? 0) - (before?.[name] ?? 0);
+  const growthOf = (name) => (law?.[name] ?? 0) - (before?.[name] ?? 0);
   // A server that restarted during the run lacks the earlier counts.
-  if (!law?.holds || since('thrown') < accepted - duplicates) return { missing, elsewhere: 0 };
-  const away = strangers(facts) > 0 ? missing : Math.min(missing, since('crossedOut'));
-  const elsewhere = Math.max(0, Math.min(away, missing - since('lost')));
+  if (!law?.holds || growthOf('thrown') < accepted - duplicates) return { missing, elsewhere: 0 };
+  const outsideSwarm =
+    foreignClients(facts) > 0 ? missing : Math.min(missing, growthOf('crossedOut'));
+  const elsewhere = Math.max(0, Math.min(outsideSwarm, missing - growthOf('lost')));
   return { missing: missing - elsewhere, elsewhere };
 }
 
 /** @returns {number} number of other programs' clients in the torus */
-function strangers({ before, drained, ours }) {
-  return Math.max(before?.clients ?? 0, (drained?.clients ?? 0) - ours, 0);
+function foreignClients({ before, drained, ownMembers }) {
+  return Math.max(before?.clients ?? 0, (drained?.clients ?? 0) - ownMembers, 0);
 }
 
 function serverOf({ before, loaded, drained, after }) {
@@ -177,31 +183,31 @@ function serverOf({ before, loaded, drained, after }) {
 }
 
 /** Window of the series' mean of CPU time, in seconds: the kernel counts in hundredths of a second. */
-const CPU_SECONDS = 1.05;
+const CPU_WINDOW_SECONDS = 1.05;
 
 /** Returns the server's CPU time and memory over the command's own phase. */
 function useOf({ watch, facts }) {
-  if (!watch?.by) return null;
+  if (!watch?.source) return null;
   const { before, after } = facts.use ?? {};
   const points = watch.points;
   // The CPU time of a server that restarted in between is unknown.
-  const isSame = before && after && after.cpu >= before.cpu;
-  const cpu = isSame ? after.cpu - before.cpu : null;
+  const isSameServer = before && after && after.cpu >= before.cpu;
+  const cpu = isSameServer ? after.cpu - before.cpu : null;
   const sprites = facts.throwing?.thrown;
   return {
-    by: watch.by,
+    by: watch.source,
     process: watch.process,
-    cores: isSame ? round(coresBetween(before, after)) : null,
+    cores: isSameServer ? round(coresBetween(before, after)) : null,
     cpuSeconds: cpu === null ? null : round(cpu),
     perSpriteMs: cpu !== null && sprites > 0 ? round((cpu / sprites) * 1000) : null,
     memoryBefore: points[0].memory,
     memory: (after ?? points.at(-1)).memory,
-    most: watch.most,
+    most: watch.peakMemory,
     series: points.map((point) => ({
       at: point.at,
       cores: round(
         coresBetween(
-          points.find(({ at }) => at >= point.at - CPU_SECONDS),
+          points.find(({ at }) => at >= point.at - CPU_WINDOW_SECONDS),
           point
         )
       ),
@@ -217,54 +223,60 @@ function faultsOf(
   { deaths, facts, interrupted, options }
 ) {
   const faults = [...deaths];
-  const fault = (is, text) => is && faults.push(text);
+  const addFaultIf = (applies, text) => applies && faults.push(text);
   if (opened) {
-    fault(
+    addFaultIf(
       opened.clients < opened.wanted && !interrupted,
       `${opened.clients} of ${opened.wanted} clients got parked`
     );
-    fault(
+    addFaultIf(
       (facts.serverParked ?? Infinity) < opened.clients && !interrupted,
       `all polls were written, and the server counts ${facts.serverParked} of ${opened.clients} ` +
         'parked'
     );
   }
-  const last = options.stages?.last;
+  const last = options.stages?.lastTarget;
   const { parked } = facts.stages?.at(-1) ?? {};
-  fault(
+  addFaultIf(
     options.command === 'park' && facts.stages?.length > 0 && parked < last && !interrupted,
     `${parked} of ${last} clients were parked at the end of the stages`
   );
-  fault(
-    facts.gone !== undefined && !interrupted,
-    `the clients were down to ${facts.gone} parked, and not back by the end`
+  addFaultIf(
+    facts.lowestParked !== undefined && !interrupted,
+    `the clients were down to ${facts.lowestParked} parked, and not back by the end`
   );
-  fault(
-    facts.staying > 0 && !interrupted,
-    `${facts.staying} clients could not leave: no answer said that they have`
+  addFaultIf(
+    facts.stayingMembers > 0 && !interrupted,
+    `${facts.stayingMembers} clients could not leave: no answer said that they have`
   );
-  fault(!account.complete, 'the account is incomplete: not every engine gave its own');
-  fault(
+  addFaultIf(!account.complete, 'the account is incomplete: not every engine gave its own');
+  addFaultIf(
     account.complete && account.missing > (options.missing ?? 0),
     `${account.missing} sprites are missing: accepted by the server, and not received`
   );
-  fault(
+  addFaultIf(
     account.repeated > account.excusedRepeats,
     `${account.repeated} sprites came twice, though at most ${account.excusedRepeats} had not been acked`
   );
-  fault(account.mangled > 0, `${account.mangled} sprites came in changed or by the wrong side`);
-  fault(connections.badAnswers > 0, `${connections.badAnswers} answers are not by the contract`);
-  fault(
+  addFaultIf(
+    account.mangled > 0,
+    `${account.mangled} sprites came in changed or by the wrong side`
+  );
+  addFaultIf(
+    connections.badAnswers > 0,
+    `${connections.badAnswers} answers are not by the contract`
+  );
+  addFaultIf(
     server?.law && !server.law.holds,
     "the server's law does not hold: " +
       `thrown ${server?.law?.thrown} is not acked + waiting + lost, with what has crossed`
   );
-  fault(
+  addFaultIf(
     storm?.ghosts > 0 && !interrupted,
     `the server did not notice that all were gone, and counted ${storm?.ghosts} parked: how long they ` +
       'took is not known'
   );
-  fault(
+  addFaultIf(
     storm && storm.seconds[100] === null && !storm.ghosts && !interrupted,
     `only ${storm?.parked} of ${options.clients} were parked again in time`
   );
@@ -274,51 +286,51 @@ function faultsOf(
 function remarksOf(result, { facts, options }) {
   const { account, throwing, server } = result;
   const remarks = [];
-  const remark = (is, text) => is && remarks.push(text);
-  remark(
+  const addRemarkIf = (applies, text) => applies && remarks.push(text);
+  addRemarkIf(
     throwing?.swarmStallMs > 20,
     'The swarm itself was kept from running for ' +
       `${throwing?.swarmStallMs} ms: the longest times are as much its own as the server's.`
   );
-  remark(result.interrupted, 'Stopped by a signal: this is the account so far.');
-  remark(
+  addRemarkIf(result.interrupted, 'Stopped by a signal: this is the account so far.');
+  addRemarkIf(
     throwing?.behind > 0,
     `The swarm fell ${throwing?.behind} sprites behind its rate: ` +
       'every thrower was waiting for an answer, or for its turn. What they had waited by the end ' +
       'counts in the times.'
   );
-  const limited = account.refusals['too-many-throws'] > 0;
-  remark(limited, limited && throwRateRemark(result));
-  remark(
+  const isThrowRateLimited = account.refusals['too-many-throws'] > 0;
+  addRemarkIf(isThrowRateLimited, isThrowRateLimited && throwRateRemark(result));
+  addRemarkIf(
     result.engineCores > 0.9,
     `An engine of the swarm was busy for ${Math.round(result.engineCores * 100)}% of the time: the ` +
       'limit may be its own. To have more: --processes 2.'
   );
-  remark(
+  addRemarkIf(
     account.landedElsewhere > 0,
     `${account.landedElsewhere} sprites landed at clients that ` +
       "are not this swarm's: the server's law holds and says they are not lost."
   );
-  remark(
-    strangers(facts) > 0 && account.landedElsewhere === 0,
+  addRemarkIf(
+    foreignClients(facts) > 0 && account.landedElsewhere === 0,
     "Others' clients were in the torus too."
   );
-  remark(
+  addRemarkIf(
     account.missing > 0 && server?.law?.waiting > 0,
     `${server?.law?.waiting} sprites are still waiting at the server.`
   );
-  remark(
+  addRemarkIf(
     account.repeated > 0 && account.repeated <= account.excusedRepeats,
     `${account.repeated} sprites came twice, after clients left, or lost their places, before an ack: the contract ` +
       'allows it.'
   );
-  remark(
+  addRemarkIf(
     account.unconfirmed > 0,
     `${account.unconfirmed} sprites arrived though their throw was never answered with 202.`
   );
-  remark(account.foreign > 0, `${account.foreign} sprites came from others.`);
-  remark(!server, 'The server gives no /status: its side of the account is not known.');
-  remark(
+  addRemarkIf(account.foreign > 0, `${account.foreign} sprites came from others.`);
+  addRemarkIf(!server, 'The server gives no /status: its side of the account is not known.');
+  addRemarkIf(
     options.command === 'latency',
     'The probe is a process of its own with ' +
       `${options.probes} clients that joined one after the other; its sprites land at them or at ` +
@@ -329,19 +341,19 @@ function remarksOf(result, { facts, options }) {
 
 /** Returns the remark that the server's --throw-rate, and not its capacity, bounds the figures. */
 function throwRateRemark({ account, throwing, clients }) {
-  const times = n(account.refusals['too-many-throws']);
+  const refusedText = n(account.refusals['too-many-throws']);
   if (throwing.rate !== null || throwing.perSecond === undefined) {
     return (
-      `The server's --throw-rate bounds this run: it refused ${times} of the throws (429 too-many-throws), since ` +
+      `The server's --throw-rate bounds this run: it refused ${refusedText} of the throws (429 too-many-throws), since ` +
       'each client may throw so often only. More clients, a lower --rate, or a server with ' +
       '--throw-rate 0 show what it can do.'
     );
   }
-  const each = throwing.perSecond / throwing.throwers;
+  const perThrower = throwing.perSecond / throwing.throwers;
   return (
     `The server's --throw-rate bounds the ${n(throwing.perSecond)} sprites a second, not what it can do: ` +
-    `${n(throwing.throwers)} throwers were told to wait with ${times} of the throws (429 too-many-throws), and did; ` +
-    `that leaves ${Number(each.toPrecision(3))} a second to each. To see what it can do: --every-client, ` +
+    `${n(throwing.throwers)} throwers were told to wait with ${refusedText} of the throws (429 too-many-throws), and did; ` +
+    `that leaves ${Number(perThrower.toPrecision(3))} a second to each. To see what it can do: --every-client, ` +
     `which has all ${n(clients)} clients throw in turn, or a server with --throw-rate 0.`
   );
 }

@@ -4,13 +4,19 @@ import { performance } from 'node:perf_hooks';
 import { Account, Interruptions, Tally } from './tally.js';
 import { Engine } from './engine.js';
 import { UsageError } from '../base/option-help.js';
-import { lookAtHost, partOf, plan } from './needs.js';
+import { readHostResources, evenShareOf, plan } from './needs.js';
 import { coresBetween, ServerWatch, useOf } from './server-watch.js';
 import { resultOf } from './result.js';
-import { StageLog, stageWords } from './stages.js';
+import { StageLog, stagesOption } from './stages.js';
 import { StatusReader } from './status.js';
 import { storm } from './storm.js';
-import { believedBy, hopeless, inUrl, targetOf, tlsOf } from './target.js';
+import {
+  trustedCertificates,
+  permanentErrorMessage,
+  hostInUrl,
+  resolveTarget,
+  tlsOf
+} from './target.js';
 import { thousandths } from '../report/words.js';
 
 /**
@@ -28,27 +34,27 @@ import { thousandths } from '../report/words.js';
 const TICK_MS = 100;
 
 /** How often a phase checks whether it is over, in milliseconds. */
-const LOOK_MS = 50;
+const CHECK_MS = 50;
 
 /** Least timeout of the first answer, in milliseconds, also for a shorter --wait. */
-const ANSWER_MS = 1000;
+const FIRST_ANSWER_MS = 1000;
 
 /** Time for the ack of the last sprite to reach the server, in milliseconds. */
 const ACK_MS = 300;
 
 /** The opening and the leave are given up after this time without progress, in seconds. */
-const HOPELESS_SECONDS = 10;
+const NO_PROGRESS_SECONDS = 10;
 
 export class Run {
   #options;
   #progress;
   #engines = [];
   #account = new Account();
-  #accounts = 0;
-  #interrupts = 0;
-  #seenTo = 0; // interrupts that ended earlier phases
-  #deaths = [];
-  #aimed = null;
+  #finishedAccounts = 0;
+  #interruptCount = 0;
+  #handledInterrupts = 0; // interrupts that ended earlier phases
+  #deathReasons = [];
+  #clientCount = null;
   #facts = { phases: {} };
   #watch;
 
@@ -64,10 +70,11 @@ export class Run {
   /** Ends the current phase; the second call ends the run. @returns {boolean} false: the caller ends the program */
   interrupt() {
     // An engine that is still starting does not ignore signals yet, and dies of them.
-    const haveBegun = this.#engines.length > 0 && this.tally.engines === this.#engines.length;
-    if (!haveBegun || this.#interrupts > 1) return false;
-    this.#interrupts++;
-    if (this.#interrupts > 1) {
+    const haveEnginesBegun =
+      this.#engines.length > 0 && this.tally.engines === this.#engines.length;
+    if (!haveEnginesBegun || this.#interruptCount > 1) return false;
+    this.#interruptCount++;
+    if (this.#interruptCount > 1) {
       for (const engine of this.#engines) engine.kill();
       this.status.close();
     }
@@ -78,16 +85,16 @@ export class Run {
    * @returns {Promise<object>} the result: see result.js
    * @throws {UsageError} when the run can't begin
    */
-  async go() {
-    const { options, target } = await this.#look();
+  async execute() {
+    const { options, target } = await this.#prepare();
     this.tally = new Tally(options.time + options.clients / options.ramp + 2);
-    this.interruptions = new Interruptions(this.#first + this.#facts.probes);
+    this.interruptions = new Interruptions(this.#firstClients + this.#facts.probes);
     try {
       await this.#watch.start(() => this.tally.seconds);
-      this.#start(options, target);
-      if ((await this.#open()) && this.#interrupts === 0) {
+      this.#startEngines(options, target);
+      if ((await this.#open()) && this.#interruptCount === 0) {
         await this[`_${options.command}`]();
-        await this.#seeThemBack();
+        await this.#waitForReturn();
       }
       await this.#drain();
       await this.#leave();
@@ -104,54 +111,54 @@ export class Run {
       account: this.#account.result(),
       engineDoubles: this.#account.doubles,
       interruptions: this.interruptions.list,
-      deaths: this.#deaths,
-      interrupted: this.#interrupts > 0,
-      accounted: this.#isAccounted
+      deaths: this.#deathReasons,
+      interrupted: this.#interruptCount > 0,
+      isAccountComplete: this.#isAccountComplete
     });
   }
 
   /** Whether a second signal came or an engine died: waiting for the other engines is useless. */
-  get #isHopeless() {
-    return this.#interrupts > 1 || this.#deaths.length > 0;
+  get #isAborted() {
+    return this.#interruptCount > 1 || this.#deathReasons.length > 0;
   }
 
-  get #isAccounted() {
-    return this.#accounts === this.#engines.length;
+  get #isAccountComplete() {
+    return this.#finishedAccounts === this.#engines.length;
   }
 
   /** Resolves the address, plans the engines, and checks that a server answers. */
-  async #look() {
+  async #prepare() {
     const options = this.#options;
-    const { address, host } = await targetOf(options.host);
+    const { address, host } = await resolveTarget(options.host);
     const probes = options.command === 'latency' ? options.probes : 0;
     const lanes = options.throwing === 'none' ? Math.min(16, options.clients) : options.throwers;
-    this.#facts.plan = plan({ ...options, address, lanes }, lookAtHost());
+    this.#facts.plan = plan({ ...options, address, lanes }, readHostResources());
     this.#facts.probes = probes;
     const target = { address, host, port: options.port };
     const tls = tlsOf(options);
     // --status-port is an admin port: it speaks plain http, and its Host header is a numeric address.
-    const admin = { address, host: inUrl(address), port: options.statusPort };
+    const admin = { address, host: hostInUrl(address), port: options.statusPort };
     this.status = new StatusReader(options.statusPort ? admin : { ...target, tls });
-    this.#facts.before = await this.#knock(options);
+    this.#facts.before = await this.#waitForFirstAnswer(options);
     this.#watch = new ServerWatch({ ...options, address }, this.status);
     return { options, target };
   }
 
-  async #knock({ host, port, statusPort, wait }) {
+  async #waitForFirstAnswer({ host, port, statusPort, wait }) {
     const hint = statusPort
       ? `Has the server that --admin-port? To open it: bin/sprites --admin-port ${statusPort}`
       : `Is the server up? To start one: bin/sprites --port ${port}`;
     const end = performance.now() + wait * 1000;
     for (;;) {
       try {
-        return await this.status.read(Math.max(ANSWER_MS, end - performance.now()));
+        return await this.status.read(Math.max(FIRST_ANSWER_MS, end - performance.now()));
       } catch (error) {
-        const why = hopeless(error, host);
-        if (why || performance.now() >= end) {
+        const fatalMessage = permanentErrorMessage(error, host);
+        if (fatalMessage || performance.now() >= end) {
           this.status.close();
           throw new UsageError(
-            why ??
-              `nothing answers at ${inUrl(host)}:${statusPort ?? port} ` +
+            fatalMessage ??
+              `nothing answers at ${hostInUrl(host)}:${statusPort ?? port} ` +
                 `(${error.code ?? error.message}). ${hint}`
           );
         }
@@ -160,7 +167,7 @@ export class Run {
     }
   }
 
-  #start(options, target) {
+  #startEngines(options, target) {
     const { engines, sources } = this.#facts.plan;
     const { throwing, stages } = options;
     const swarm = Math.random().toString(36).slice(2, 8).padEnd(6, '0');
@@ -183,7 +190,7 @@ export class Run {
       seed: options.seed
     };
     engines.forEach((engine, i) =>
-      this.#engine({
+      this.#startEngine({
         ...shared,
         process: i,
         clients: engine.clients,
@@ -194,14 +201,16 @@ export class Run {
         'in-flight': Math.max(1, Math.floor(options.connecting / engines.length)),
         throwing: throwing === 'closed' && engine.lanes === 0 ? 'none' : throwing,
         'every-client': options.everyClient ? 1 : 0,
-        rate: ((throwing === 'rate' && stages ? stages.first : options.rate) ?? 0) / engines.length,
-        ...(throwing === 'rate' && stages && { stages: stageWords(stages, engines.length) }),
+        rate:
+          ((throwing === 'rate' && stages ? stages.firstTarget : options.rate) ?? 0) /
+          engines.length,
+        ...(throwing === 'rate' && stages && { stages: stagesOption(stages, engines.length) }),
         phase: i / engines.length
       })
     );
-    this.#facts.load = engines.length;
+    this.#facts.loadEngines = engines.length;
     if (options.command !== 'latency') return;
-    this.#engine({
+    this.#startEngine({
       ...shared,
       process: probeProcess,
       clients: options.probes,
@@ -212,18 +221,18 @@ export class Run {
     });
   }
 
-  #engine(options) {
+  #startEngine(options) {
     const events = {
       tick: (tick) => this.tally.add(tick),
       page: (header, bytes) => this.#account.add(header, bytes),
-      account: () => this.#accounts++,
-      died: (why) => this.#deaths.push(why)
+      account: () => this.#finishedAccounts++,
+      died: (why) => this.#deathReasons.push(why)
     };
-    this.#engines.push(new Engine(options, events, believedBy(this.#options)));
+    this.#engines.push(new Engine(options, events, trustedCertificates(this.#options)));
   }
 
-  #tell(command, engines = this.#engines) {
-    for (const engine of engines) engine.tell(command);
+  #send(command, engines = this.#engines) {
+    for (const engine of engines) engine.send(command);
   }
 
   /**
@@ -231,81 +240,86 @@ export class Run {
    *
    * @returns {Promise<boolean>} whether `done()` was true
    */
-  async #until(done, seconds, show = () => {}) {
+  async #waitUntil(isDone, seconds, show = () => {}) {
     const end = performance.now() + seconds * 1000;
     for (;;) {
       this.tally.sample();
       show();
-      if (done()) return true;
-      const left = end - performance.now();
-      if (left <= 0 || this.#interrupts > this.#seenTo || this.#isHopeless) return false;
-      await sleep(Math.min(LOOK_MS, left));
+      if (isDone()) return true;
+      const remaining = end - performance.now();
+      if (remaining <= 0 || this.#interruptCount > this.#handledInterrupts || this.#isAborted)
+        return false;
+      await sleep(Math.min(CHECK_MS, remaining));
     }
   }
 
   /** Number of clients that are opened before the command's own phase. */
-  get #first() {
+  get #firstClients() {
     const { command, clients, stages } = this.#options;
-    return command === 'park' && stages ? stages.first : clients;
+    return command === 'park' && stages ? stages.firstTarget : clients;
   }
 
-  /** Sets the number of clients of all engines together: see Clients::aim() in native/swarm/clients.h. */
-  #aim(count) {
-    if (count === this.#aimed) return;
-    this.#aimed = count;
+  /** Sets the number of clients of all engines together: see Clients::setClientCount() in native/swarm/clients.h. */
+  #setClientCount(count) {
+    if (count === this.#clientCount) return;
+    this.#clientCount = count;
     const { length } = this.#engines;
     this.#engines.forEach((engine, i) => {
-      engine.tell(`clients ${partOf(count, length, i)}`);
+      engine.send(`clients ${evenShareOf(count, length, i)}`);
     });
   }
 
   async #open() {
     const { ramp, stages } = this.#options;
-    const clients = this.#first;
+    const clients = this.#firstClients;
     const all = clients + this.#facts.probes;
     const started = performance.now();
     const limit = openLimit(this.#options);
     let lastGrowth = started;
     let parked = 0;
     this.#progress.begin('opening', all);
-    const load = this.#engines.slice(0, this.#facts.load);
-    if (stages && this.#options.command === 'park') this.#aim(clients);
-    else this.#tell('open', load);
-    const grown = (wanted) => () => {
+    const load = this.#engines.slice(0, this.#facts.loadEngines);
+    if (stages && this.#options.command === 'park') this.#setClientCount(clients);
+    else this.#send('open', load);
+    const hasReached = (wanted) => () => {
       const now = this.tally.counts.parked;
       if (now > parked) [parked, lastGrowth] = [now, performance.now()];
-      const patience = HOPELESS_SECONDS * 1000 + 5000 / ramp;
-      return now >= wanted || performance.now() - lastGrowth > patience;
+      const mostIdleMs = NO_PROGRESS_SECONDS * 1000 + 5000 / ramp;
+      return now >= wanted || performance.now() - lastGrowth > mostIdleMs;
     };
     const show = () => {
       const seconds = (performance.now() - started) / 1000;
       this.#progress.update(parked, `parked, ${Math.round(parked / seconds)} a second`);
     };
-    await this.#until(grown(clients), limit, show);
+    await this.#waitUntil(hasReached(clients), limit, show);
     if (this.#facts.probes > 0 && parked >= clients) {
-      this.#tell('open', this.#engines.slice(this.#facts.load));
-      await this.#until(grown(all), limit, show);
+      this.#send('open', this.#engines.slice(this.#facts.loadEngines));
+      await this.#waitUntil(hasReached(all), limit, show);
     }
     const seconds = (performance.now() - started) / 1000;
-    const complete = parked >= all;
+    const areAllParked = parked >= all;
     this.#facts.opened = {
       clients: parked,
       wanted: all,
       seconds: thousandths(seconds),
       perSecond: Math.round(parked / seconds)
     };
-    if (complete) await this.#seeThemParked(all);
+    if (areAllParked) await this.#waitUntilServerCounts(all);
     this.#progress.end(`${parked} of ${all} parked after ${seconds.toFixed(1)} s`);
-    return complete;
+    return areAllParked;
   }
 
   /** Waits up to 10 s until the server counts all polls as parked; the swarm counts each as soon as it is written. */
-  async #seeThemParked(all) {
-    const others = this.#facts.before?.parked ?? 0;
+  async #waitUntilServerCounts(all) {
+    const otherPolls = this.#facts.before?.parked ?? 0;
     const end = performance.now() + 10_000;
     let status = await this.status.tryRead();
-    while (status?.parked < all + others && performance.now() < end && this.#interrupts === 0) {
-      await sleep(LOOK_MS);
+    while (
+      status?.parked < all + otherPolls &&
+      performance.now() < end &&
+      this.#interruptCount === 0
+    ) {
+      await sleep(CHECK_MS);
       status = await this.status.tryRead();
     }
     this.#facts.serverParked = status?.parked ?? null;
@@ -314,21 +328,22 @@ export class Run {
 
   async _park() {
     const { time, stages } = this.#options;
-    const note = () => `${this.tally.counts.parked} of ${this.#aimed ?? this.#first} parked`;
-    const aim = (count) => this.#aim(Math.round(count));
-    await this.#measured(async () => {
-      await this.#hold('holding', time, note, aim);
-      if (stages && this.#interrupts === 0) await this.#settle(stages.last);
+    const describeParked = () =>
+      `${this.tally.counts.parked} of ${this.#clientCount ?? this.#firstClients} parked`;
+    const setClientCount = (count) => this.#setClientCount(Math.round(count));
+    await this.#measureUse(async () => {
+      await this.#runTimedPhase('holding', time, describeParked, setClientCount);
+      if (stages && this.#interruptCount === 0) await this.#waitForLastClients(stages.lastTarget);
     });
   }
 
   /** Waits for the last clients, which are still arriving or leaving at the end of the stages. */
-  async #settle(clients) {
-    const settled = () => {
+  async #waitForLastClients(clients) {
+    const haveSettled = () => {
       const { parked, members } = this.tally.counts;
       return parked >= clients && members <= clients;
     };
-    await this.#until(settled, HOPELESS_SECONDS);
+    await this.#waitUntil(haveSettled, NO_PROGRESS_SECONDS);
     this.#facts.stages.at(-1).parked = this.tally.counts.parked;
   }
 
@@ -336,42 +351,43 @@ export class Run {
    * Waits for clients that lost their polls, and notes when they do not come back, as after the end of a server.
    * Clients that throw may pause at the server's request: with them it is a fault only if none is parked.
    */
-  async #seeThemBack() {
+  async #waitForReturn() {
     const { command, stages } = this.#options;
-    const last = () => this.interruptions.list.at(-1) ?? { seconds: 0 };
+    const lastInterruption = () => this.interruptions.list.at(-1) ?? { seconds: 0 };
     const areAway = () =>
-      last().seconds === null && (command === 'park' ? !stages : last().lowest === 0);
+      lastInterruption().seconds === null &&
+      (command === 'park' ? !stages : lastInterruption().lowest === 0);
     const areBack = () => {
-      this.interruptions.see(this.tally.seconds, this.tally.counts.parked);
+      this.interruptions.observe(this.tally.seconds, this.tally.counts.parked);
       return !areAway();
     };
-    if (!areAway() || (await this.#until(areBack, HOPELESS_SECONDS))) return;
-    this.#facts.gone = last().lowest;
+    if (!areAway() || (await this.#waitUntil(areBack, NO_PROGRESS_SECONDS))) return;
+    this.#facts.lowestParked = lastInterruption().lowest;
   }
 
-  /** @param {(asked: number) => void} [steer] gets the current target of the stages, if there are any */
-  async #hold(phase, seconds, note, steer = () => {}) {
+  /** @param {(asked: number) => void} [onTarget] gets the current target of the stages, if there are any */
+  async #runTimedPhase(phase, seconds, note, onTarget = () => {}) {
     const { stages, command } = this.#options;
     const started = this.tally.seconds;
     const log = stages && new StageLog(stages, this.tally);
     this.#progress.begin(phase, Math.ceil(seconds));
-    const see = (passed) => {
-      if (log) steer((this.tally.asked = log.see(passed)));
-      const wanted = log && command === 'park' ? Math.round(this.tally.asked) : undefined;
-      this.interruptions.see(this.tally.seconds, this.tally.counts.parked, wanted);
+    const samplePhase = (elapsed) => {
+      if (log) onTarget((this.tally.stageTarget = log.advance(elapsed)));
+      const wanted = log && command === 'park' ? Math.round(this.tally.stageTarget) : undefined;
+      this.interruptions.observe(this.tally.seconds, this.tally.counts.parked, wanted);
     };
-    await this.#until(
+    await this.#waitUntil(
       () => false,
       seconds,
       () => {
-        const passed = this.tally.seconds - started;
-        see(passed);
-        this.#progress.update(Math.floor(passed), note());
+        const elapsed = this.tally.seconds - started;
+        samplePhase(elapsed);
+        this.#progress.update(Math.floor(elapsed), note());
       }
     );
     if (log) {
-      if (this.#interrupts === 0) see(seconds);
-      this.tally.asked = null;
+      if (this.#interruptCount === 0) samplePhase(seconds);
+      this.tally.stageTarget = null;
       this.#facts.stages = log.rows;
     }
     this.#facts.phases[phase] = { from: thousandths(started), to: thousandths(this.tally.seconds) };
@@ -382,14 +398,14 @@ export class Run {
     const { time } = this.#options;
     const before = this.tally.counts;
     let seconds;
-    await this.#measured(async () => {
+    await this.#measureUse(async () => {
       const started = performance.now();
-      this.#tell(`throw ${Math.round(time * 1000)}`);
-      await this.#hold('throwing', time, () => this.#throwNote());
+      this.#send(`throw ${Math.round(time * 1000)}`);
+      await this.#runTimedPhase('throwing', time, () => this.#throwNote());
       // Each engine throws for this time by its own clock, from the moment it reads the command.
-      const over = before.over + this.#engines.length;
-      await this.#until(() => this.tally.counts.over >= over, time + HOPELESS_SECONDS);
-      this.#tell('stop');
+      const wantedEnds = before.over + this.#engines.length;
+      await this.#waitUntil(() => this.tally.counts.over >= wantedEnds, time + NO_PROGRESS_SECONDS);
+      this.#send('stop');
       seconds = Math.min(time, (performance.now() - started) / 1000);
     });
     // The last tick arrives up to an interval later.
@@ -414,43 +430,45 @@ export class Run {
   async _storm() {
     const options = this.#options;
     const { time, clients } = options;
-    const throwing = options.throwing !== 'none';
-    if (throwing) this.#tell(`throw ${Math.ceil(time + 30) * 1000}`);
-    const others = this.#facts.before?.parked ?? 0;
-    const byServer = typeof this.#facts.serverParked === 'number';
+    const isThrowing = options.throwing !== 'none';
+    if (isThrowing) this.#send(`throw ${Math.ceil(time + 30) * 1000}`);
+    const otherPolls = this.#facts.before?.parked ?? 0;
+    const isCountedByServer = typeof this.#facts.serverParked === 'number';
     this.#progress.begin('storm', clients);
-    const seen = await this.#measured(() =>
+    const outcome = await this.#measureUse(() =>
       storm({
         options,
-        countedBy: byServer ? 'server' : 'swarm',
+        countedBy: isCountedByServer ? 'server' : 'swarm',
         parked: async () =>
-          byServer ? (await this.status.tryRead())?.parked - others : this.tally.counts.parked,
+          isCountedByServer
+            ? (await this.status.tryRead())?.parked - otherPolls
+            : this.tally.counts.parked,
         clock: () => this.tally.seconds,
-        tell: (command) => this.#tell(command),
-        isOver: () => this.#interrupts > 0 || this.#deaths.length > 0,
+        send: (command) => this.#send(command),
+        isOver: () => this.#interruptCount > 0 || this.#deathReasons.length > 0,
         show: (parked, note) => {
           this.tally.sample();
           this.#progress.update(parked, note);
         }
       })
     );
-    const { from, to, ...facts } = seen;
+    const { from, to, ...facts } = outcome;
     this.#facts.storm = facts;
     this.#facts.phases.storm = { from, to };
-    if (throwing) this.#tell('stop');
-    const all = facts.seconds[100];
+    if (isThrowing) this.#send('stop');
+    const secondsUntilAll = facts.seconds[100];
     this.#progress.end(
-      all === null
+      secondsUntilAll === null
         ? `${facts.parked} of ${clients} parked again by the end`
-        : `all parked again after ${all} s`
+        : `all parked again after ${secondsUntilAll} s`
     );
   }
 
   /** Runs a phase, and measures the CPU time and memory of the server and the CPU time of the engines. */
-  async #measured(phase) {
-    const before = { server: await this.#watch.look(), engines: this.#enginesUse() };
+  async #measureUse(phase) {
+    const before = { server: await this.#watch.sample(), engines: this.#sampleEngines() };
     const result = await phase();
-    const after = { server: await this.#watch.look(), engines: this.#enginesUse() };
+    const after = { server: await this.#watch.sample(), engines: this.#sampleEngines() };
     this.#facts.use = { before: before.server, after: after.server };
     this.#facts.engineCores = Math.max(
       ...after.engines.map((use, i) => coresBetween(before.engines[i], use))
@@ -458,25 +476,25 @@ export class Run {
     return result;
   }
 
-  #enginesUse() {
+  #sampleEngines() {
     const at = performance.now() / 1000;
     return this.#engines.map(({ pid }) => ({ at, cpu: useOf(pid)?.cpu ?? 0 }));
   }
 
   /** Waits for the answers to throws, then for the sprites, then for their acks. */
   async #drain() {
-    this.#seenTo = this.#interrupts;
-    this.#tell('stop');
+    this.#handledInterrupts = this.#interruptCount;
+    this.#send('stop');
     const { drain } = this.#options;
     const started = performance.now();
-    const arrived = () => {
+    const haveArrived = () => {
       const { pending, received, accepted } = this.tally.counts;
       return pending === 0 && received >= accepted;
     };
     await sleep(TICK_MS * 1.2);
-    if (!arrived()) {
+    if (!haveArrived()) {
       this.#progress.begin('draining', Math.ceil(drain));
-      await this.#until(arrived, drain, () => {
+      await this.#waitUntil(haveArrived, drain, () => {
         const { pending, received, accepted } = this.tally.counts;
         this.#progress.update(
           Math.floor((performance.now() - started) / 1000),
@@ -486,46 +504,47 @@ export class Run {
       this.#progress.end();
     }
     this.#facts.drainSeconds = thousandths((performance.now() - started) / 1000);
-    if (this.#interrupts < 2) await sleep(ACK_MS);
+    if (this.#interruptCount < 2) await sleep(ACK_MS);
     this.#facts.drained = await this.#lastStatus();
     // Counts all clients with a place, not only the parked ones: a client that pauses or reconnects is no
     // stranger. It waits a tick, so that a client that joined before the server's count is counted here too.
     await sleep(TICK_MS * 1.2);
-    this.#facts.ours = this.tally.counts.members;
+    this.#facts.ownMembers = this.tally.counts.members;
   }
 
   async #leave() {
-    if (this.#options.stay || this.#isHopeless) return;
-    this.#seenTo = this.#interrupts;
+    if (this.#options.stay || this.#isAborted) return;
+    this.#handledInterrupts = this.#interruptCount;
     const all = this.#options.clients + this.#facts.probes;
     this.#progress.begin('leaving', all);
-    this.#tell('clients 0');
-    let last = { left: -1, at: 0 };
+    this.#send('clients 0');
+    let lastProgress = { left: -1, at: 0 };
     const isOver = () => {
       const { left, members } = this.tally.counts;
-      if (left !== last.left) last = { left, at: performance.now() };
-      return members === 0 || performance.now() - last.at > HOPELESS_SECONDS * 1000;
+      if (left !== lastProgress.left) lastProgress = { left, at: performance.now() };
+      return members === 0 || performance.now() - lastProgress.at > NO_PROGRESS_SECONDS * 1000;
     };
-    await this.#until(isOver, leaveLimit(this.#options), () =>
-      this.#progress.update(last.left, 'have left')
+    await this.#waitUntil(isOver, leaveLimit(this.#options), () =>
+      this.#progress.update(lastProgress.left, 'have left')
     );
-    this.#facts.staying = this.tally.counts.members;
+    this.#facts.stayingMembers = this.tally.counts.members;
     this.#progress.end(`${this.tally.counts.left} have left`);
   }
 
   async #waitForAccount() {
-    this.#tell('account');
+    this.#send('account');
     const end = performance.now() + 60_000;
-    while (!this.#isAccounted && !this.#isHopeless && performance.now() < end) await sleep(LOOK_MS);
+    while (!this.#isAccountComplete && !this.#isAborted && performance.now() < end)
+      await sleep(CHECK_MS);
     this.#facts.after = await this.#lastStatus();
   }
 
   async #lastStatus() {
-    return this.#interrupts > 1 ? null : this.status.tryRead();
+    return this.#interruptCount > 1 ? null : this.status.tryRead();
   }
 
   async #end() {
-    this.#tell('quit');
+    this.#send('quit');
     const timer = setTimeout(() => this.#engines.forEach((engine) => engine.kill()), 5000);
     await Promise.all(this.#engines.map((engine) => engine.ended));
     clearTimeout(timer);

@@ -11,7 +11,7 @@ import { thousandths } from '../report/words.js';
  */
 
 /** Interval between two samples, in milliseconds: /proc is cheap, but a scrape is work for the server. */
-const EVERY = { kernel: 250, metrics: 1000 };
+const SAMPLE_INTERVALS = { kernel: 250, metrics: 1000 };
 
 const MOST_POINTS = 800;
 
@@ -21,9 +21,9 @@ export class ServerWatch {
   #status;
   #clock;
   #timer;
-  #step;
-  #busy = false;
-  #bySource;
+  #interval;
+  #isSampling = false;
+  #figuresSource;
 
   /** @type {Array<{at: number, cpu: number, memory: number}>} seconds, CPU seconds so far, bytes */
   points = [];
@@ -32,7 +32,7 @@ export class ServerWatch {
   version = null;
 
   /** Most memory of all samples, in bytes. */
-  most = 0;
+  peakMemory = 0;
 
   /**
    * @param {object} target
@@ -44,15 +44,16 @@ export class ServerWatch {
   constructor({ address, port, statusPort }, status) {
     this.#status = status;
     // The process that listens on the admin port is the server; on the server's port it may be a proxy.
-    const listening = (at) => listenerOf(address, at);
-    if (isHere(address)) this.#pid = (statusPort && listening(statusPort)) || listening(port);
+    const listenerAt = (at) => listenerOf(address, at);
+    if (isLocalAddress(address))
+      this.#pid = (statusPort && listenerAt(statusPort)) || listenerAt(port);
     this.#name = this.#pid === null ? null : `${nameOf(this.#pid)} ${this.#pid}`;
-    this.#bySource = this.#pid === null ? 'metrics' : 'kernel';
+    this.#figuresSource = this.#pid === null ? 'metrics' : 'kernel';
   }
 
   /** @returns {?('kernel' | 'metrics')} the source of the figures; null when there is none */
-  get by() {
-    return this.points.length > 0 ? this.#bySource : null;
+  get source() {
+    return this.points.length > 0 ? this.#figuresSource : null;
   }
 
   /** @returns {?string} name and id of the watched process on this host; null: none is known */
@@ -69,32 +70,32 @@ export class ServerWatch {
     this.#clock = clock;
     const metrics = await this.#status.metrics();
     this.version = metrics?.version ?? (this.#pid === null ? null : versionOf(this.#pid));
-    await this.look();
+    await this.sample();
     if (this.points.length === 0) return;
-    this.#step = EVERY[this.#bySource];
-    this.#timer = setInterval(() => this.#lookAgain(), EVERY[this.#bySource]);
+    this.#interval = SAMPLE_INTERVALS[this.#figuresSource];
+    this.#timer = setInterval(() => this.#sampleIfDue(), SAMPLE_INTERVALS[this.#figuresSource]);
   }
 
-  async #lookAgain() {
+  async #sampleIfDue() {
     const last = this.points.at(-1);
-    if (this.#busy || this.#clock() - last.at < this.#step / 1000 - 0.05) return;
-    this.#busy = true;
-    await this.look();
-    this.#busy = false;
+    if (this.#isSampling || this.#clock() - last.at < this.#interval / 1000 - 0.05) return;
+    this.#isSampling = true;
+    await this.sample();
+    this.#isSampling = false;
   }
 
   /** @returns {Promise<?{at: number, cpu: number, memory: number}>} a sample taken now; null: unknown */
-  async look() {
+  async sample() {
     const use =
-      this.#bySource === 'kernel'
+      this.#figuresSource === 'kernel'
         ? useOf(this.#pid)
         : ((await this.#status.metrics())?.use ?? null);
     if (!use) return null;
     const point = { at: thousandths(this.#clock()), ...use };
-    this.most = Math.max(this.most, use.memory);
+    this.peakMemory = Math.max(this.peakMemory, use.memory);
     this.points.push(point);
     if (this.points.length > MOST_POINTS) {
-      this.#step *= 2;
+      this.#interval *= 2;
       this.points = this.points.filter((_, i) => i % 2 === 0);
     }
     return point;
@@ -126,9 +127,9 @@ const TICKS_A_SECOND = 100;
 const LISTENING = '0A';
 
 /** Returns undefined if reading fails: a process may be gone or another user's; a command line may hold anything. */
-function look(reading) {
+function valueOrUndefined(read) {
   try {
-    return reading();
+    return read();
   } catch {
     return undefined;
   }
@@ -138,7 +139,7 @@ function look(reading) {
  * @param {string} address numeric address
  * @returns {boolean} whether the address is one of this host's
  */
-function isHere(address) {
+function isLocalAddress(address) {
   if (address.startsWith('127.')) return true;
   return Object.values(interfacesHere())
     .flat()
@@ -154,16 +155,16 @@ function listenerOf(address, port) {
   const hex = (number, digits) => Number(number).toString(16).toUpperCase().padStart(digits, '0');
   // For an IPv6 address every local address matches.
   const parts = isIPv4(address) ? address.split('.').reverse() : [];
-  const here = parts.map((part) => hex(part, 2)).join('');
-  const local = new RegExp(`(^0+|${here}):${hex(port, 4)}$`);
+  const hexAddress = parts.map((part) => hex(part, 2)).join('');
+  const localAddress = new RegExp(`(^0+|${hexAddress}):${hex(port, 4)}$`);
   const inodes = new Set(
-    ['/proc/net/tcp', '/proc/net/tcp6'].flatMap((file) => inodesIn(file, local))
+    ['/proc/net/tcp', '/proc/net/tcp6'].flatMap((file) => inodesIn(file, localAddress))
   );
   if (inodes.size === 0) return null;
   const links = new Set([...inodes].map((inode) => `socket:[${inode}]`));
-  const listens = (pid) =>
-    (look(() => readdirSync(`/proc/${pid}/fd`)) ?? []).some((fd) =>
-      links.has(look(() => readlinkSync(`/proc/${pid}/fd/${fd}`)))
+  const isListening = (pid) =>
+    (valueOrUndefined(() => readdirSync(`/proc/${pid}/fd`)) ?? []).some((fd) =>
+      links.has(valueOrUndefined(() => readlinkSync(`/proc/${pid}/fd/${fd}`)))
     );
   const pids = readdirSync('/proc').filter((name) => /^[0-9]+$/.test(name));
   // Of processes that share a listening socket the parent is wanted: it has the lowest id.
@@ -171,22 +172,23 @@ function listenerOf(address, port) {
     pids
       .map(Number)
       .sort((a, b) => a - b)
-      .find(listens) ?? null
+      .find(isListening) ?? null
   );
 }
 
-function inodesIn(file, where) {
-  const [, ...lines] = (look(() => readFileSync(file, 'utf8')) ?? '').split('\n');
+function inodesIn(file, localAddress) {
+  const [, ...lines] = (valueOrUndefined(() => readFileSync(file, 'utf8')) ?? '').split('\n');
   return lines
     .map((line) => line.trim().split(/\s+/))
-    .filter(([, local, , state]) => state === LISTENING && where.test(local))
+    .filter(([, local, , state]) => state === LISTENING && localAddress.test(local))
     .map((fields) => fields[9]);
 }
 
 /** @param {number} pid @returns {number[]} the process and all its descendants */
-function family(pid) {
-  const children = look(() => readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')) ?? '';
-  return [pid, ...children.split(' ').filter(Boolean).map(Number).flatMap(family)];
+function processTree(pid) {
+  const children =
+    valueOrUndefined(() => readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')) ?? '';
+  return [pid, ...children.split(' ').filter(Boolean).map(Number).flatMap(processTree)];
 }
 
 /**
@@ -195,15 +197,15 @@ function family(pid) {
  *     resident bytes (shared pages count for each process); null when the process has ended
  */
 export function useOf(pid) {
-  const uses = family(pid).map(useOfOne).filter(Boolean);
-  if (uses.length === 0) return null;
-  const sum = (name) => uses.reduce((all, use) => all + use[name], 0);
-  return { cpu: sum('cpu'), memory: sum('memory') };
+  const processUses = processTree(pid).map(useOfProcess).filter(Boolean);
+  if (processUses.length === 0) return null;
+  const sumOf = (name) => processUses.reduce((all, use) => all + use[name], 0);
+  return { cpu: sumOf('cpu'), memory: sumOf('memory') };
 }
 
-function useOfOne(pid) {
-  const stat = look(() => readFileSync(`/proc/${pid}/stat`, 'utf8'));
-  const status = look(() => readFileSync(`/proc/${pid}/status`, 'utf8'));
+function useOfProcess(pid) {
+  const stat = valueOrUndefined(() => readFileSync(`/proc/${pid}/stat`, 'utf8'));
+  const status = valueOrUndefined(() => readFileSync(`/proc/${pid}/status`, 'utf8'));
   if (!stat || !status) return null;
   // The name, in parentheses, may contain spaces and parentheses.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
@@ -216,7 +218,7 @@ function useOfOne(pid) {
 
 /** @param {number} pid @returns {string} the name of the process's program */
 function nameOf(pid) {
-  return look(() => readFileSync(`/proc/${pid}/comm`, 'utf8'))?.trim() ?? 'process';
+  return valueOrUndefined(() => readFileSync(`/proc/${pid}/comm`, 'utf8'))?.trim() ?? 'process';
 }
 
 /**
@@ -224,15 +226,15 @@ function nameOf(pid) {
  * @returns {?string} the version of Sprites that the process runs, from the package.json above its program
  */
 function versionOf(pid) {
-  const [, program] = (look(() => readFileSync(`/proc/${pid}/cmdline`, 'utf8')) ?? '')
+  const [, program] = (valueOrUndefined(() => readFileSync(`/proc/${pid}/cmdline`, 'utf8')) ?? '')
     .split('\0')
     .filter((word) => !word.startsWith('--'));
-  const folder = look(() => readlinkSync(`/proc/${pid}/cwd`));
+  const folder = valueOrUndefined(() => readlinkSync(`/proc/${pid}/cwd`));
   if (!program || !folder) return null;
-  for (const up of ['..', '../..']) {
-    const file = () => join(realpathSync(resolve(folder, program)), up, 'package.json');
-    const named = look(() => JSON.parse(readFileSync(file(), 'utf8')));
-    if (named?.name === 'sprites-server') return named.version;
+  for (const parentFolder of ['..', '../..']) {
+    const file = () => join(realpathSync(resolve(folder, program)), parentFolder, 'package.json');
+    const packageJson = valueOrUndefined(() => JSON.parse(readFileSync(file(), 'utf8')));
+    if (packageJson?.name === 'sprites-server') return packageJson.version;
   }
   return null;
 }

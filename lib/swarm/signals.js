@@ -1,22 +1,22 @@
 /** Signals at which a program may end in order. */
-const NAMES = ['SIGINT', 'SIGTERM', 'SIGHUP'];
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'];
 
 /**
  * Handles the signals that end a program. When `heard()` returns false the signal is sent again without a handler,
  * and so ends the program at once. (process.exit is no alternative: it waits for a pending DNS lookup.)
  *
- * @param {() => boolean} heard called at each signal; returns whether it handles the signal
+ * @param {() => boolean} handle called at each signal; returns whether it handles the signal
  * @returns {() => void} removes the handlers
  */
-export function onSignals(heard) {
-  const listen = (name) => {
-    if (heard()) return;
-    stop();
+export function onSignals(handle) {
+  const onSignal = (name) => {
+    if (handle()) return;
+    removeHandlers();
     process.kill(process.pid, name);
   };
-  const stop = () => {
-    for (const name of NAMES) process.off(name, listen);
+  const removeHandlers = () => {
+    for (const name of SIGNALS) process.off(name, onSignal);
   };
-  for (const name of NAMES) process.on(name, listen);
-  return stop;
+  for (const name of SIGNALS) process.on(name, onSignal);
+  return removeHandlers;
 }

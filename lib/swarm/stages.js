@@ -9,7 +9,7 @@ import { UsageError } from '../base/option-help.js';
 const UNITS = { ms: 0.001, s: 1, m: 60, h: 3600 };
 
 /** The longest run, in seconds: a week. */
-export const LONGEST = 604_800;
+export const LONGEST_RUN = 604_800;
 
 const MOST_STAGES = 100;
 
@@ -22,7 +22,7 @@ export function secondsIn(text) {
 }
 
 /** The type of the option --stage: see options.js. */
-export const stage = {
+export const stageType = {
   unit: 'TIME:TARGET',
   read(text) {
     const [, time, target] = /^([^:]+):([0-9]+(?:\.[0-9]+)?)$/.exec(text) ?? [];
@@ -46,19 +46,21 @@ export class Stages {
     if (stages.length > MOST_STAGES) {
       throw new UsageError(`--stage ${stages.length} times: there may be ${MOST_STAGES} stages`);
     }
-    const wrong = stages.find((one) => target.read(String(one.target)) === undefined);
-    if (wrong)
-      throw new UsageError(`--stage …:${wrong.target}: the number must be ${target.expects}`);
+    const invalidStage = stages.find((one) => target.read(String(one.target)) === undefined);
+    if (invalidStage)
+      throw new UsageError(
+        `--stage …:${invalidStage.target}: the number must be ${target.expects}`
+      );
     let [from, end] = [first, 0];
     this.list = stages.map((one) => {
       end += one.seconds;
-      const all = { ...one, from, end };
+      const stage = { ...one, from, end };
       from = one.target;
-      return all;
+      return stage;
     });
-    if (this.seconds < 0.1 || this.seconds > LONGEST) {
+    if (this.seconds < 0.1 || this.seconds > LONGEST_RUN) {
       throw new UsageError(
-        `--stage: all together take from 0.1 s to ${LONGEST} s, not ${this.seconds}`
+        `--stage: all together take from 0.1 s to ${LONGEST_RUN} s, not ${this.seconds}`
       );
     }
   }
@@ -68,34 +70,34 @@ export class Stages {
     return this.list.at(-1).end;
   }
 
-  get first() {
+  get firstTarget() {
     return this.list[0].from;
   }
 
-  get last() {
+  get lastTarget() {
     return this.list.at(-1).target;
   }
 
-  get most() {
-    return Math.max(this.first, ...this.list.map(({ target }) => target));
+  get highestTarget() {
+    return Math.max(this.firstTarget, ...this.list.map(({ target }) => target));
   }
 
   /** @param {number} seconds since the first stage began @returns {number} the target at that time */
-  at(seconds) {
-    const now = this.list.find(({ end }) => seconds < end);
-    if (!now) return this.last;
-    return now.target + ((now.from - now.target) * (now.end - seconds)) / now.seconds;
+  targetAt(seconds) {
+    const stage = this.list.find(({ end }) => seconds < end);
+    if (!stage) return this.lastTarget;
+    return stage.target + ((stage.from - stage.target) * (stage.end - seconds)) / stage.seconds;
   }
 }
 
 /** @returns {string} one engine's share of the stages, in the format of native/swarm/options.h */
-export const stageWords = ({ list }, engines) =>
+export const stagesOption = ({ list }, engines) =>
   list.map(({ seconds, target }) => `${seconds}:${target / engines}`).join();
 
 /**
  * Records the results of the stages during a run.
  *
- * @typedef {object} StageSeen
+ * @typedef {object} StageResult
  * @property {number} seconds
  * @property {number} from
  * @property {number} target
@@ -110,7 +112,7 @@ export class StageLog {
   #tally;
   #before;
 
-  /** @type {StageSeen[]} the stages that ended */
+  /** @type {StageResult[]} the stages that ended */
   rows = [];
 
   /**
@@ -121,25 +123,25 @@ export class StageLog {
     this.#stages = stages;
     this.#tally = tally;
     this.#before = { at: tally.countedAt, accepted: tally.counts.accepted };
-    tally.takeStage();
+    tally.takeStageSummary();
   }
 
-  /** @param {number} passed seconds since the first stage began @returns {number} the target at that time */
-  see(passed) {
+  /** @param {number} elapsed seconds since the first stage began @returns {number} the target at that time */
+  advance(elapsed) {
     const { list } = this.#stages;
-    while (this.rows.length < list.length && passed >= list[this.rows.length].end) {
+    while (this.rows.length < list.length && elapsed >= list[this.rows.length].end) {
       this.#end(list[this.rows.length]);
     }
-    return this.#stages.at(passed);
+    return this.#stages.targetAt(elapsed);
   }
 
   #end({ seconds, from, target }) {
     const { parked, accepted } = this.#tally.counts;
-    const { p50, p99, max } = this.#tally.takeStage();
+    const { p50, p99, max } = this.#tally.takeStageSummary();
     const now = { at: this.#tally.countedAt, accepted };
-    const passed = now.at - this.#before.at;
+    const elapsed = now.at - this.#before.at;
     const perSecond =
-      seconds > 0 && passed > 0 ? Math.round((accepted - this.#before.accepted) / passed) : null;
+      seconds > 0 && elapsed > 0 ? Math.round((accepted - this.#before.accepted) / elapsed) : null;
     this.rows.push({ seconds, from, target, parked, perSecond, p50, p99, max });
     this.#before = now;
   }

@@ -6,13 +6,13 @@ import { tlsOf } from './target.js';
 
 /** Timeout of a whole answer, in milliseconds: a slow stream of bytes does not extend it. */
 const TIMEOUT_MS = 10_000;
-const LONGEST = 1 << 20;
+const MOST_CHARACTERS = 1 << 20;
 
 /** Names of figures that may be shown on a terminal. */
-const NAME = /^[A-Za-z]\w{0,63}$/;
+const FIGURE_NAME = /^[A-Za-z]\w{0,63}$/;
 
 /** The figures that a run calculates with. */
-const FIGURES = new Set([
+const NUMERIC_FIGURES = new Set([
   ...['clients', 'parked', 'longestStallMs'],
   ...['thrown', 'acked', 'waiting', 'lost', 'crossedIn', 'crossedOut']
 ]);
@@ -44,31 +44,31 @@ export class StatusReader {
   }
 
   /**
-   * @param {number} [patience] timeout in milliseconds, at most TIMEOUT_MS
+   * @param {number} [timeout] timeout in milliseconds, at most TIMEOUT_MS
    * @returns {Promise<?object>} the document: its FIGURES are numbers from 0 up; null for any other answer
    * @throws {Error} when there is no answer
    */
-  async read(patience) {
-    return parse(await this.#get('/status', patience));
+  async read(timeout) {
+    return parseStatus(await this.#get('/status', timeout));
   }
 
-  #get(path, patience = TIMEOUT_MS) {
+  #get(path, timeout = TIMEOUT_MS) {
     return new Promise((resolve, reject) => {
       if (this.#isClosed) throw new Error('it is closed');
-      const signal = AbortSignal.timeout(Math.ceil(Math.min(patience, TIMEOUT_MS)));
+      const signal = AbortSignal.timeout(Math.ceil(Math.min(timeout, TIMEOUT_MS)));
       const request = this.#protocol.get({ ...this.#options, path, signal }, (response) => {
         let text = '';
         response.setEncoding('utf8');
         response.on('data', (piece) => {
           text += piece;
-          if (text.length > LONGEST) request.destroy(new Error(`an endless ${path}`));
+          if (text.length > MOST_CHARACTERS) request.destroy(new Error(`an endless ${path}`));
         });
         response.on('end', () => resolve({ status: response.statusCode, text }));
         response.on('error', reject);
       });
       request.on('error', (error) => {
         // The server closed the kept-alive connection just as the request was sent: retry.
-        if (request.reusedSocket && error.code === 'ECONNRESET') resolve(this.#get(path, patience));
+        if (request.reusedSocket && error.code === 'ECONNRESET') resolve(this.#get(path, timeout));
         else reject(error.name === 'AbortError' ? new Error('no answer in time') : error);
       });
       // When the server ends in mid-answer, Node's client emits neither 'end' nor 'error' here.
@@ -84,10 +84,10 @@ export class StatusReader {
     // No answer: the figures are unknown.
     const answer = await this.#get('/metrics').catch(() => null);
     if (answer?.status !== 200) return null;
-    const value = (name) =>
+    const readMetric = (name) =>
       Number(new RegExp(`^${name} ([0-9.e+]+)$`, 'm').exec(answer.text)?.[1] ?? NaN);
-    const cpu = value('process_cpu_seconds_total');
-    const memory = value('process_resident_memory_bytes');
+    const cpu = readMetric('process_cpu_seconds_total');
+    const memory = readMetric('process_resident_memory_bytes');
     return {
       version: /^sprites_build_info\{version="([\w.+-]{1,40})"/m.exec(answer.text)?.[1] ?? null,
       use: Number.isNaN(cpu + memory) ? null : { cpu, memory }
@@ -106,7 +106,7 @@ export class StatusReader {
   }
 }
 
-function parse({ status, text }) {
+function parseStatus({ status, text }) {
   if (status !== 200) return null;
   let document;
   try {
@@ -115,13 +115,14 @@ function parse({ status, text }) {
     return null;
   }
   if (typeof document !== 'object' || document === null || Array.isArray(document)) return null;
-  const isTaken = ([name, value]) =>
-    NAME.test(name) && (!FIGURES.has(name) || (Number.isFinite(value) && value >= 0));
-  return Object.fromEntries(Object.entries(document).filter(isTaken));
+  const isAccepted = ([name, value]) =>
+    FIGURE_NAME.test(name) &&
+    (!NUMERIC_FIGURES.has(name) || (Number.isFinite(value) && value >= 0));
+  return Object.fromEntries(Object.entries(document).filter(isAccepted));
 }
 
 /** Statuses of answers without a body. */
-const EMPTY = [204, 205, 304];
+const BODILESS_STATUSES = [204, 205, 304];
 
 /**
  * Returns a fetch that accepts the certificates of the command line. It closes the connection of an aborted request
@@ -131,14 +132,14 @@ const EMPTY = [204, 205, 304];
  * @returns {typeof globalThis.fetch}
  * @throws {import('../base/option-help.js').UsageError} when the authorities can't be read
  */
-export function fetchBy(options) {
+export function createFetch(options) {
   const tls = tlsOf(options);
   const protocol = tls === null ? http : https;
   return (url, { method, headers, body, signal } = {}) =>
     new Promise((resolve, reject) => {
       const request = protocol.request(url, { method, headers, signal, ...tls }, (response) => {
         try {
-          resolve(answerOf(response));
+          resolve(toFetchResponse(response));
         } catch (error) {
           // The constructor of Response refuses the status or a header.
           reject(error);
@@ -153,9 +154,9 @@ export function fetchBy(options) {
 }
 
 /** @returns {Response} */
-function answerOf(response) {
+function toFetchResponse(response) {
   const { statusCode: status, headers } = response;
-  const stream = EMPTY.includes(status) ? null : Readable.toWeb(response);
+  const stream = BODILESS_STATUSES.includes(status) ? null : Readable.toWeb(response);
   if (stream === null) response.resume();
   return new Response(stream, { status, headers: Object.entries(headers) });
 }

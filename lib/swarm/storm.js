@@ -10,11 +10,11 @@ import { thousandths } from '../report/words.js';
  */
 
 /** Interval between two samples, in milliseconds. */
-const LOOK_MS = 25;
+const SAMPLE_MS = 25;
 
-const NOTICE_MS = 10_000;
+const NOTICE_TIMEOUT_MS = 10_000;
 
-const PARTS = [50, 90, 99, 100];
+const PERCENTS = [50, 90, 99, 100];
 
 /**
  * @param {object} scene
@@ -22,7 +22,7 @@ const PARTS = [50, 90, 99, 100];
  * @param {'server' | 'swarm'} scene.countedBy
  * @param {() => Promise<number>} scene.parked parked polls, counted by `countedBy`; NaN when unknown
  * @param {() => number} scene.clock seconds since the run began
- * @param {(command: string) => void} scene.tell sends a command to the engines
+ * @param {(command: string) => void} scene.send sends a command to the engines
  * @param {() => boolean} scene.isOver whether a signal came or an engine died
  * @param {(parked: number, note: string) => void} scene.show
  * @param {number} [scene.notice] longest time until the server notices that all clients are gone, in milliseconds
@@ -33,50 +33,52 @@ export async function storm({
   countedBy,
   parked,
   clock,
-  tell,
+  send,
   isOver,
   show,
-  notice = NOTICE_MS
+  notice = NOTICE_TIMEOUT_MS
 }) {
   const { clients, time, spread } = options;
-  const track = new Track();
-  let now = clients;
-  const look = async () => {
-    const seen = await parked();
+  const track = new ParkedTrack();
+  let lastCount = clients;
+  const sampleParked = async () => {
+    const count = await parked();
     // Without an answer the last count stays: no answer does not mean 0 parked polls.
-    if (!Number.isNaN(seen)) now = seen;
-    track.add(clock(), now);
+    if (!Number.isNaN(count)) lastCount = count;
+    track.add(clock(), lastCount);
   };
-  await look();
+  await sampleParked();
   const from = clock();
-  const dropped = performance.now();
-  tell('drop');
-  const isGone = async () => {
-    await look();
-    return now <= 0;
+  const droppedAt = performance.now();
+  send('drop');
+  const areAllGone = async () => {
+    await sampleParked();
+    return lastCount <= 0;
   };
-  const dropNoticed = (await until(isGone, notice, isOver)) ? since(dropped) : null;
+  const dropNoticed = (await pollUntil(areAllGone, notice, isOver))
+    ? secondsSince(droppedAt)
+    : null;
   // The count does not tell clients that the server has not dropped yet from clients that are back.
-  const ghosts = now > clients / 100 ? now : 0;
-  const started = performance.now();
-  tell(`back ${Math.round(spread * 1000)}`);
-  const seconds = Object.fromEntries(PARTS.map((part) => [part, null]));
-  const isBack = async () => {
-    await look();
-    const passed = since(started);
-    for (const part of PARTS) {
-      if (now >= Math.ceil((clients * part) / 100)) seconds[part] ??= passed;
+  const ghosts = lastCount > clients / 100 ? lastCount : 0;
+  const reconnectedAt = performance.now();
+  send(`back ${Math.round(spread * 1000)}`);
+  const seconds = Object.fromEntries(PERCENTS.map((percent) => [percent, null]));
+  const areAllBack = async () => {
+    await sampleParked();
+    const elapsed = secondsSince(reconnectedAt);
+    for (const percent of PERCENTS) {
+      if (lastCount >= Math.ceil((clients * percent) / 100)) seconds[percent] ??= elapsed;
     }
-    show(Math.max(0, now), `parked again, ${passed.toFixed(1)} s`);
+    show(Math.max(0, lastCount), `parked again, ${elapsed.toFixed(1)} s`);
     return seconds[100] !== null;
   };
-  if (ghosts === 0) await until(isBack, time * 1000, isOver);
+  if (ghosts === 0) await pollUntil(areAllBack, time * 1000, isOver);
   return {
     countedBy,
     dropNoticed: countedBy === 'server' ? dropNoticed : null,
     ...(ghosts > 0 && { ghosts }),
     spread,
-    parked: now,
+    parked: lastCount,
     seconds,
     from: thousandths(from),
     to: thousandths(clock()),
@@ -84,22 +86,22 @@ export async function storm({
   };
 }
 
-async function until(done, ms, isOver) {
+async function pollUntil(isDone, ms, isOver) {
   const started = performance.now();
   while (performance.now() - started < ms && !isOver()) {
-    if (await done()) return true;
-    await sleep(LOOK_MS);
+    if (await isDone()) return true;
+    await sleep(SAMPLE_MS);
   }
   return false;
 }
 
-const since = (started) => thousandths((performance.now() - started) / 1000);
+const secondsSince = (startedAt) => thousandths((performance.now() - startedAt) / 1000);
 
 /** The samples of a storm, which would be over between two points of the run's series. */
 
 const MOST_POINTS = 400;
 
-class Track {
+class ParkedTrack {
   /** @type {Array<[number, number]>} seconds since the run began, and parked polls */
   points = [];
 

@@ -15,18 +15,18 @@ const COUNTERS = [
 ];
 const round = (value) => Math.round(value * 100) / 100;
 
-const NAMED = ['refusals', 'problems', 'connectErrors'];
+const NAMED_COUNTERS = ['refusals', 'problems', 'connectErrors'];
 
 /**
  * Sums of all engines' ticks so far: counters, histograms, and a series of points over time for the report.
  */
 export class Tally {
-  #last = [];
-  #interval = new Histogram();
-  #stage = new Histogram();
+  #lastTicks = [];
+  #intervalTimes = new Histogram();
+  #stageTimes = new Histogram();
   #started = performance.now();
-  #point = null;
-  #step;
+  #lastPoint = null;
+  #pointInterval;
 
   /** Times from throw to arrival, from throw to answer, and from throw to arrival of the probe's sprites. */
   arrival = new Histogram();
@@ -37,32 +37,32 @@ export class Tally {
   series = [];
 
   /** Target of the current stage now, in clients or sprites a second; null without stages. @type {?number} */
-  asked = null;
+  stageTarget = null;
 
   /** @param {number} seconds expected length of the run */
   constructor(seconds) {
-    this.#step = Math.max(0.25, seconds / MOST_POINTS);
+    this.#pointInterval = Math.max(0.25, seconds / MOST_POINTS);
   }
 
   /** @param {object} tick a tick of one engine */
   add(tick) {
-    this.#last[tick.process] = tick;
+    this.#lastTicks[tick.process] = tick;
     this.arrival.add(tick.arrival);
     this.answer.add(tick.answer);
     this.probe.add(tick.probe);
-    this.#interval.add(tick.arrival).add(tick.probe);
-    this.#stage.add(tick.arrival);
+    this.#intervalTimes.add(tick.arrival).add(tick.probe);
+    this.#stageTimes.add(tick.arrival);
   }
 
   /** Number of engines that have sent a tick. */
   get engines() {
-    return this.#last.filter(Boolean).length;
+    return this.#lastTicks.filter(Boolean).length;
   }
 
   /** @returns {Record<string, number>} the counters, over all engines */
   get counts() {
     const sums = Object.fromEntries(COUNTERS.map((name) => [name, 0]));
-    for (const tick of this.#last) {
+    for (const tick of this.#lastTicks) {
       for (const name of COUNTERS) sums[name] += tick?.[name] ?? 0;
     }
     return sums;
@@ -70,14 +70,14 @@ export class Tally {
 
   /** Longest stall of an engine since throwing began, in ms. */
   get lateness() {
-    return Math.max(0, ...this.#last.map((tick) => tick?.lateness ?? 0)) / 1e6;
+    return Math.max(0, ...this.#lastTicks.map((tick) => tick?.lateness ?? 0)) / 1e6;
   }
 
   /** @returns {Record<string, Record<string, number>>} refusals, problems, connectErrors by name */
-  get named() {
-    const sums = Object.fromEntries(NAMED.map((name) => [name, {}]));
-    for (const tick of this.#last) {
-      for (const name of NAMED) {
+  get countsByName() {
+    const sums = Object.fromEntries(NAMED_COUNTERS.map((name) => [name, {}]));
+    for (const tick of this.#lastTicks) {
+      for (const name of NAMED_COUNTERS) {
         for (const [key, count] of Object.entries(tick?.[name] ?? {})) {
           sums[name][key] = (sums[name][key] ?? 0) + count;
         }
@@ -87,9 +87,9 @@ export class Tally {
   }
 
   /** @returns {object} the times from throw to arrival since the last call: see Histogram.summary() */
-  takeStage() {
-    const summary = this.#stage.summary();
-    this.#stage = new Histogram();
+  takeStageSummary() {
+    const summary = this.#stageTimes.summary();
+    this.#stageTimes = new Histogram();
     return summary;
   }
 
@@ -107,56 +107,56 @@ export class Tally {
     const counts = this.counts;
     // Rates are by the engines' clock, since the parent reads ticks with a delay.
     const counted = this.countedAt;
-    const before = this.#point ?? { at: 0, counted, accepted: 0, received: 0 };
-    if (at - before.at < this.#step) return;
-    const passed = counted - before.counted;
-    const rate = (name) => (passed > 0 ? (counts[name] - before[name]) / passed : 0);
-    const { p50, p99, max } = this.#interval.summary();
+    const before = this.#lastPoint ?? { at: 0, counted, accepted: 0, received: 0 };
+    if (at - before.at < this.#pointInterval) return;
+    const elapsed = counted - before.counted;
+    const rate = (name) => (elapsed > 0 ? (counts[name] - before[name]) / elapsed : 0);
+    const { p50, p99, max } = this.#intervalTimes.summary();
     this.series.push({
       at: thousandths(at),
       parked: counts.parked,
-      ...(this.asked !== null && { asked: round(this.asked) }),
+      ...(this.stageTarget !== null && { asked: round(this.stageTarget) }),
       accepted: Math.round(rate('accepted')),
       received: Math.round(rate('received')),
       p50,
       p99,
       max
     });
-    this.#point = { at, counted, accepted: counts.accepted, received: counts.received };
-    this.#interval = new Histogram();
+    this.#lastPoint = { at, counted, accepted: counts.accepted, received: counts.received };
+    this.#intervalTimes = new Histogram();
     if (this.series.length > 2 * MOST_POINTS) this.#thin();
   }
 
   /** @returns {number} mean time of the engines' last ticks, in seconds of their clock */
   get countedAt() {
-    return this.#last.reduce((sum, { at }) => sum + at / 1e9, 0) / (this.engines || 1);
+    return this.#lastTicks.reduce((sum, { at }) => sum + at / 1e9, 0) / (this.engines || 1);
   }
 
   /** Drops every second point of a series that is too long, since the run is longer than expected. */
   #thin() {
-    this.#step *= 2;
+    this.#pointInterval *= 2;
     this.series = this.series.filter((_, i) => i % 2 === 1);
   }
 }
 
 /** Clients have this time to arrive or leave after the wanted number changes, in seconds. */
-const ON_THEIR_WAY = 2;
+const TRANSITION_SECONDS = 2;
 
 /**
  * Interruptions: times at which fewer clients were parked than wanted, and how long until 99% were back.
  */
 export class Interruptions {
-  #all;
+  #usualWanted;
   #peak; // most clients parked at a time, bounded by the number wanted since
-  #wanted = [];
-  #now = null;
+  #recentlyWanted = [];
+  #current = null;
 
   /** @type {Array<{at: number, lowest: number, seconds: ?number}>} null: not back by the end */
   list = [];
 
   /** @param {number} clients number of clients that should be parked */
   constructor(clients) {
-    this.#all = clients;
+    this.#usualWanted = clients;
     this.#peak = clients;
   }
 
@@ -166,21 +166,23 @@ export class Interruptions {
    * @param {number} [wanted] number of clients wanted now, where it changes. Clients that are still arriving or
    *     leaving are no interruption
    */
-  see(at, parked, wanted = this.#all) {
-    this.#wanted = this.#wanted.filter((look) => look.at > at - ON_THEIR_WAY);
-    this.#wanted.push({ at, wanted });
-    const least = Math.min(...this.#wanted.map((look) => look.wanted));
-    this.#peak = Math.min(Math.max(this.#peak, parked), least);
-    const back = parked >= this.#peak * 0.99;
-    if (!this.#now && !back) {
-      this.#now = { at: round(at), lowest: parked, seconds: null };
-      this.list.push(this.#now);
+  observe(at, parked, wanted = this.#usualWanted) {
+    this.#recentlyWanted = this.#recentlyWanted.filter(
+      (sample) => sample.at > at - TRANSITION_SECONDS
+    );
+    this.#recentlyWanted.push({ at, wanted });
+    const leastWanted = Math.min(...this.#recentlyWanted.map((sample) => sample.wanted));
+    this.#peak = Math.min(Math.max(this.#peak, parked), leastWanted);
+    const isBack = parked >= this.#peak * 0.99;
+    if (!this.#current && !isBack) {
+      this.#current = { at: round(at), lowest: parked, seconds: null };
+      this.list.push(this.#current);
     }
-    if (!this.#now) return;
-    this.#now.lowest = Math.min(this.#now.lowest, parked);
-    if (back) {
-      this.#now.seconds = round(at - this.#now.at);
-      this.#now = null;
+    if (!this.#current) return;
+    this.#current.lowest = Math.min(this.#current.lowest, parked);
+    if (isBack) {
+      this.#current.seconds = round(at - this.#current.at);
+      this.#current = null;
     }
   }
 }
@@ -192,13 +194,13 @@ export class Interruptions {
 
 const PAGE_BITS = 65536;
 const PAGE_BYTES = PAGE_BITS / 8;
-const FULL = new Uint32Array(PAGE_BYTES / 4).fill(0xffffffff);
-const NONE = new Uint32Array(PAGE_BYTES / 4);
+const FULL_PAGE = new Uint32Array(PAGE_BYTES / 4).fill(0xffffffff);
+const EMPTY_PAGE = new Uint32Array(PAGE_BYTES / 4);
 
 /** Most missing sprites that are named in the result. */
-const EXAMPLES = 5;
+const MOST_EXAMPLES = 5;
 
-function ones(word) {
+function countOnes(word) {
   let n = word - ((word >>> 1) & 0x55555555);
   n = (n & 0x33333333) + ((n >>> 2) & 0x33333333);
   return Math.imul((n + (n >>> 4)) & 0x0f0f0f0f, 0x01010101) >>> 24;
@@ -218,22 +220,22 @@ export class Account {
    * @param {number} header.page
    * @param {Buffer} bytes the page; empty when every bit is set
    */
-  add({ set, of, page }, bytes) {
+  add({ set, of: engine, page }, bytes) {
     const words =
       bytes.length === 0
-        ? FULL
+        ? FULL_PAGE
         : new Uint32Array(Uint8Array.prototype.slice.call(bytes, 0, PAGE_BYTES).buffer);
     const pages = set === 'accepted' ? this.#accepted : this.#received;
-    const key = `${of}/${page}`;
-    const before = pages.get(key);
-    if (!before) {
+    const key = `${engine}/${page}`;
+    const knownWords = pages.get(key);
+    if (!knownWords) {
       pages.set(key, words);
       return;
     }
     pages.set(
       key,
-      before.map((word, i) => {
-        if (set === 'received') this.doubles += ones(word & words[i]);
+      knownWords.map((word, i) => {
+        if (set === 'received') this.doubles += countOnes(word & words[i]);
         return word | words[i];
       })
     );
@@ -247,22 +249,22 @@ export class Account {
   result() {
     const result = { missing: 0, unconfirmed: 0, examples: [] };
     for (const key of new Set([...this.#accepted.keys(), ...this.#received.keys()])) {
-      const accepted = this.#accepted.get(key) ?? NONE;
-      const received = this.#received.get(key) ?? NONE;
+      const accepted = this.#accepted.get(key) ?? EMPTY_PAGE;
+      const received = this.#received.get(key) ?? EMPTY_PAGE;
       for (let i = 0; i < accepted.length; i++) {
         const missing = accepted[i] & ~received[i];
-        result.unconfirmed += ones(received[i] & ~accepted[i]);
+        result.unconfirmed += countOnes(received[i] & ~accepted[i]);
         if (missing === 0) continue;
-        result.missing += ones(missing);
-        this.#name(key, i, missing, result.examples);
+        result.missing += countOnes(missing);
+        this.#addExamples(key, i, missing, result.examples);
       }
     }
     return result;
   }
 
-  #name(key, index, word, examples) {
+  #addExamples(key, index, word, examples) {
     const [engine, page] = key.split('/').map(Number);
-    for (let bit = 0; bit < 32 && examples.length < EXAMPLES; bit++) {
+    for (let bit = 0; bit < 32 && examples.length < MOST_EXAMPLES; bit++) {
       if ((word >>> bit) & 1) examples.push(`${engine}/${page * PAGE_BITS + index * 32 + bit}`);
     }
   }

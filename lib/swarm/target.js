@@ -8,33 +8,33 @@ import { UsageError } from '../base/option-help.js';
 /** The address and the TLS settings of the server that the command line names. */
 
 /** @param {string} host a name or an address @returns {string} the host as in a URL */
-export const inUrl = (host) => (isIPv6(host) ? `[${host}]` : host);
+export const hostInUrl = (host) => (isIPv6(host) ? `[${host}]` : host);
 
 /**
  * @param {string} host a name or an address
  * @returns {Promise<{address: string, host: string}>} the numeric address, and the host as in a URL
  * @throws {UsageError} when the name has no address
  */
-export async function targetOf(host) {
+export async function resolveTarget(host) {
   try {
     const { address } = await dns.lookup(host, { order: 'ipv4first' });
-    return { address, host: inUrl(host) };
+    return { address, host: hostInUrl(host) };
   } catch (error) {
     throw new UsageError(`no address for "${host}" (${error.code ?? error.message})`);
   }
 }
 
 /** Error codes of node:tls for a certificate that is not trusted. */
-const DISTRUST = /^(CERT_|ERR_TLS_CERT|DEPTH_ZERO_SELF_SIGNED|SELF_SIGNED_CERT|UNABLE_TO_)/;
+const DISTRUST_CODE = /^(CERT_|ERR_TLS_CERT|DEPTH_ZERO_SELF_SIGNED|SELF_SIGNED_CERT|UNABLE_TO_)/;
 
 /** Error messages of node:tls for a server without TLS. */
-const NO_TLS = /wrong version number|packet length too long/i;
+const NO_TLS_MESSAGE = /wrong version number|packet length too long/i;
 
 /** @param {string} [file] @returns {string} PEM of the authorities in the file; without one, of Node's authorities */
-export function authoritiesIn(file) {
+export function readAuthorities(file) {
   if (file) return readFileSync(file, 'utf8');
-  const known = tls.getCACertificates?.('default') ?? tls.rootCertificates;
-  return known.join('\n');
+  const authorities = tls.getCACertificates?.('default') ?? tls.rootCertificates;
+  return authorities.join('\n');
 }
 
 /**
@@ -46,7 +46,7 @@ export function tlsOf({ tls: isTls, ca, insecure, host }) {
   if (!isTls) return null;
   try {
     return {
-      ...(ca && { ca: authoritiesIn(ca) }),
+      ...(ca && { ca: readAuthorities(ca) }),
       rejectUnauthorized: !insecure,
       ...(isIP(host) === 0 && { servername: host })
     };
@@ -59,7 +59,7 @@ export function tlsOf({ tls: isTls, ca, insecure, host }) {
  * @param {object} options of parse()
  * @returns {?string} the certificates that the engine accepts: see tls-engine.js; null for plain http
  */
-export function believedBy({ tls: isTls, ca, insecure }) {
+export function trustedCertificates({ tls: isTls, ca, insecure }) {
   if (!isTls) return null;
   return insecure ? 'any' : (ca ?? 'known');
 }
@@ -69,13 +69,13 @@ export function believedBy({ tls: isTls, ca, insecure }) {
  * @param {string} host
  * @returns {?string} a message for an error that no retry can mend; null for any other error
  */
-export function hopeless({ code, message }, host) {
-  if (DISTRUST.test(code ?? '')) {
+export function permanentErrorMessage({ code, message }, host) {
+  if (DISTRUST_CODE.test(code ?? '')) {
     return (
       `the certificate of ${host} is not believed (${message}): give the file of its authority ` +
       'by --ca, or believe any by --insecure'
     );
   }
-  if (NO_TLS.test(message)) return `${host} speaks no TLS there: is it http://?`;
+  if (NO_TLS_MESSAGE.test(message)) return `${host} speaks no TLS there: is it http://?`;
   return null;
 }

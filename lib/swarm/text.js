@@ -35,21 +35,21 @@ function loadLines({ opened, parkedByServer, throwing, storm, stages = [], inter
     );
   }
   if (throwing?.perSecond !== undefined) {
-    const asked =
+    const loadText =
       throwing.rate === null
         ? `${throwing.throwers} throwers`
         : `${stages.length > 0 ? 'up to ' : ''}${n(throwing.rate)} a second asked`;
     lines.push(
       `sprites            ${n(throwing.perSecond)} a second for ${throwing.seconds} s ` +
-        `(${throwing.mode}, ${asked}, ${throwing.size} bytes)`
+        `(${throwing.mode}, ${loadText}, ${throwing.size} bytes)`
     );
   }
   stages.forEach((stage, i) => {
-    const reached = throwing
+    const reachedText = throwing
       ? `${stage.perSecond === null ? '-' : n(stage.perSecond)} a second, p99 ${time(stage.p99)}`
       : `${n(stage.parked)} parked`;
-    const what = `${n(stage.from)} to ${n(stage.target)} in ${digits(stage.seconds)} s`;
-    lines.push(`stage ${i + 1}`.padEnd(19) + `${what}: ${reached}`);
+    const stageText = `${n(stage.from)} to ${n(stage.target)} in ${digits(stage.seconds)} s`;
+    lines.push(`stage ${i + 1}`.padEnd(19) + `${stageText}: ${reachedText}`);
   });
   if (storm) {
     const parts = Object.entries(storm.seconds).map(
@@ -58,8 +58,9 @@ function loadLines({ opened, parkedByServer, throwing, storm, stages = [], inter
     lines.push(`parked again       ${parts.join(', ')} (counted by the ${storm.countedBy})`);
   }
   for (const { at, lowest, seconds } of interruptions) {
-    const back = seconds === null ? 'not back by the end' : `99% parked again after ${seconds} s`;
-    lines.push(`interrupted        at ${at} s down to ${n(lowest)} parked; ${back}`);
+    const endText =
+      seconds === null ? 'not back by the end' : `99% parked again after ${seconds} s`;
+    lines.push(`interrupted        at ${at} s down to ${n(lowest)} parked; ${endText}`);
   }
   return lines;
 }
@@ -106,11 +107,11 @@ function troubleLines({ connections, problems, connectErrors }) {
 function useLines({ use, version }) {
   const lines = version ? [`the server         Sprites ${version}`] : [];
   if (!use) return lines;
-  const whose = use.by === 'kernel' ? 'by the kernel' : 'by /metrics';
-  const each = use.perSpriteMs === null ? '' : `, ${time(use.perSpriteMs)} a sprite`;
-  const cpu = use.cores === null ? '' : `${use.cores} cores${each}; `;
+  const sourceText = use.by === 'kernel' ? 'by the kernel' : 'by /metrics';
+  const perSpriteText = use.perSpriteMs === null ? '' : `, ${time(use.perSpriteMs)} a sprite`;
+  const cpu = use.cores === null ? '' : `${use.cores} cores${perSpriteText}; `;
   const memory = `memory ${size(use.memoryBefore)} → ${size(use.memory)}`;
-  return [...lines, `what it took       ${cpu}${memory} (${whose})`];
+  return [...lines, `what it took       ${cpu}${memory} (${sourceText})`];
 }
 
 function serverLines({ server }) {
@@ -118,13 +119,13 @@ function serverLines({ server }) {
   const lines = [];
   if (server.law) {
     const { thrown, acked, waiting, lost, crossedIn, crossedOut, holds } = server.law;
-    const [into, out] = [
+    const [crossedInText, crossedOutText] = [
       crossedIn === undefined ? '' : ` + crossed in ${n(crossedIn)}`,
       crossedOut === undefined ? '' : ` + crossed out ${n(crossedOut)}`
     ];
     lines.push(
-      `the server's law   thrown ${n(thrown)}${into} ${holds ? '=' : '≠'} acked ${n(acked)} + ` +
-        `waiting ${n(waiting)} + lost ${n(lost)}${out}`
+      `the server's law   thrown ${n(thrown)}${crossedInText} ${holds ? '=' : '≠'} acked ${n(acked)} + ` +
+        `waiting ${n(waiting)} + lost ${n(lost)}${crossedOutText}`
     );
   }
   if (server.longestStallMs !== null) {
@@ -137,7 +138,7 @@ function serverLines({ server }) {
 }
 
 /** @param {object} result @returns {string[]} the faults and exceeded bounds: the exit code is not 0 */
-export function badLines({ faults, bounds }) {
+export function failureLines({ faults, bounds }) {
   return [
     ...faults.map((fault) => `FAULT: ${fault}`),
     ...bounds.filter(({ holds }) => !holds).map(({ words }) => `NOT KEPT: ${words}`)
@@ -151,5 +152,5 @@ function verdictLines(result) {
     lines.push(`missing, as engine/number: ${account.missingExamples.join(', ')}, …`);
   }
   lines.push(...bounds.filter(({ holds }) => holds).map(({ words }) => `kept: ${words}`));
-  return [...lines, ...badLines(result)];
+  return [...lines, ...failureLines(result)];
 }

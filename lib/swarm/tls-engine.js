@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module';
 
 import { builtFile, ENGINE } from './build.js';
-import { authoritiesIn } from './target.js';
+import { readAuthorities } from './target.js';
 
 /**
  * The engine for TLS: native/swarm inside this process, with the OpenSSL of this Node. It is started as
@@ -12,5 +12,5 @@ import { authoritiesIn } from './target.js';
 const [trusted, ...options] = process.argv.slice(2);
 const { run } = createRequire(import.meta.url)(builtFile(ENGINE, 'swarm_tls.node'));
 const authorities =
-  trusted === 'any' ? '' : authoritiesIn(trusted === 'known' ? undefined : trusted);
+  trusted === 'any' ? '' : readAuthorities(trusted === 'known' ? undefined : trusted);
 process.exit(run(options, authorities));

@@ -22,7 +22,7 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 
 import { fileLimit } from '../../lib/base/file-limit.js';
-import { buildWhenWanted, builtFile } from '../../lib/swarm/build.js';
+import { buildIfStale, builtFile } from '../../lib/swarm/build.js';
 import { loadTestAddon } from '../support/addon.js';
 import { freePort } from '../support/addresses.js';
 import { refuseUsage } from '../support/documents.js';
@@ -436,7 +436,7 @@ const WATCHERS = {
  * @returns {string} path of the load generator
  */
 export function buildWatchers() {
-  buildWhenWanted(WATCHERS);
+  buildIfStale(WATCHERS);
   return builtFile(WATCHERS, 'watchers');
 }
 

@@ -92,8 +92,8 @@ export class Load {
   }
 
   /** Sends a command to all engines. @param {string} command a command of native/swarm/engine.h */
-  tell(command) {
-    for (const engine of this.#engines) engine.tell(command);
+  send(command) {
+    for (const engine of this.#engines) engine.send(command);
   }
 
   /** Waits until the counts fulfil a condition. Throws if an engine dies. */
@@ -107,7 +107,7 @@ export class Load {
 
   /** Opens all clients. Resolves when all have written their polls. */
   async park() {
-    this.tell('open');
+    this.send('open');
     await this.until(({ parked }) => parked >= this.clients, 'all are parked');
   }
 
@@ -134,10 +134,10 @@ export class Load {
    *     probed; `grown`: the increase of all figures; and the account of finish()
    */
   async throwAll(server, { warmup, seconds, look = async () => ({}) }) {
-    this.tell(`throw ${(warmup + seconds + PATIENCE) * 1000}`);
+    this.send(`throw ${(warmup + seconds + PATIENCE) * 1000}`);
     await pause(warmup * 1000);
     await ask(server);
-    this.tally.takeStage();
+    this.tally.takeStageSummary();
     const before = await this.#look(server.pids, look);
     await pause(seconds * 1000);
     const after = await this.#look(server.pids, look);
@@ -154,7 +154,7 @@ export class Load {
         mainCpuPerSprite: each('main'),
         loadCpuPerSprite: each('own')
       },
-      late: this.tally.takeStage(),
+      late: this.tally.takeStageSummary(),
       ...(await this.finish())
     };
   }
@@ -168,7 +168,7 @@ export class Load {
    *     that breaks the contract, a connection closed by the server
    */
   async finish() {
-    this.tell('stop');
+    this.send('stop');
     // Ticks come a little later than the events they count: an older tick must not end the wait.
     await pause(2 * TICK);
     let last = { received: -1, at: 0 };
@@ -177,7 +177,7 @@ export class Load {
       const isLate = performance.now() - last.at > PATIENCE * 1000;
       return isLate || (pending === 0 && received >= accepted);
     }, 'all sprites arrive');
-    this.tell('account');
+    this.send('account');
     await this.until(() => this.#accounts === this.#engines.length, 'the account');
     const { missing, unconfirmed: uncalled } = this.#account.result();
     const counts = this.tally.counts;
@@ -193,13 +193,13 @@ export class Load {
 
   /** Lets all clients leave. */
   async leave() {
-    this.tell('clients 0');
+    this.send('clients 0');
     await this.until(({ members }) => members === 0, 'all have left');
   }
 
   /** Ends the engines. */
   async stop() {
-    this.tell('quit');
+    this.send('quit');
     await Promise.all(this.#engines.map((engine) => engine.ended));
   }
 }

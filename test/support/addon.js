@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module';
 
-import { builtFile, buildWhenWanted } from '../../lib/swarm/build.js';
+import { builtFile, buildIfStale } from '../../lib/swarm/build.js';
 
 /** The tests' own addon: makes the torus and the strict readers callable from JavaScript. */
 const ADDON = {
@@ -25,6 +25,6 @@ const ADDON = {
  * @throws {Error} when the build fails; the compiler's output is on stderr
  */
 export function loadTestAddon() {
-  buildWhenWanted(ADDON);
+  buildIfStale(ADDON);
   return createRequire(import.meta.url)(builtFile(ADDON, 'tests.node'));
 }

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 
-import { buildWhenWanted, ENGINE } from '../../lib/swarm/build.js';
+import { buildIfStale, ENGINE } from '../../lib/swarm/build.js';
 import { resultOf } from '../../lib/swarm/result.js';
 import { Tally } from '../../lib/swarm/tally.js';
 import { ROOT } from './server.js';
@@ -12,7 +12,7 @@ import { until } from './until.js';
 /** Runs bin/sprites-swarm as a process, for tests. */
 
 // The engine's build takes long in a fresh clone on a busy machine: build it before a test's timeout runs.
-buildWhenWanted(ENGINE);
+buildIfStale(ENGINE);
 
 /** @returns {number} the bucket of an engine's histogram for a time in nanoseconds */
 export function bucketOf(value) {
@@ -97,6 +97,12 @@ export const resultWith = (options, facts, more = {}) =>
     facts: { phases: {}, plan: { engines: [1], sources: 0 }, throwing: {}, ...facts },
     tally: new Tally(10),
     account: { missing: 0, unconfirmed: 0, examples: [] },
-    ...{ engineDoubles: 0, interruptions: [], deaths: [], interrupted: false, accounted: true },
+    ...{
+      engineDoubles: 0,
+      interruptions: [],
+      deaths: [],
+      interrupted: false,
+      isAccountComplete: true
+    },
     ...more
   });

@@ -1,6 +1,6 @@
 import t from 'tap';
 
-import { help, parse, table } from '../../lib/swarm/options.js';
+import { help, parse, optionTable } from '../../lib/swarm/options.js';
 import { secondsIn } from '../../lib/swarm/stages.js';
 import { resultWith } from '../support/swarm.js';
 
@@ -9,7 +9,7 @@ import { resultWith } from '../support/swarm.js';
 const parsed = (line) => parse(line.split(' '));
 
 t.test('the help has every option', async (t) => {
-  for (const { name } of table) t.match(help(), `--${name}`);
+  for (const { name } of optionTable) t.match(help(), `--${name}`);
   t.match(help(), /--time TIME .*\n.*--duration, -d/);
 });
 

@@ -23,7 +23,7 @@ const parsed = (line) => parse(line.split(' '));
 
 t.test('between two targets it goes in a straight line', async (t) => {
   const { stages } = parsed('park 100 -s 10s:200 -s 5s:200 -s 0s:50 -s 5s:0');
-  const seen = [0, 5, 10, 12, 14.9, 15, 17.5, 20, 99].map((at) => stages.at(at));
+  const seen = [0, 5, 10, 12, 14.9, 15, 17.5, 20, 99].map((at) => stages.targetAt(at));
   t.same(seen, [100, 150, 200, 200, 200, 50, 25, 0, 0]);
 });
 
@@ -41,11 +41,11 @@ t.test('what each stage has reached is told by the clock of the engines', async 
     });
   tick(100, 50, [9]);
   const log = new StageLog(stages, tally);
-  t.equal(log.see(0.5), 0);
+  t.equal(log.advance(0.5), 0);
   tick(101.25, 60, [1, 2]);
-  t.equal(log.see(1), 10);
+  t.equal(log.advance(1), 10);
   tick(103.25, 160, [3]);
-  t.equal(log.see(3), 20);
+  t.equal(log.advance(3), 20);
   t.match(log.rows, [
     { seconds: 1, from: 0, target: 0, parked: 7, perSecond: 8, p50: 1, max: 2 },
     { seconds: 0, from: 0, target: 10, perSecond: null, p50: null },
@@ -56,7 +56,7 @@ t.test('what each stage has reached is told by the clock of the engines', async 
 t.test('an interruption lasts until all but one in a hundred are back', async (t) => {
   const seen = new Interruptions(1000);
   const parked = { 1: 1000, 2: 995, 3: 400, 4: 0, 5: 900, 6.5: 990, 7: 985 };
-  for (const at of Object.keys(parked).map(Number).sort()) seen.see(at, parked[at]);
+  for (const at of Object.keys(parked).map(Number).sort()) seen.observe(at, parked[at]);
   t.same(seen.list, [
     { at: 3, lowest: 0, seconds: 3.5 },
     { at: 7, lowest: 985, seconds: null }
@@ -80,10 +80,10 @@ t.test('clients that come or go by a stage interrupt nothing, those that break d
       [7.6, 60, 60]
     ]
   ];
-  for (const look of looks) seen.see(...look);
+  for (const look of looks) seen.observe(...look);
   t.same(seen.list, []);
-  seen.see(8, 30, 80);
-  seen.see(9, 70, 80);
+  seen.observe(8, 30, 80);
+  seen.observe(9, 70, 80);
   t.same(seen.list, [{ at: 8, lowest: 30, seconds: 1 }]);
 });
 
@@ -160,7 +160,7 @@ t.test('a scrape has what the result has, at every moment', async (t) => {
   const scrape = async () => samples(await (await fetch(`${at}/metrics`)).text());
   t.same(await scrape(), {}, 'nothing before it has begun');
   t.equal((await fetch(`${at}/else`)).status, 404);
-  const going = run.go();
+  const going = run.execute();
   const seen = [];
   let isOver = false;
   const over = going.finally(() => (isOver = true));
@@ -196,7 +196,7 @@ t.test('a scrape has what the result has, at every moment', async (t) => {
 t.test('what a stage asks for is among the figures', async (t) => {
   const tally = new Tally(1);
   t.notMatch(await metricsOf(tally), /sprites_swarm_asked/);
-  tally.asked = 12.5;
+  tally.stageTarget = 12.5;
   t.match(await metricsOf(tally), /\nsprites_swarm_asked 12.5\n/);
 });
 

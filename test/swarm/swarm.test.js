@@ -22,7 +22,7 @@ import { contentOf } from '../../lib/report/report-body.js';
 import { Account, Tally } from '../../lib/swarm/tally.js';
 import { builtFile, ENGINE } from '../../lib/swarm/build.js';
 import { Engine, FrameReader } from '../../lib/swarm/engine.js';
-import { highestOf, Histogram } from '../../lib/swarm/histogram.js';
+import { highestValueOf, Histogram } from '../../lib/swarm/histogram.js';
 import { plan } from '../../lib/swarm/needs.js';
 import { ServerWatch, useOf } from '../../lib/swarm/server-watch.js';
 import { StatusReader } from '../../lib/swarm/status.js';
@@ -61,13 +61,13 @@ t.test('a percentile is the value that so many are not above', async (t) => {
 
 t.test('buckets are a thousandth of their value wide, and follow one another', async (t) => {
   for (let bucket = 0; bucket < 34000; bucket++) {
-    const high = highestOf(bucket);
+    const high = highestValueOf(bucket);
     if (bucketOf(high) !== bucket || bucketOf(high + 1) !== bucket + 1) t.fail(`bucket ${bucket}`);
-    if (bucket > 0 && (high - highestOf(bucket - 1)) / high > 1 / 1024 && bucket > 2048) {
+    if (bucket > 0 && (high - highestValueOf(bucket - 1)) / high > 1 / 1024 && bucket > 2048) {
       t.fail(`bucket ${bucket} is too wide`);
     }
   }
-  t.equal(highestOf(34000) > 3600e9, true, 'an hour fits');
+  t.equal(highestValueOf(34000) > 3600e9, true, 'an hour fits');
 });
 
 function page(...bits) {
@@ -338,7 +338,7 @@ function missingSeven(facts, more = {}) {
     opened: { clients: 100, wanted: 100 },
     serverParked: 100,
     before: { ...status, clients: 0, thrown: 0, acked: 0 },
-    ...{ drained: status, after: status, ours: 100, ...facts }
+    ...{ drained: status, after: status, ownMembers: 100, ...facts }
   };
   const options = { command: 'throw', clients: 100, throwing: 'closed', throwers: 1, seed: 1 };
   const account = { missing: 7, unconfirmed: 0, examples: ['0/1'] };
@@ -352,7 +352,7 @@ t.test('a storm that the server has not noticed has no times', async (t) => {
       options: { clients: 100, time: 5, spread: 0 },
       countedBy: 'server',
       parked: async () => (looks.length > 1 ? looks.shift() : looks[0]),
-      ...{ clock: () => 0, tell() {}, isOver: () => false, show() {}, notice: 50 }
+      ...{ clock: () => 0, send() {}, isOver: () => false, show() {}, notice: 50 }
     });
   };
   const none = { 50: null, 90: null, 99: null, 100: null };
@@ -370,7 +370,7 @@ t.test('a storm that the server has not noticed has no times', async (t) => {
 t.test('what a server took that began anew is not known, and no less than nothing', async (t) => {
   const look = (at, cpu) => ({ at, cpu, memory: 1e6 });
   const points = [look(0, 9), look(1, 2)];
-  const watch = { by: 'metrics', process: null, points, most: 1e6, version: null };
+  const watch = { source: 'metrics', process: null, points, peakMemory: 1e6, version: null };
   const of = (before, after) =>
     missingSeven({ use: { before, after }, throwing: { thrown: 10 } }, { watch }).use;
   t.match(of(...points), { cores: null, cpuSeconds: null, perSpriteMs: null });
@@ -426,7 +426,7 @@ t.test('what is missing is excused by strangers alone, and only by a law that ho
   const missing = { missing: 7, landedElsewhere: 0 };
   const excused = { missing: 0, landedElsewhere: 7 };
   t.match(missingSeven({}), { account: missing, faults: [/^7 sprites are missing/] });
-  t.match(missingSeven({ ours: 101 }).account, missing, 'one of them left meanwhile');
+  t.match(missingSeven({ ownMembers: 101 }).account, missing, 'one of them left meanwhile');
   t.match(missingSeven({ drained: status }), { account: excused, faults: { length: 0 } });
   t.match(missingSeven({ drained: { ...status, acked: 995, lost: 5 } }), {
     account: { missing: 5, landedElsewhere: 2 },
@@ -555,7 +555,7 @@ t.test('too few files for one process: it takes more processes', async (t) => {
 /**
  * Starts one engine, as lib/swarm does.
  *
- * @returns {{pid: number, tell: (line: string) => void,
+ * @returns {{pid: number, send: (line: string) => void,
  *     until: (done: (tick: object) => boolean) => Promise<object>}} `until` resolves with the first
  *     tick for which `done` is true, and rejects when the engine ends before
  */
@@ -572,7 +572,7 @@ function startEngine(t, options) {
       };
       engine.ended.then(() => reject(new Error(`ended too early, at ${JSON.stringify(last)}`)));
     });
-  return { pid: engine.pid, tell: (line) => engine.tell(line), until };
+  return { pid: engine.pid, send: (line) => engine.send(line), until };
 }
 
 /**
@@ -598,11 +598,11 @@ t.test('a hold that no clock can count is as good as the longest', async (t) => 
   // 5/4 of this hold plus 30 s are some 2^54 s; in nanoseconds, cut to 64 bits, a microsecond.
   const port = await startStranger(t, () => {}, '3515373882033917');
   const engine = startEngine(t, { port, clients: 3, tick: 50 });
-  engine.tell('open');
+  engine.send('open');
   const { at } = await engine.until(({ parked }) => parked === 3);
   const later = await engine.until((tick) => tick.at > at + 5e8);
   t.match(later, { parked: 3, problems: {}, connections: 3 });
-  engine.tell('quit');
+  engine.send('quit');
 });
 
 t.test('a server that wants to be asked in two hours is not asked meanwhile', async (t) => {
@@ -611,10 +611,10 @@ t.test('a server that wants to be asked in two hours is not asked meanwhile', as
     response.setHeader('Retry-After', '7200').end();
   });
   const engine = startEngine(t, { port, clients: 1, tick: 50 });
-  engine.tell('open');
+  engine.send('open');
   const { at } = await engine.until(({ problems }) => problems['poll 503']);
   t.match(await engine.until((tick) => tick.at > at + 17e8), { problems: { 'poll 503': 1 } });
-  engine.tell('quit');
+  engine.send('quit');
 });
 
 t.test('a client that its poll has told of its leave joins anew, and stays', async (t) => {
@@ -625,19 +625,19 @@ t.test('a client that its poll has told of its leave joins anew, and stays', asy
     else leave = response;
   });
   const engine = startEngine(t, { port, clients: 1, tick: 50 });
-  engine.tell('clients 1');
+  engine.send('clients 1');
   await engine.until((tick) => tick.parked === 1);
-  engine.tell('clients 0');
+  engine.send('clients 0');
   await until(() => leave);
   parked.statusCode = 404;
   parked.end('{"type":"urn:sprites:unknown-client"}');
   await engine.until(({ members }) => members === 0);
-  engine.tell('clients 1');
+  engine.send('clients 1');
   const { at } = await engine.until((tick) => tick.parked === 1);
   leave.statusCode = 204;
   leave.end();
   t.match(await engine.until((tick) => tick.at > at + 2e8), { members: 1, parked: 1, left: 1 });
-  engine.tell('quit');
+  engine.send('quit');
 });
 
 for (const [when, status, body, unackedLosses] of [
@@ -665,21 +665,21 @@ for (const [when, status, body, unackedLosses] of [
     });
     const options = { port, clients: 1, lanes: 1, throwing: 'rate', rate: 20, tick: 50 };
     const engine = startEngine(t, options);
-    engine.tell('clients 1');
+    engine.send('clients 1');
     await engine.until((tick) => tick.parked === 1);
-    engine.tell('throw 60000');
+    engine.send('throw 60000');
     await until(() => sprite !== undefined);
-    engine.tell('stop');
+    engine.send('stop');
     bring(parked[0]);
     await until(() => parked.length === 2);
-    engine.tell('clients 0');
+    engine.send('clients 0');
     await until(() => toldToLeave);
     parked[1].statusCode = status;
     parked[1].end(body);
     t.match(await engine.until(({ members }) => members === 0), { unackedLosses, left: 1 });
-    engine.tell('clients 1');
+    engine.send('clients 1');
     t.match(await engine.until(({ doubles }) => doubles === 1), { unackedLosses });
-    engine.tell('quit');
+    engine.send('quit');
   });
 }
 
@@ -707,16 +707,16 @@ t.test('what an engine keeps of what a server sends is bounded', async (t) => {
   });
   const options = { port, clients: 11, lanes: 1, throwing: 'rate', rate: 20, tick: 50 };
   const engine = startEngine(t, { ...options, held: 1e6 });
-  engine.tell('open');
+  engine.send('open');
   await engine.until(({ parked }) => parked === 11);
-  engine.tell('throw 60000');
+  engine.send('throw 60000');
   await until(() => thrown !== undefined);
-  engine.tell('drop');
-  engine.tell('back 0');
+  engine.send('drop');
+  engine.send('back 0');
   // A million bytes have room for 122 pages, and for the pieces of three answers of ten.
   const full = await engine.until(({ foreign, badAnswers }) => foreign > 0 && badAnswers >= 7);
   t.equal(full.foreign, 1000 - 121, 'one page is of what was accepted');
-  engine.tell('quit');
+  engine.send('quit');
 });
 
 t.test('whatever a stranger says of itself, what is taken of it are figures', async (t) => {
@@ -883,10 +883,10 @@ t.test('lanes without files try again by their backoff, and come up when there a
     limit: 25,
     tick: 50
   });
-  engine.tell('open');
+  engine.send('open');
   await engine.until(({ parked }) => parked === 5);
   setFiles(engine.pid, 4);
-  engine.tell('throw 60000');
+  engine.send('throw 60000');
   const failed = ({ connectErrors }) => connectErrors['Too many open files'] ?? 0;
   const starved = await engine.until((tick) => failed(tick) >= lanes * 4);
   t.ok(failed(starved) < lanes * 8, `${failed(starved)} tries: with pauses in between`);
@@ -894,7 +894,7 @@ t.test('lanes without files try again by their backoff, and come up when there a
   setFiles(engine.pid, 1000);
   const up = await engine.until(({ connections }) => connections === 5 + lanes);
   await engine.until(({ accepted }) => accepted >= up.accepted + lanes);
-  engine.tell('quit');
+  engine.send('quit');
 });
 
 t.test('where no server is, it says so', async (t) => {

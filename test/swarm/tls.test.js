@@ -3,7 +3,7 @@ import { createServer } from 'node:net';
 import t from 'tap';
 
 import { globalTimers, Requests } from '../../lib/client/requests.js';
-import { fetchBy } from '../../lib/swarm/status.js';
+import { createFetch } from '../../lib/swarm/status.js';
 import { parse } from '../../lib/swarm/options.js';
 import { certificate } from '../support/certificate.js';
 import { listening, startHole } from '../support/addresses.js';
@@ -111,7 +111,7 @@ t.test("an agent's request ends in time, and its connection with it", alone, asy
     });
     ports[name] = await listening(t, server);
   }
-  const fetch = fetchBy(parse(['agent', 'http://127.0.0.1/play/hall']));
+  const fetch = createFetch(parse(['agent', 'http://127.0.0.1/play/hall']));
   const requests = new Requests(fetch, globalTimers(), { requestTimeout: 500, answerMost: 100 });
   for (const [name, port] of Object.entries(ports)) {
     const before = openSockets();
