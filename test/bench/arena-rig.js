@@ -18,7 +18,7 @@ export function arenaOptions(games, file) {
 }
 
 /** Publishes the panel's settings. @param {string} url URL of the server, without a slash at its end */
-export async function command(url, members) {
+export async function publishSettings(url, members) {
   const answer = await fetch(`${url}/feed/arena/hall/control`, {
     method: 'PUT',
     headers: { Authorization: `Bearer ${TOKEN}` },
@@ -28,13 +28,13 @@ export async function command(url, members) {
 }
 
 /** Adds a player. @returns {Promise<string>} the path of the player's inputs */
-export async function enter(url) {
+export async function joinArena(url) {
   const { player } = await (await fetch(`${url}/arena/hall`, { method: 'POST' })).json();
   return `/arena/hall/${player}`;
 }
 
 /** Reads /status, and checks the law of inputs. @returns {Promise<object>} the status */
-export async function statusOf(url) {
+export async function checkedStatus(url) {
   const status = await (await fetch(`${url}/status`)).json();
   const { inputs, inputsReduced, inputsSuperseded, inputsWaiting } = status;
   if (inputs !== inputsReduced + inputsSuperseded + inputsWaiting) {
@@ -57,7 +57,7 @@ export async function wrk(url, { connections, seconds, script, core = null }) {
   const text = child.stdout.toArray();
   const [code] = await once(child, 'exit');
   if (code !== 0) throw new Error(`wrk ended with ${code}`);
-  const words = Buffer.concat(await text).toString();
-  const [, refused = '0'] = /Non-2xx or 3xx responses: (\d+)/.exec(words) ?? [];
+  const output = Buffer.concat(await text).toString();
+  const [, refused = '0'] = /Non-2xx or 3xx responses: (\d+)/.exec(output) ?? [];
   return { refused: Number(refused) };
 }

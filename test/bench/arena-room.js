@@ -33,9 +33,9 @@ import { fileURLToPath } from 'node:url';
 import { Feeds } from '../../lib/client/client.js';
 import { answerHelp, takeValues } from '../support/documents.js';
 import { Browser, CHROMIUM } from '../support/page-browser.js';
-import { arenaOptions, command, enter, statusOf, wrk } from './arena-rig.js';
+import { arenaOptions, publishSettings, joinArena, checkedStatus, wrk } from './arena-rig.js';
 import { startSprites } from './contenders.js';
-import { judged, tellHeld, tenth } from './figures.js';
+import { knownVerdicts, printVerdicts, tenth } from './figures.js';
 import { cpuSeconds } from './usage.js';
 
 answerHelp(import.meta.url);
@@ -45,13 +45,13 @@ const values = takeValues(import.meta.url, {
   together: false
 });
 const { phones: PHONES, players: PLAYERS, rate: RATE, seconds: SECONDS, width: WIDTH } = values;
-const PROMISED = { p99: 100 };
-const PROBES = 12; // timed inputs a second
-const OWN = new URL('../../lib/arena/games/pong/', import.meta.url);
+const BOUNDS = { p99: 100 };
+const PROBES_PER_SECOND = 12; // timed inputs a second
+const PONG_FOLDER = new URL('../../lib/arena/games/pong/', import.meta.url);
 
 /** Pong with player 1's last input in its value; the field's page records when it gets each value. */
-const PROBED = {
-  'reduce.js': `import { reduce as pong } from ${JSON.stringify(new URL('reduce.js', OWN).href)};
+const PROBED_FILES = {
+  'reduce.js': `import { reduce as pong } from ${JSON.stringify(new URL('reduce.js', PONG_FOLDER).href)};
 export function reduce(now, memory) {
   return { ...pong(now, memory), probe: now.inputs.y[now.numbers.indexOf(1)] ?? 0, over: false };
 }`,
@@ -70,20 +70,20 @@ export function start(parts) {
 };
 
 const folder = mkdtempSync(join(tmpdir(), 'sprites-room-'));
-const inFolder = (...names) => join(folder, ...names);
+const pathInFolder = (...names) => join(folder, ...names);
 
-function makeGame() {
-  mkdirSync(inFolder('games'));
-  cpSync(fileURLToPath(OWN), inFolder('games/pong'), { recursive: true });
-  renameSync(inFolder('games/pong/field.js'), inFolder('games/pong/pong-field.js'));
-  for (const [name, text] of Object.entries(PROBED)) {
-    writeFileSync(inFolder('games/pong', name), text);
+function writeGame() {
+  mkdirSync(pathInFolder('games'));
+  cpSync(fileURLToPath(PONG_FOLDER), pathInFolder('games/pong'), { recursive: true });
+  renameSync(pathInFolder('games/pong/field.js'), pathInFolder('games/pong/pong-field.js'));
+  for (const [name, text] of Object.entries(PROBED_FILES)) {
+    writeFileSync(pathInFolder('games/pong', name), text);
   }
 }
 
-async function open() {
-  makeGame();
-  const options = arenaOptions(inFolder('games'), inFolder('tokens'));
+async function startServer() {
+  writeGame();
+  const options = arenaOptions(pathInFolder('games'), pathInFolder('tokens'));
   // The timed player joins first, long before it sends.
   const server = await startSprites({ ...options, lease: 300 }, { probed: false });
   return { ...server, base: `http://127.0.0.1:${server.port}` };
@@ -102,11 +102,11 @@ request = function()
 end
 `;
 
-async function crowd(base) {
+async function prepareCrowd(base) {
   const paths = [];
-  for (let i = 0; i < PLAYERS; i += 1) paths.push(await enter(base));
-  writeFileSync(inFolder('inputs.lua'), script(paths));
-  const how = { connections: PLAYERS, script: inFolder('inputs.lua') };
+  for (let i = 0; i < PLAYERS; i += 1) paths.push(await joinArena(base));
+  writeFileSync(pathInFolder('inputs.lua'), script(paths));
+  const how = { connections: PLAYERS, script: pathInFolder('inputs.lua') };
   return (seconds) =>
     PLAYERS === 0 ? pause(seconds * 1000, { refused: 0 }) : wrk(`${base}/`, { ...how, seconds });
 }
@@ -116,15 +116,15 @@ async function crowd(base) {
 const wallClock = () => performance.timeOrigin + performance.now();
 
 /** A further player with numbered inputs, and a watcher of the feed. */
-function timer(base, path) {
+function startTimedPlayer(base, path) {
   const sent = new Map();
   const arrived = [];
   const feeds = new Feeds({ base: `${base}/`, onState: () => {} });
   feeds.watch('arena/hall', ({ value } = {}) => arrived.push([value?.probe, wallClock()]));
   let number = 0;
-  let running = true;
+  let isRunning = true;
   async function send() {
-    while (running) {
+    while (isRunning) {
       number += 1;
       const y = number / 2 ** 16;
       sent.set(y, wallClock());
@@ -132,20 +132,20 @@ function timer(base, path) {
         await fetch(new URL(path, base), { method: 'POST', body: JSON.stringify({ y }) })
       ).arrayBuffer();
       // A random pause, so that inputs are not in step with the reductions.
-      await pause((500 + Math.random() * 1000) / PROBES);
+      await pause((500 + Math.random() * 1000) / PROBES_PER_SECOND);
     }
   }
-  const over = send();
+  const sending = send();
   return {
     /** @returns {number[]} milliseconds from an input to the first of `versions` with this input or a later one */
-    waits(versions) {
-      const list = [];
+    waitTimes(versions) {
+      const times = [];
       let at = 0;
       for (const [y, time] of sent) {
         while (at < versions.length && !(versions[at][0] >= y)) at += 1;
-        if (at < versions.length) list.push(versions[at][1] - time);
+        if (at < versions.length) times.push(versions[at][1] - time);
       }
-      return list.toSorted((a, b) => a - b);
+      return times.toSorted((a, b) => a - b);
     },
     arrived,
     begin() {
@@ -153,22 +153,22 @@ function timer(base, path) {
       arrived.length = 0;
     },
     async end() {
-      running = false;
-      await over;
+      isRunning = false;
+      await sending;
       feeds.close();
     }
   };
 }
 
-const quantile = (sorted, share) =>
+const quantileOf = (sorted, share) =>
   sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? NaN;
 
 // ---- the pages
 
 /** Returns the phones' Chromium, with a lower priority than the server and the field. */
-function politely() {
+function lowPriorityChromium() {
   if (values.together) return CHROMIUM;
-  const path = inFolder('politely');
+  const path = pathInFolder('politely');
   writeFileSync(path, `#!/bin/sh\nexec nice -n 19 ${CHROMIUM} "$@"\n`, { mode: 0o755 });
   return path;
 }
@@ -186,16 +186,16 @@ const play = (page) =>
   });
 
 /** @returns {Promise<number>} frames a second that the field draws, measured over `seconds` */
-const framesIn = (page, seconds) =>
+const framesPerSecond = (page, seconds) =>
   page.evaluate(
-    (most) =>
-      new Promise((go) => {
+    (duration) =>
+      new Promise((resolve) => {
         const first = performance.now();
         let count = 0;
         const tick = (now) => {
           count += 1;
-          if (now - first < most) requestAnimationFrame(tick);
-          else go((count * 1000) / (now - first));
+          if (now - first < duration) requestAnimationFrame(tick);
+          else resolve((count * 1000) / (now - first));
         };
         requestAnimationFrame(tick);
       }),
@@ -205,8 +205,8 @@ const framesIn = (page, seconds) =>
 // ---- the measurement
 
 async function main({ pids, base }) {
-  const probe = await enter(base);
-  await command(base, {
+  const probe = await joinArena(base);
+  await publishSettings(base, {
     game: 'pong',
     running: true,
     rate: RATE,
@@ -215,7 +215,7 @@ async function main({ pids, base }) {
   });
   const [browser, phones] = await Promise.all([
     new Browser().start(CHROMIUM),
-    new Browser().start(politely())
+    new Browser().start(lowPriorityChromium())
   ]);
   try {
     const height = Math.round((WIDTH * 9) / 16);
@@ -235,41 +235,41 @@ async function main({ pids, base }) {
       await page.waitForSelector('[role=slider]');
       await play(page);
     }
-    const load = await crowd(base);
-    const timed = timer(base, probe);
+    const load = await prepareCrowd(base);
+    const timedPlayer = startTimedPlayer(base, probe);
     const crowdOver = load(SECONDS + 4);
     await pause(2000);
-    timed.begin();
+    timedPlayer.begin();
     await field.evaluate(() => void (globalThis.probed.length = 0));
-    const before = await statusOf(base);
+    const before = await checkedStatus(base);
     const [cpuBefore, began] = [cpuSeconds(pids), performance.now()];
-    const drawing = framesIn(field, SECONDS);
-    let looks = 0;
-    for (const end = began + SECONDS * 1000; performance.now() < end; looks += 1) {
-      await statusOf(base);
+    const drawing = framesPerSecond(field, SECONDS);
+    let checks = 0;
+    for (const end = began + SECONDS * 1000; performance.now() < end; checks += 1) {
+      await checkedStatus(base);
       await pause(200);
     }
     const frames = await drawing;
     const [cpu, seconds] = [cpuSeconds(pids) - cpuBefore, (performance.now() - began) / 1000];
-    const after = await statusOf(base);
+    const after = await checkedStatus(base);
     const { refused } = await crowdOver;
-    await timed.end();
-    const seen = await field.evaluate(() => globalThis.probed);
+    await timedPlayer.end();
+    const pageVersions = await field.evaluate(() => globalThis.probed);
     return {
       players: after.players,
       inputs: (after.inputs - before.inputs) / seconds,
       reductions: (after.reductions - before.reductions) / seconds,
       cpu: cpu / seconds,
-      ...{ looks, refused, frames },
-      feed: timed.waits(timed.arrived),
-      page: timed.waits(seen)
+      ...{ looks: checks, refused, frames },
+      feed: timedPlayer.waitTimes(timedPlayer.arrived),
+      page: timedPlayer.waitTimes(pageVersions)
     };
   } finally {
     await Promise.all([browser.stop(), phones.stop()]);
   }
 }
 
-const server = await open();
+const server = await startServer();
 try {
   const result = await main(server);
   const { players, inputs, reductions, cpu, looks, refused, frames, feed, page } = result;
@@ -278,7 +278,7 @@ try {
       `${Math.round(inputs)} inputs/s, ${reductions.toFixed(1)} reductions/s, server ${Math.round(cpu * 100)} % of a core, ` +
       `${refused} refused, the law of inputs held at ${looks} looks`
   );
-  const p = (list, share) => `${Math.round(quantile(list, share))} ms`;
+  const p = (list, share) => `${Math.round(quantileOf(list, share))} ms`;
   for (const [where, list] of [
     ['the feed', feed],
     ["the field's page", page]
@@ -288,11 +288,11 @@ try {
     );
   }
   console.log(`${frames.toFixed(1)} frames a second at ${WIDTH} pixels`);
-  const p99 = quantile(feed, 0.99);
-  const held = [
-    [`p99 at most ${PROMISED.p99} ms to the feed`, p99, tenth.format, p99 <= PROMISED.p99]
+  const p99 = quantileOf(feed, 0.99);
+  const verdicts = [
+    [`p99 at most ${BOUNDS.p99} ms to the feed`, p99, tenth.format, p99 <= BOUNDS.p99]
   ];
-  tellHeld({ strict: true }, judged(held));
+  printVerdicts({ strict: true }, knownVerdicts(verdicts));
 } finally {
   await server.stop();
   rmSync(folder, { recursive: true });

@@ -18,10 +18,18 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 
 import { answerHelp, takeValues } from '../support/documents.js';
-import { arenaOptions, command, enter, statusOf, wrk } from './arena-rig.js';
-import { canPin, during, startSprites } from './contenders.js';
-import { judged, report, spread, tableOf, tenth, whereOf, whole } from './figures.js';
-import { ask, cpuSeconds } from './usage.js';
+import { arenaOptions, publishSettings, joinArena, checkedStatus, wrk } from './arena-rig.js';
+import { canPin, withStarted, startSprites } from './contenders.js';
+import {
+  knownVerdicts,
+  report,
+  spread,
+  tableOf,
+  tenth,
+  describeMachine,
+  whole
+} from './figures.js';
+import { askProbe, cpuSeconds } from './usage.js';
 
 answerHelp(import.meta.url);
 
@@ -30,7 +38,7 @@ const values = takeValues(import.meta.url, {
 });
 const { players: PLAYERS, seconds: SECONDS } = values;
 const CONNECTIONS = 64;
-const PROMISED = { rate: 30000, micros: 12, heap: 500_000 };
+const BOUNDS = { rate: 30000, micros: 12, heap: 500_000 };
 
 /** A game that reduces the inputs to their mean, like pong. */
 const GAME = {
@@ -59,7 +67,7 @@ end
 
 const folder = mkdtempSync(join(tmpdir(), 'sprites-arena-'));
 
-async function open() {
+async function startServer() {
   mkdirSync(join(folder, 'games/mean'), { recursive: true });
   for (const [name, text] of Object.entries(GAME)) {
     writeFileSync(join(folder, 'games/mean', name), text);
@@ -70,37 +78,37 @@ async function open() {
   return { ...server, url: `http://127.0.0.1:${server.port}` };
 }
 
-async function play(url) {
-  await command(url, { game: 'mean', running: true });
+async function preparePlayers(url) {
+  await publishSettings(url, { game: 'mean', running: true });
   const paths = [];
-  for (let i = 0; i < PLAYERS; i += 1) paths.push(await enter(url));
+  for (let i = 0; i < PLAYERS; i += 1) paths.push(await joinArena(url));
   writeFileSync(join(folder, 'inputs.lua'), script(paths));
 }
 
 async function load(url, seconds) {
-  const how = { connections: CONNECTIONS, seconds, script: join(folder, 'inputs.lua') };
-  let running = true;
-  const end = wrk(url, { ...how, core: 1 }).finally(() => {
-    running = false;
+  const options = { connections: CONNECTIONS, seconds, script: join(folder, 'inputs.lua') };
+  let isRunning = true;
+  const finished = wrk(url, { ...options, core: 1 }).finally(() => {
+    isRunning = false;
   });
-  let looks = 0;
-  for (; running; looks += 1) {
-    await statusOf(url);
+  let checks = 0;
+  for (; isRunning; checks += 1) {
+    await checkedStatus(url);
     await pause(100);
   }
-  return { looks, ...(await end) };
+  return { looks: checks, ...(await finished) };
 }
 
 /** Measures a round: the figures are differences of the same samples before and after. */
-async function round(server) {
+async function measureRound(server) {
   const { pids, url } = server;
-  const { heapUsed: heapBefore } = await ask(server, { collect: true });
-  const before = await statusOf(url);
+  const { heapUsed: heapBefore } = await askProbe(server, { collect: true });
+  const before = await checkedStatus(url);
   const [cpuBefore, began] = [cpuSeconds(pids), performance.now()];
   const { looks, refused } = await load(url, SECONDS);
   const [cpu, seconds] = [cpuSeconds(pids) - cpuBefore, (performance.now() - began) / 1000];
-  const after = await statusOf(url);
-  const { heapUsed, longestStall } = await ask(server, { collect: true });
+  const after = await checkedStatus(url);
+  const { heapUsed, longestStall } = await askProbe(server, { collect: true });
   const inputs = after.inputs - before.inputs;
   return {
     inputs,
@@ -123,28 +131,28 @@ const COLUMNS = {
 };
 
 async function main(server) {
-  await play(server.url);
+  await preparePlayers(server.url);
   await load(server.url, 1);
   const rounds = [];
-  for (let i = 0; i < values.rounds; i += 1) rounds.push(await round(server));
-  const middle = (name) => spread(rounds.map((one) => one[name])).median;
-  const [rate, micros, heap] = ['rate', 'micros', 'heap'].map(middle);
+  for (let i = 0; i < values.rounds; i += 1) rounds.push(await measureRound(server));
+  const medianOf = (name) => spread(rounds.map((one) => one[name])).median;
+  const [rate, micros, heap] = ['rate', 'micros', 'heap'].map(medianOf);
   report(
     { strict: true },
     {
       table: tableOf(COLUMNS, rounds),
-      about: whereOf(canPin()),
-      held: judged([
-        [`at least ${PROMISED.rate} inputs/s`, rate, whole.format, rate >= PROMISED.rate],
-        [`at most ${PROMISED.micros} µs each`, micros, tenth.format, micros <= PROMISED.micros],
-        [`heap grows by at most ${PROMISED.heap}`, heap, whole.format, heap <= PROMISED.heap]
+      about: describeMachine(canPin()),
+      held: knownVerdicts([
+        [`at least ${BOUNDS.rate} inputs/s`, rate, whole.format, rate >= BOUNDS.rate],
+        [`at most ${BOUNDS.micros} µs each`, micros, tenth.format, micros <= BOUNDS.micros],
+        [`heap grows by at most ${BOUNDS.heap}`, heap, whole.format, heap <= BOUNDS.heap]
       ])
     }
   );
 }
 
 try {
-  await during(await open(), main);
+  await withStarted(await startServer(), main);
 } finally {
   rmSync(folder, { recursive: true });
 }

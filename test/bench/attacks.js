@@ -16,8 +16,16 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
-import { onCore, start } from './contenders.js';
-import { compareKinds, fine, report, show, tableOf, whereOf, whole } from './figures.js';
+import { pinningWords, start } from './contenders.js';
+import {
+  compareKinds,
+  fine,
+  report,
+  spreadCell,
+  tableOf,
+  describeMachine,
+  whole
+} from './figures.js';
 import { byClock, withLoad } from './load.js';
 import { statusAt } from './usage.js';
 import { certificate } from '../support/certificate.js';
@@ -38,54 +46,55 @@ const ATTACKER = fileURLToPath(new URL('attacker.js', import.meta.url));
 function throwSprites(server) {
   const part = byClock({ port: server.port, clients: CLIENTS, lanes: 64, rate: RATE });
   return withLoad([part], true, async (load) => {
-    const seen = await load.throwAll(server, { warmup: 0, seconds: SECONDS });
+    const figures = await load.throwAll(server, { warmup: 0, seconds: SECONDS });
     // The sprites of the next measurement must not land at these clients.
     await load.leave();
-    const { rate, late, refused, grown, seconds } = seen;
+    const { rate, late, refused, grown, seconds } = figures;
     return { rate, p50: late.p50, p99: late.p99, refused, cores: grown.cpu / seconds };
   });
 }
 
 /** Returns the server's counts of connections and requests so far. */
-async function doneBy({ adminPort }) {
+async function readCounts({ adminPort }) {
   const all = await statusAt(adminPort);
   return { connections: all.accepted, requests: all.requests, at: performance.now() };
 }
 
 /** Measures the honest clients during one attack, or none. */
 async function measure(server, attack) {
-  let before = await doneBy(server);
+  let before = await readCounts(server);
   const command = ['nice', '-n', 19, process.execPath, ATTACKER, attack, '--port', server.port];
   const attacker = attack && start(1, [...command, '--tls', server.tlsPort], { stdio: 'inherit' });
   // The attacker starts slowly: its priority is low.
-  while (attacker && (await doneBy(server)).connections < before.connections + 30) await pause(100);
-  before = await doneBy(server);
+  while (attacker && (await readCounts(server)).connections < before.connections + 30)
+    await pause(100);
+  before = await readCounts(server);
   const figures = await throwSprites(server);
-  const after = await doneBy(server);
+  const after = await readCounts(server);
   if (attacker) {
     attacker.kill();
     await once(attacker, 'exit');
   }
-  const aSecond = (name) => ((after[name] - before[name]) / (after.at - before.at)) * 1000;
-  return { ...figures, connections: aSecond('connections'), requests: aSecond('requests') };
+  const perSecond = (name) => ((after[name] - before[name]) / (after.at - before.at)) * 1000;
+  return { ...figures, connections: perSecond('connections'), requests: perSecond('requests') };
 }
 
 const COLUMNS = {
   attack: ({ kind }) => kind,
-  'connections a second': ({ connections }) => show(connections, whole),
-  'requests a second': ({ requests }) => show(requests, whole),
-  'sprites a second, of none': ({ rateOfNone }) => show(rateOfNone, fine),
-  'p50 ms': ({ p50 }) => show(p50, fine),
-  'p99 ms': ({ p99 }) => show(p99, fine),
-  'p99, of none': ({ p99OfNone }) => show(p99OfNone, fine),
-  refused: ({ refused }) => show(refused, whole),
-  'cores of the server': ({ cores }) => show(cores, fine)
+  'connections a second': ({ connections }) => spreadCell(connections, whole),
+  'requests a second': ({ requests }) => spreadCell(requests, whole),
+  'sprites a second, of none': ({ rateOfNone }) => spreadCell(rateOfNone, fine),
+  'p50 ms': ({ p50 }) => spreadCell(p50, fine),
+  'p99 ms': ({ p99 }) => spreadCell(p99, fine),
+  'p99, of none': ({ p99OfNone }) => spreadCell(p99OfNone, fine),
+  refused: ({ refused }) => spreadCell(refused, whole),
+  'cores of the server': ({ cores }) => spreadCell(cores, fine)
 };
 
 const folder = mkdtempSync(join(tmpdir(), 'sprites-attacks-'));
 const { child, ended, listening } = launch(
   { ...{ drain: 0, 'admin-port': 0, 'tls-port': 0, 'log-level': 'error' }, ...certificate(folder) },
-  { command: [...onCore(0), ...SPRITES] }
+  { command: [...pinningWords(0), ...SPRITES] }
 );
 try {
   const server = { ...(await listening), pids: [child.pid] };
@@ -99,7 +108,7 @@ try {
       p99OfNone: ({ p99 }, i) => p99 / none[i].p99
     })
   });
-  report({}, { table: tableOf(COLUMNS, rows), about: whereOf(true) });
+  report({}, { table: tableOf(COLUMNS, rows), about: describeMachine(true) });
 } finally {
   child.kill();
   await ended;

@@ -8,9 +8,9 @@ import t from 'tap';
 import { openingComment } from '../support/documents.js';
 import { childrenOf } from '../support/processes.js';
 import { contenders } from './contenders.js';
-import { spread, summarize, table, verdictOf, verdicts } from './figures.js';
+import { spread, summarize, table, residentVerdict, verdicts } from './figures.js';
 import { closedLoops, Load } from './load.js';
-import { ask } from './usage.js';
+import { askProbe } from './usage.js';
 
 const pathOf = (name) => fileURLToPath(new URL(name, import.meta.url));
 
@@ -19,11 +19,11 @@ const OWN_KERNEL = pathOf('./own-kernel');
 
 /** Runs a command without the test runner's loader, also in the Node processes that it starts. */
 async function run(command, env = {}) {
-  const how = { env: { ...process.env, ...env } };
+  const options = { env: { ...process.env, ...env } };
   try {
     return {
       code: 0,
-      ...(await promisify(execFile)('env', ['-u', 'NODE_OPTIONS', ...command], how))
+      ...(await promisify(execFile)('env', ['-u', 'NODE_OPTIONS', ...command], options))
     };
   } catch ({ code, stdout, stderr }) {
     return { code, stdout, stderr };
@@ -98,9 +98,9 @@ t.test('a contender that ends tells nothing more of itself', async (t) => {
   const { pids, probe, stop } = await contenders['node-http'].start(false);
   t.teardown(stop);
   probe.kill('SIGSTOP');
-  const asked = ask({ probe });
+  const answer = askProbe({ probe });
   process.kill(pids[0], 'SIGKILL');
-  await t.rejects(asked, /^the server has ended$/);
+  await t.rejects(answer, /^the server has ended$/);
 });
 
 t.test('a load whose engine dies is an error', async (t) => {
@@ -158,18 +158,18 @@ t.test('sprites is held to its figures, one by one', async (t) => {
       'node-http': [{ rate: 10000, cpuPerSprite: 100 }],
       nchan: [{ rate: 30000, cpuPerSprite: 25 }]
     });
-  const fallen = (sprites) =>
+  const brokenBounds = (sprites) =>
     verdicts(run(sprites), 18000)
       .filter(({ holds }) => !holds)
       .map(({ figure }) => figure.split(' ').slice(0, 3).join(' '));
   t.equal(verdicts(run({}), 18000).length, 5);
-  t.strictSame(fallen({}), []);
-  t.strictSame(fallen({ cpuPerSprite: 21 }), ['CPU per sprite']);
-  t.strictSame(fallen({ cpuPerSprite: 25 }), ['CPU per sprite', 'CPU per sprite']);
-  t.strictSame(fallen({ rate: 39999 }), ['at least 4']);
-  t.strictSame(fallen({ bytesPerClient: 513 }), ['at most 512']);
-  t.strictSame(fallen({ 'p99.9': 5.1 }), ['p99.9 of sprites']);
-  t.strictSame(fallen({ heapAfter: 5e6 + 8 * 18000 }), ['V8 heap unchanged']);
+  t.strictSame(brokenBounds({}), []);
+  t.strictSame(brokenBounds({ cpuPerSprite: 21 }), ['CPU per sprite']);
+  t.strictSame(brokenBounds({ cpuPerSprite: 25 }), ['CPU per sprite', 'CPU per sprite']);
+  t.strictSame(brokenBounds({ rate: 39999 }), ['at least 4']);
+  t.strictSame(brokenBounds({ bytesPerClient: 513 }), ['at most 512']);
+  t.strictSame(brokenBounds({ 'p99.9': 5.1 }), ['p99.9 of sprites']);
+  t.strictSame(brokenBounds({ heapAfter: 5e6 + 8 * 18000 }), ['V8 heap unchanged']);
   t.match(row(table(run({}), { sprites: 'sprites' }, 18000), 'sprites'), [
     'sprites',
     '40,000',
@@ -236,13 +236,13 @@ t.test('a wrong option is named', async (t) => {
 });
 
 t.test('the same run with few clients holds them, throws, and reports', async (t) => {
-  const few = ['--clients', '200', '--rate', '200', '--time', '4'];
-  const [told, said] = await Promise.all([
-    run([MILLION, ...few, '--json']),
-    run([MILLION, ...few, '--most-resident', '10'])
+  const runOptions = ['--clients', '200', '--rate', '200', '--time', '4'];
+  const [asJson, asText] = await Promise.all([
+    run([MILLION, ...runOptions, '--json']),
+    run([MILLION, ...runOptions, '--most-resident', '10'])
   ]);
-  t.equal(told.code, 0, told.stderr);
-  const { server, kernel, status, swarm, verdict } = JSON.parse(told.stdout);
+  t.equal(asJson.code, 0, asJson.stderr);
+  const { server, kernel, status, swarm, verdict } = JSON.parse(asJson.stdout);
   t.equal(status.clients, 200);
   t.match(swarm.account, { missing: 0, repeated: 0 });
   t.equal(swarm.account.received, swarm.account.accepted);
@@ -252,20 +252,23 @@ t.test('the same run with few clients holds them, throws, and reports', async (t
   t.equal(kernel.sockets, 400, 'both ends of each connection are here');
   t.same(verdict, { resident: server.resident, most: 600e6, holds: true, counts: false });
   // Too much memory of the server is an error, and the only one.
-  t.match(said, {
+  t.match(asText, {
     code: 1,
     stdout: /^missing +0$[^]*^DOES NOT HOLD: server resident size at most 10.0 MB: /m
   });
 });
 
 t.test('from a million clients on the verdict counts', async (t) => {
-  t.same(verdictOf({ clients: 1e6 }, 600e6), {
+  t.same(residentVerdict({ clients: 1e6 }, 600e6), {
     resident: 600e6,
     most: 600e6,
     holds: true,
     counts: true
   });
-  t.match(verdictOf({ clients: 1e6 }, 600e6 + 1), { holds: false, counts: true });
-  t.match(verdictOf({ clients: 1e6 - 1 }, 600e6 + 1), { holds: false, counts: false });
-  t.match(verdictOf({ clients: 2, mostResident: 5e6 }, 5e6 + 1), { holds: false, counts: true });
+  t.match(residentVerdict({ clients: 1e6 }, 600e6 + 1), { holds: false, counts: true });
+  t.match(residentVerdict({ clients: 1e6 - 1 }, 600e6 + 1), { holds: false, counts: false });
+  t.match(residentVerdict({ clients: 2, mostResident: 5e6 }, 5e6 + 1), {
+    holds: false,
+    counts: true
+  });
 });

@@ -25,9 +25,18 @@ import { useOf } from '../../lib/swarm/server-watch.js';
 import { freePort } from '../support/addresses.js';
 import { CACHE_NAMES, cacheMissing, startCache } from '../support/caches.js';
 import { answerHelp, refuseUsage, takeValues } from '../support/documents.js';
-import { canPin, onCore, SERVER_CORE, startLoad, TOKEN } from './contenders.js';
+import { canPin, pinningWords, SERVER_CORE, startLoad, TOKEN } from './contenders.js';
 import { figuresOf } from './feed-figures.js';
-import { fail, judged, tellHeld, progress, tableOf, tenth, whereOf, whole } from './figures.js';
+import {
+  fail,
+  knownVerdicts,
+  printVerdicts,
+  progress,
+  tableOf,
+  tenth,
+  describeMachine,
+  whole
+} from './figures.js';
 import { feedContenders } from './transports/contenders.js';
 
 answerHelp(import.meta.url);
@@ -35,20 +44,20 @@ answerHelp(import.meta.url);
 const BYTES = 900;
 const WARMUP = 2;
 /** How long a cache may keep an answer, and the hold of a client's poll, in seconds. */
-const KEPT = 5;
+const CACHE_SECONDS = 5;
 const HOLD = 55;
 /** Number of source addresses of the watchers. */
 const ADDRESSES = 4;
 
 /** Bounds: polls a version, lateness in ms, and additional CPU of the server a version with many watchers, in ms. */
-const HELD = { polls: 2, p99: 100, cpu: 5 };
+const BOUNDS = { polls: 2, p99: 100, cpu: 5 };
 
 /** The computed load: watchers, watchers of one cache, seconds between two versions. */
-const MILLION = { watchers: 1e6, each: 15000, every: 10 };
-const CACHES_OF_MILLION = Math.ceil(MILLION.watchers / MILLION.each);
+const MILLION_LOAD = { watchers: 1e6, each: 15000, every: 10 };
+const CACHES_OF_MILLION = Math.ceil(MILLION_LOAD.watchers / MILLION_LOAD.each);
 
 /** No cache: the watchers poll the server. */
-const NONE = 'none';
+const NO_CACHE = 'none';
 
 function readOptions() {
   const { only, watchers, ...options } = takeValues(import.meta.url, {
@@ -69,24 +78,24 @@ function readOptions() {
 const cpuOf = (cache) => (cache ? useOf(cache.pid).cpu * 1000 : 0);
 
 /** The running caches, which end with this program. */
-const running = new Set();
+const runningPids = new Set();
 process.on('exit', () => {
-  for (const pid of running) process.kill(-pid, 'SIGKILL');
+  for (const pid of runningPids) process.kill(-pid, 'SIGKILL');
 });
 
-/** Measures one cache, or NONE, with this number of watchers. @returns {Promise<object>} the figures */
+/** Measures one cache, or NO_CACHE, with this number of watchers. @returns {Promise<object>} the figures */
 async function measure(name, watchers, { publications, every }) {
   const pin = canPin();
-  const server = await feedContenders['sprites-poll'].start(pin, { 'feed-cache': KEPT });
+  const server = await feedContenders['sprites-poll'].start(pin, { 'feed-cache': CACHE_SECONDS });
   const folder = mkdtempSync(join(tmpdir(), 'bench-cache-'));
-  const ports = { port: name === NONE ? server.port : await freePort(), server: server.port };
-  const polls = async () => (await server.status()).feedPolls;
+  const ports = { port: name === NO_CACHE ? server.port : await freePort(), server: server.port };
+  const readPolls = async () => (await server.status()).feedPolls;
   let cache;
   let load;
   try {
-    if (name !== NONE) {
-      cache = await startCache(name, folder, ports, { before: onCore(SERVER_CORE) });
-      running.add(cache.pid);
+    if (name !== NO_CACHE) {
+      cache = await startCache(name, folder, ports, { before: pinningWords(SERVER_CORE) });
+      runningPids.add(cache.pid);
     }
     load = startLoad({ port: ports.port, pids: server.pids }, pin, {
       protocol: 'sprites-cached',
@@ -100,18 +109,18 @@ async function measure(name, watchers, { publications, every }) {
     });
     const before = {};
     const result = await load.measure(async () => {
-      before.polls = await polls();
+      before.polls = await readPolls();
       before.cpu = cpuOf(cache);
     });
     return {
       ...figuresOf(result),
-      ...{ name, watchers, opened: before.polls, polls: (await polls()) - before.polls },
+      ...{ name, watchers, opened: before.polls, polls: (await readPolls()) - before.polls },
       ...{ cpu: result.cpu * 1000, cacheCpu: cpuOf(cache) - before.cpu }
     };
   } finally {
     await load?.stop();
     await cache?.end();
-    running.delete(cache?.pid);
+    runningPids.delete(cache?.pid);
     await server.stop();
     rmSync(folder, { recursive: true, force: true });
   }
@@ -124,7 +133,7 @@ const COLUMNS = {
   'and then': ({ polls }) => whole.format(polls),
   'server CPU, ms': ({ cpu }) => whole.format(cpu),
   'cache CPU a document, µs': ({ name, cacheCpu, documents }) =>
-    name === NONE ? '-' : tenth.format((cacheCpu / documents) * 1000),
+    name === NO_CACHE ? '-' : tenth.format((cacheCpu / documents) * 1000),
   'p50, ms': ({ p50 }) => tenth.format(p50),
   p99: ({ p99 }) => tenth.format(p99),
   max: ({ max }) => tenth.format(max),
@@ -135,17 +144,17 @@ const COLUMNS = {
 function verdicts(rows, { publications }) {
   const [few] = rows;
   return rows.flatMap((row) => {
-    const each = row.polls / publications;
-    const more = (row.cpu - few.cpu) / publications;
-    const bad = row.missing + row.repeated;
-    const held = {
-      'polls a version': [each, HELD.polls],
-      "ms more of the server's CPU a version": [more, HELD.cpu],
-      'ms until 99% have it': [row.p99, HELD.p99],
-      'miss what is newest, or go backwards': [bad, 0]
+    const pollsPerVersion = row.polls / publications;
+    const moreCpu = (row.cpu - few.cpu) / publications;
+    const badCount = row.missing + row.repeated;
+    const figures = {
+      'polls a version': [pollsPerVersion, BOUNDS.polls],
+      "ms more of the server's CPU a version": [moreCpu, BOUNDS.cpu],
+      'ms until 99% have it': [row.p99, BOUNDS.p99],
+      'miss what is newest, or go backwards': [badCount, 0]
     };
-    return judged(
-      Object.entries(held).map(([what, [value, most]]) => [
+    return knownVerdicts(
+      Object.entries(figures).map(([what, [value, most]]) => [
         `${row.name}, ${whole.format(row.watchers)}: at most ${most} ${what}`,
         ...[value, tenth.format, value <= most]
       ])
@@ -154,26 +163,26 @@ function verdicts(rows, { publications }) {
 }
 
 /** Computes the load of a million watchers on the caches, from the row with the most watchers. @returns {string} */
-function atCaches(row) {
-  const { watchers, every } = MILLION;
+function cachesEstimate(row) {
+  const { watchers, every } = MILLION_LOAD;
   // Each watcher sends a request for each version, and for each hold.
   const requests = watchers * (1 / every + 1 / HOLD);
-  const cpu = row.cacheCpu / row.documents;
+  const cpuPerDocument = row.cacheCpu / row.documents;
   return [
     `A million behind ${row.name}: ${whole.format(requests)} requests a second at the caches,`,
-    `${tenth.format((requests * cpu) / 1000)} of their cores; with ${whole.format((watchers * cpu) / HELD.p99)}`,
-    `cores each has a version within ${HELD.p99} ms.`
+    `${tenth.format((requests * cpuPerDocument) / 1000)} of their cores; with ${whole.format((watchers * cpuPerDocument) / BOUNDS.p99)}`,
+    `cores each has a version within ${BOUNDS.p99} ms.`
   ].join(' ');
 }
 
 /** Computes the load of these caches on the server, from the row with as many polls. @returns {string} */
-function atServer(row, { publications, every }) {
-  const { each } = MILLION;
-  const requests = row.watchers * (1 / MILLION.every + 1 / HOLD);
-  const share = (row.cpu / 1000 / (publications * every)) * (every / MILLION.every);
+function serverEstimate(row, { publications, every }) {
+  const { each } = MILLION_LOAD;
+  const requests = row.watchers * (1 / MILLION_LOAD.every + 1 / HOLD);
+  const coreShare = (row.cpu / 1000 / (publications * every)) * (every / MILLION_LOAD.every);
   return [
-    `Their ${CACHES_OF_MILLION} caches of ${whole.format(each)}, with ${HELD.polls} polls each, ask the server`,
-    `${tenth.format(requests)} times a second: ${tenth.format(100 * share)}% of a core.`
+    `Their ${CACHES_OF_MILLION} caches of ${whole.format(each)}, with ${BOUNDS.polls} polls each, ask the server`,
+    `${tenth.format(requests)} times a second: ${tenth.format(100 * coreShare)}% of a core.`
   ].join(' ');
 }
 
@@ -192,14 +201,14 @@ async function main() {
     }
     progress('');
     console.log(`${tableOf(COLUMNS, rows)}\n`);
-    tellHeld(options, verdicts(rows, options));
-    console.log(`\n${atCaches(rows.at(-1))}\n`);
+    printVerdicts(options, verdicts(rows, options));
+    console.log(`\n${cachesEstimate(rows.at(-1))}\n`);
   }
   progress('the server of a million');
-  const row = await measure(NONE, HELD.polls * CACHES_OF_MILLION, options);
+  const row = await measure(NO_CACHE, BOUNDS.polls * CACHES_OF_MILLION, options);
   progress('');
-  console.log(`${tableOf(COLUMNS, [row])}\n\n${atServer(row, options)}\n`);
-  console.log(`${options.publications} versions; ${whereOf(canPin())}`);
+  console.log(`${tableOf(COLUMNS, [row])}\n\n${serverEstimate(row, options)}\n`);
+  console.log(`${options.publications} versions; ${describeMachine(canPin())}`);
 }
 
 main().catch(fail);

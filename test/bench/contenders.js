@@ -28,18 +28,18 @@ import { freePort } from '../support/addresses.js';
 import { refuseUsage } from '../support/documents.js';
 import { launch, SPRITES, UNBOUND } from '../support/launch.js';
 import { until } from '../support/until.js';
-import { ask, statusAt, Use } from './usage.js';
+import { askProbe, statusAt, UsageMeter } from './usage.js';
 
-const PROBE = new URL('probe.js', import.meta.url).href;
+const PROBE_URL = new URL('probe.js', import.meta.url).href;
 
 /**
  * Options of the measured bin/sprites: on loopback, on a free port, and without limits for a source address, since
  * here all clients have the same address. The limits do not change the cost of a connection.
  */
-const MEASURED = { host: '127.0.0.1', port: 0, 'throw-rate': 0, ...UNBOUND };
+const MEASURED_OPTIONS = { host: '127.0.0.1', port: 0, 'throw-rate': 0, ...UNBOUND };
 
-const HERE = fileURLToPath(new URL('.', import.meta.url));
-const BUILD = join(HERE, '.build');
+const THIS_FOLDER = fileURLToPath(new URL('.', import.meta.url));
+const BUILD_FOLDER = join(THIS_FOLDER, '.build');
 
 /** Timeouts of a server's start, and of its end before it is killed, in milliseconds. */
 const START_TIMEOUT = 15000;
@@ -66,27 +66,29 @@ export function canPin() {
 }
 
 /** @param {?number} core none: any core @returns {string[]} the words before a command that pin it to the core */
-export const onCore = (core) =>
+export const pinningWords = (core) =>
   Number.isInteger(core) && canPin() ? ['taskset', '-c', String(core)] : [];
 
 /**
  * Compiles a C program beside this file, unless the last build is newer than the source.
  *
- * @param {string} place its source, relative to this folder
+ * @param {string} sourceFile its source, relative to this folder
  * @param {string} name name of the program; of a shared object with the ending .so
  * @returns {string} path of the program
  * @throws {Error} when the compiler fails
  */
-export function compile(place, name) {
-  const source = join(HERE, place);
-  const program = join(BUILD, name);
+export function compile(sourceFile, name) {
+  const source = join(THIS_FOLDER, sourceFile);
+  const program = join(BUILD_FOLDER, name);
   if (existsSync(program) && statSync(program).mtimeMs > statSync(source).mtimeMs) return program;
-  mkdirSync(BUILD, { recursive: true });
-  const fresh = `${program}.${process.pid}`;
-  const kind = name.endsWith('.so') ? ['-shared', '-fPIC'] : [];
-  const flags = ['-O2', '-std=gnu11', '-Wall', '-Wextra', ...kind];
-  execFileSync('cc', [...flags, '-o', fresh, source], { stdio: ['ignore', 'inherit', 'inherit'] });
-  renameSync(fresh, program);
+  mkdirSync(BUILD_FOLDER, { recursive: true });
+  const newProgram = `${program}.${process.pid}`;
+  const kindFlags = name.endsWith('.so') ? ['-shared', '-fPIC'] : [];
+  const flags = ['-O2', '-std=gnu11', '-Wall', '-Wextra', ...kindFlags];
+  execFileSync('cc', [...flags, '-o', newProgram, source], {
+    stdio: ['ignore', 'inherit', 'inherit']
+  });
+  renameSync(newProgram, program);
   return program;
 }
 
@@ -96,13 +98,13 @@ export const withTurns = () => `LD_PRELOAD=${compile('turns.c', 'turns.so')}`;
 /**
  * Builds the parts that probe.js needs in a Node server. The server also needs an IPC channel.
  *
- * @param {?number} [core] see onCore
+ * @param {?number} [core] see pinningWords
  * @returns {string[]} arguments of `env` that run Node with probe.js, without the program
  */
-function probedNode(core = null) {
+function probedNodeWords(core = null) {
   loadTestAddon();
-  const node = [process.execPath, '--expose-gc', '--import', PROBE];
-  return [withTurns(), ...onCore(core), ...node];
+  const node = [process.execPath, '--expose-gc', '--import', PROBE_URL];
+  return [withTurns(), ...pinningWords(core), ...node];
 }
 
 const running = new Set();
@@ -114,7 +116,7 @@ for (const signal of ['SIGINT', 'SIGTERM']) {
 }
 
 /** Kills the child when this program ends. */
-function keep(child) {
+function killAtExit(child) {
   running.add(child);
   child.once('exit', () => running.delete(child));
   child.once('error', () => running.delete(child));
@@ -122,31 +124,33 @@ function keep(child) {
 }
 
 /**
- * @param {?number} core see onCore
+ * @param {?number} core see pinningWords
  * @param {Array<string | number>} command
  * @param {import('node:child_process').SpawnOptions} options
  * @returns {import('node:child_process').ChildProcess} the process, which ends with this program at the latest
  */
 export function start(core, command, options) {
-  const [program, ...args] = [...onCore(core), ...command].map(String);
-  return keep(spawn(program, args, options));
+  const [program, ...args] = [...pinningWords(core), ...command].map(String);
+  return killAtExit(spawn(program, args, options));
 }
 
 async function stop(child) {
   if (child.exitCode !== null || child.signalCode !== null) return;
-  const gone = once(child, 'exit');
+  const exited = once(child, 'exit');
   child.kill('SIGTERM');
   const timer = setTimeout(() => child.kill('SIGKILL'), STOP_TIMEOUT);
-  await gone;
+  await exited;
   clearTimeout(timer);
 }
 
 /** Waits for the address that a server prints, and reads on so that the pipe never fills. */
 async function readPort(child, name) {
   const lines = createInterface({ input: child.stdout });
-  const late = AbortSignal.timeout(START_TIMEOUT);
+  const timeout = AbortSignal.timeout(START_TIMEOUT);
   return new Promise((resolve, reject) => {
-    late.addEventListener('abort', () => reject(new Error(`${name} printed no address in time`)));
+    timeout.addEventListener('abort', () =>
+      reject(new Error(`${name} printed no address in time`))
+    );
     child.once('error', reject);
     child.once('exit', (code) => reject(new Error(`${name} stopped at once, with ${code}`)));
     lines.on('line', (line) => {
@@ -168,8 +172,8 @@ async function readPort(child, name) {
  */
 export async function startPrinting(name, pin, command, args, { probed = false } = {}) {
   // NODE_OPTIONS has the test runner's loader, which the server and its threads would load.
-  const plain = ['env', '-u', 'NODE_OPTIONS', command, ...args];
-  const child = start(coreOf(pin), plain, {
+  const commandWords = ['env', '-u', 'NODE_OPTIONS', command, ...args];
+  const child = start(coreOf(pin), commandWords, {
     stdio: ['ignore', 'pipe', 'inherit', ...(probed ? ['ipc'] : [])]
   });
   const port = await readPort(child, name);
@@ -185,14 +189,14 @@ export async function startPrinting(name, pin, command, args, { probed = false }
  * @returns {Promise<Server>}
  */
 export function startNode(name, pin, args) {
-  const [first, ...rest] = [...probedNode(), ...args];
+  const [first, ...rest] = [...probedNodeWords(), ...args];
   return startPrinting(name, pin, first, rest, { probed: true });
 }
 
 /**
  * Starts bin/sprites.
  *
- * @param {Record<string, string | number>} options options besides MEASURED, without their dashes
+ * @param {Record<string, string | number>} options options besides MEASURED_OPTIONS, without their dashes
  * @param {object} [how]
  * @param {boolean} [how.pin]
  * @param {boolean} [how.probed] whether the server has probe.js
@@ -202,10 +206,10 @@ export function startNode(name, pin, args) {
  */
 export async function startSprites(options, { pin, probed = true, program = SPRITES[1] } = {}) {
   const core = coreOf(pin);
-  const node = probed ? probedNode(core) : [...onCore(core), process.execPath];
+  const node = probed ? probedNodeWords(core) : [...pinningWords(core), process.execPath];
   const how = { command: [...node, program], ipc: probed };
-  const { child, errors, listening } = launch({ ...MEASURED, ...options }, how);
-  keep(child).stderr.pipe(process.stderr, { end: false });
+  const { child, errors, listening } = launch({ ...MEASURED_OPTIONS, ...options }, how);
+  killAtExit(child).stderr.pipe(process.stderr, { end: false });
   const ports = await listening;
   return {
     ...{ ...ports, pids: [child.pid], probe: probed ? child : null, stop: () => stop(child) },
@@ -222,7 +226,7 @@ export async function startSprites(options, { pin, probed = true, program = SPRI
  * @param {(started: T) => Promise<R>} work
  * @returns {Promise<R>}
  */
-export async function during(started, work) {
+export async function withStarted(started, work) {
   try {
     return await work(started);
   } finally {
@@ -257,11 +261,17 @@ export const nchanMissing = () =>
 export async function startNchan(pin) {
   const folder = mkdtempSync(join(tmpdir(), 'bench-nchan-'));
   const port = await freePort();
-  const names = { modules: nchanModules(), folder, port, files: fileLimit(), connections: 20000 };
-  if (names.files === Infinity) names.files = 1000000;
-  let text = readFileSync(join(HERE, 'contenders', 'nchan.conf'), 'utf8').replace(
+  const settings = {
+    modules: nchanModules(),
+    folder,
+    port,
+    files: fileLimit(),
+    connections: 20000
+  };
+  if (settings.files === Infinity) settings.files = 1000000;
+  let text = readFileSync(join(THIS_FOLDER, 'contenders', 'nchan.conf'), 'utf8').replace(
     /@(\w+)@/g,
-    (_, name) => names[name]
+    (_, name) => settings[name]
   );
   // nginx's worker must run as this user: no other user may read the folder.
   if (process.getuid() === 0) text = `user root;\n${text}`;
@@ -271,14 +281,14 @@ export async function startNchan(pin) {
     stdio: ['ignore', 'ignore', 'inherit'],
     env: { ...process.env, PATH: `${process.env.PATH}:/usr/sbin:/sbin` }
   });
-  const isUp = () => {
+  const isListening = () => {
     if (child.exitCode !== null) throw new Error(`nginx stopped at once, with ${child.exitCode}`);
     return fetch(`http://127.0.0.1:${port}/`).then(
       () => true,
       () => false
     );
   };
-  await until(isUp, 'nginx comes up', START_TIMEOUT / 1000);
+  await until(isListening, 'nginx comes up', START_TIMEOUT / 1000);
   // nginx listens before its worker process exists.
   const children = `/proc/${child.pid}/task/${child.pid}/children`;
   const workers = await until(() => readFileSync(children, 'utf8').trim(), 'nginx has a worker');
@@ -330,7 +340,7 @@ export const contenders = {
   'node-http': {
     title: 'node:http, written the obvious way',
     missing: () => null,
-    start: (pin) => startNode('node-http', pin, [join(HERE, 'contenders', 'node-http.js')])
+    start: (pin) => startNode('node-http', pin, [join(THIS_FOLDER, 'contenders', 'node-http.js')])
   },
   epoll: {
     title: 'bare epoll in C, no checks: the limit',
@@ -351,7 +361,7 @@ export const contenders = {
  * @param {string} url URL of the program, which ends by `refuseUsage` for an unknown name
  * @returns {string[]}
  */
-export function namesIn(only, all, url) {
+export function parseNames(only, all, url) {
   const names = only.split(',');
   const unknown = names.find((name) => !Object.hasOwn(all, name));
   return unknown === undefined
@@ -364,7 +374,7 @@ export function namesIn(only, all, url) {
  * @param {Record<string, {title: string, missing: () => string | null}>} all
  * @returns {string[]} names of those that can run here; for the others a message is printed
  */
-export const thoseHere = (names, all) =>
+export const availableNames = (names, all) =>
   names.filter((name) => {
     const why = all[name].missing();
     if (why !== null) console.error(`bench: ${all[name].title} is left out: ${why}`);
@@ -404,7 +414,7 @@ export function startLoad(server, pin, options) {
   };
   const measure = async (begin = async () => {}) => {
     await next('open');
-    const use = new Use(server.pids);
+    const use = new UsageMeter(server.pids);
     try {
       child.stdin.write('go\n');
       await next('begin');
@@ -452,11 +462,11 @@ export function buildWatchers() {
 export async function measureFeed(contender, pin, options) {
   // On a core of its own the load does not sleep while documents come: on one machine the server would pay for waking
   // the load.
-  const all = { token: contender.token?.() ?? TOKEN, awake: pin ? 1 : 0, ...options };
-  return during(await contender.start(pin), (server) =>
-    during(startLoad(server, pin, all), async (load) => {
-      const result = await load.measure(() => ask(server));
-      return [result, await ask(server)];
+  const loadOptions = { token: contender.token?.() ?? TOKEN, awake: pin ? 1 : 0, ...options };
+  return withStarted(await contender.start(pin), (server) =>
+    withStarted(startLoad(server, pin, loadOptions), async (load) => {
+      const result = await load.measure(() => askProbe(server));
+      return [result, await askProbe(server)];
     })
   );
 }

@@ -19,10 +19,10 @@ answerHelp(import.meta.url);
 
 const KEY = 'matchesfeed/8/matchcentre';
 
-const STEPS = 301;
+const VERSIONS = 301;
 
 /** The settings of native/http/event_gzip.h. */
-const NATIVE = { windowBits: 13, memLevel: 6 };
+const NATIVE_GZIP = { windowBits: 13, memLevel: 6 };
 
 /** Yields the versions of a match: 36 players with 43 numbers each, and all events; some 35 kB of JSON. */
 function* playMatch(seed) {
@@ -34,7 +34,7 @@ function* playMatch(seed) {
     return { number, name: `Player ${number}`, rating: 6.4, place, numbers: numbers() };
   });
   const match = { seconds: 0, ball: { x: 50, y: 50 }, players, events: [] };
-  for (let step = 1; step <= STEPS; step += 1) {
+  for (let step = 1; step <= VERSIONS; step += 1) {
     match.seconds += 18;
     for (let changes = 20 + random.below(10); changes > 0; changes -= 1) {
       const { place, numbers } = random.pick(players);
@@ -64,7 +64,7 @@ export function measure(seed) {
   let before;
   const sums = { versions: 0, values: 0, whole: 0, wholeGzip: 0, patches: 0, patchesGzip: 0 };
   const cpu = { wholeGzip: 0, patchesGzip: 0 };
-  const compressed = (name, compress) => {
+  const measureCompression = (name, compress) => {
     const before = process.cpuUsage();
     const { length } = compress();
     const { user, system } = process.cpuUsage(before);
@@ -84,17 +84,17 @@ export function measure(seed) {
     const isFirst = before === undefined;
     before = value;
     if (isFirst) continue;
-    const from = `{"feed":"${KEY}","from":"e1x2y3z4w5-${version - 1}","cursor":"${cursor}"`;
-    const short = Buffer.from(`${from},"patch":[${Buffer.from(patch)}]}`);
-    const whole = wholeAnswer(KEY, cursor, value);
-    const isPatch = patch.length > 0 && short.length < whole.length;
+    const answerHead = `{"feed":"${KEY}","from":"e1x2y3z4w5-${version - 1}","cursor":"${cursor}"`;
+    const patchAnswer = Buffer.from(`${answerHead},"patch":[${Buffer.from(patch)}]}`);
+    const valueAnswer = wholeAnswer(KEY, cursor, value);
+    const isPatch = patch.length > 0 && patchAnswer.length < valueAnswer.length;
     sums.versions += 1;
     sums.values += value.length;
-    sums.whole += whole.length;
-    compressed('wholeGzip', () => compress(KEY, cursor, value));
-    const sent = isPatch ? short : whole;
-    sums.patches += sent.length;
-    compressed('patchesGzip', () => gzipSync(sent, NATIVE));
+    sums.whole += valueAnswer.length;
+    measureCompression('wholeGzip', () => compress(KEY, cursor, value));
+    const sentAnswer = isPatch ? patchAnswer : valueAnswer;
+    sums.patches += sentAnswer.length;
+    measureCompression('patchesGzip', () => gzipSync(sentAnswer, NATIVE_GZIP));
   }
   return { ...sums, cpu };
 }

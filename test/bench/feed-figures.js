@@ -2,12 +2,20 @@
  * The cells of npm run bench:feeds, the rules by which a contender is broken, the bounds for Sprites, and the tables.
  */
 import { Histogram } from '../../lib/swarm/histogram.js';
-import { fine, judged, named, number as cell, tableOf, tenth, whole } from './figures.js';
+import {
+  fine,
+  knownVerdicts,
+  rowsByName,
+  numberCell as numberText,
+  tableOf,
+  tenth,
+  whole
+} from './figures.js';
 
 const MEGABYTE = 2 ** 20;
 
 /** The work whose number of clients the study raises until a contender breaks. */
-export const STEPPED = {
+export const SEARCH_WORK = {
   ...{ name: '165 KB a second to 120', connections: 120, bytes: 165000, every: 1 }
 };
 
@@ -17,9 +25,9 @@ export const STEPPED = {
  * multiple of that of ws. Cells with `short` are in a short run. `only` names the only kind of run with the cell.
  */
 const WORKS = [
-  { ...STEPPED, ws: 1, short: true },
-  { ...STEPPED, name: '165 KB a second to 410', connections: 410, ws: 1, only: 'usual' },
-  { ...STEPPED, name: '165 KB a second to 2,000', connections: 2000, ws: 1, only: 'usual' },
+  { ...SEARCH_WORK, ws: 1, short: true },
+  { ...SEARCH_WORK, name: '165 KB a second to 410', connections: 410, ws: 1, only: 'usual' },
+  { ...SEARCH_WORK, name: '165 KB a second to 2,000', connections: 2000, ws: 1, only: 'usual' },
   {
     ...{ name: '5 KB a second to 4,000', connections: 4000, bytes: 5000, every: 1, ws: 0.5 },
     ...{ short: true, only: 'usual' }
@@ -40,8 +48,8 @@ export const CHANGES = {
 };
 
 /** Publications there must be for a cut: some before it, one while it lasts, two after. */
-const OF_A_CUT = 6;
-const SECONDS_OF_A_CUT = 8;
+const PUBLICATIONS_OF_A_CUT = 6;
+const SECONDS_OF_A_CUT_CELL = 8;
 
 /**
  * @param {{study: boolean, short: boolean, changes: string[], seconds: number}} options
@@ -52,16 +60,16 @@ export const cellsOf = ({ study, short, changes, seconds }) =>
     (work) => work.only !== (study ? 'usual' : 'study') && (work.short || !short)
   ).flatMap((work) =>
     changes.map((change) => {
-      const { suffix, ...how } = CHANGES[change];
-      const enough = how.cut
-        ? Math.max(seconds, SECONDS_OF_A_CUT, OF_A_CUT * work.every)
+      const { suffix, ...changeOptions } = CHANGES[change];
+      const cellSeconds = changeOptions.cut
+        ? Math.max(seconds, SECONDS_OF_A_CUT_CELL, PUBLICATIONS_OF_A_CUT * work.every)
         : Math.max(seconds, 2 * work.every);
-      return { ...work, ...how, name: work.name + suffix, seconds: enough };
+      return { ...work, ...changeOptions, name: work.name + suffix, seconds: cellSeconds };
     })
   );
 
 /** Bounds: growth in bytes, late and stall in milliseconds, grant as a multiple of the CPU without a grant. */
-const HELD = { growth: 60 * MEGABYTE, late: 2000, stall: 10, grant: 1.1 };
+const BOUNDS = { growth: 60 * MEGABYTE, late: 2000, stall: 10, grant: 1.1 };
 
 const megabytes = (bytes) => tenth.format(bytes / MEGABYTE);
 const percent = (share) => `${tenth.format(share * 100)}%`;
@@ -83,9 +91,9 @@ export function figuresOf(result, { longestStall: stall, longestWork: work } = {
   const [p50, p99, p999] = lateness
     .percentiles([50, 99, 99.9])
     .map((ns) => (ns === null ? null : ns / 1e6));
-  const due = documents + skipped + missing;
+  const dueDocuments = documents + skipped + missing;
   const { cutAll, cutNewest, cutNext } = result;
-  const came = cutAll + cutNewest + cutNext;
+  const returned = cutAll + cutNewest + cutNext;
   return {
     ...{ documents, skipped, missing, repeated, unpublished, stall, work, p50, p99, p999 },
     rate: documents / seconds,
@@ -95,9 +103,14 @@ export function figuresOf(result, { longestStall: stall, longestWork: work } = {
     times: result.residentPeak / result.residentWarm,
     sockets: Math.max(0, result.socketsPeak - result.socketsBefore),
     max: documents > 0 ? result.latest / 1000 : null,
-    missed: due > 0 ? missing / due : 1,
+    missed: dueDocuments > 0 ? missing / dueDocuments : 1,
     load: result.loadCpu / seconds,
-    ...{ cutAll, cutNewest, cutNext, cutWait: came > 0 ? result.cutWait / came / 1000 : null }
+    ...{
+      cutAll,
+      cutNewest,
+      cutNext,
+      cutWait: returned > 0 ? result.cutWait / returned / 1000 : null
+    }
   };
 }
 
@@ -119,12 +132,12 @@ export function whyBroken(row) {
 }
 
 /** Ratio of a rung's number of clients to that of the rung below. */
-const RUNG = 4 / 3;
+const RUNG_RATIO = 4 / 3;
 
 /** Returns the numbers of clients of a search: each a third more than the one before; the last is `most`. */
-function rungsOf(first, most) {
+function rungsBetween(first, most) {
   const rungs = [];
-  for (let next = first; next < most; next = Math.round(next * RUNG)) rungs.push(next);
+  for (let next = first; next < most; next = Math.round(next * RUNG_RATIO)) rungs.push(next);
   return [...rungs, most];
 }
 
@@ -135,8 +148,8 @@ function rungsOf(first, most) {
  * @param {object} [row] a result of `figuresOf`, or {failed}
  * @returns {number | undefined}
  */
-export const mostOf = (row) =>
-  row?.cpu > 0 ? Math.round(1e6 / (row.cpu * STEPPED.every)) : undefined;
+export const estimatedMost = (row) =>
+  row?.cpu > 0 ? Math.round(1e6 / (row.cpu * SEARCH_WORK.every)) : undefined;
 
 /**
  * Searches the number of clients at which a contender breaks. All contenders have the same rungs, each a third more
@@ -150,9 +163,9 @@ export const mostOf = (row) =>
  *     most clients served; `breaks`: fewest clients that broke it, null above `most`
  */
 export async function searchBreak(measure, { first, most, seconds, held, guess = first }) {
-  const rungs = rungsOf(first, most);
+  const rungs = rungsBetween(first, most);
   const steps = [];
-  const attempt = async (connections, length) => {
+  const tryRung = async (connections, length) => {
     const row = await measure(connections, length);
     const why = whyBroken(row);
     steps.push({ connections, seconds: length, why, row });
@@ -167,19 +180,19 @@ export async function searchBreak(measure, { first, most, seconds, held, guess =
     rungs.findLastIndex((connections) => connections <= guess)
   );
   while (high - low > 1) {
-    const failed = await attempt(rungs[next], seconds);
-    if (failed === null) {
+    const reason = await tryRung(rungs[next], seconds);
+    if (reason === null) {
       low = next;
       next += 1;
     } else {
-      [high, why] = [next, failed];
+      [high, why] = [next, reason];
       next -= 1;
     }
   }
   for (; low >= 0; --low) {
-    const failed = await attempt(rungs[low], held);
-    if (failed === null) break;
-    [high, why] = [low, `${failed}, within ${held} s`];
+    const reason = await tryRung(rungs[low], held);
+    if (reason === null) break;
+    [high, why] = [low, `${reason}, within ${held} s`];
   }
   return { holds: rungs[low] ?? 0, breaks: rungs[high] ?? null, why, steps };
 }
@@ -196,7 +209,7 @@ const WORST = [
  * @param {object[]} rounds results of figuresOf, or {failed}
  * @returns {object}
  */
-export function together(rounds) {
+export function combinedRounds(rounds) {
   const failed = rounds.find((round) => round.failed !== undefined);
   if (failed !== undefined) return failed;
   const row = {};
@@ -208,36 +221,36 @@ export function together(rounds) {
 }
 
 /** What the clients that were cut off got. */
-function cutText({ cutAll, cutNewest, cutNext, cutWait }) {
-  const came = cutAll + cutNewest + cutNext;
-  if (came === 0) return 'nothing came';
+function cutCell({ cutAll, cutNewest, cutNext, cutWait }) {
+  const returned = cutAll + cutNewest + cutNext;
+  if (returned === 0) return 'nothing came';
   const parts = [
     [cutAll, 'all they missed'],
     [cutNewest, 'the newest'],
     [cutNext, 'nothing before the next']
   ].filter(([clients]) => clients > 0);
-  const texts = parts.map(([clients, what]) => `${percent(clients / came)} ${what}`);
-  return `${texts.join(', ')}, after ${cell(cutWait, whole)} ms`;
+  const texts = parts.map(([clients, what]) => `${percent(clients / returned)} ${what}`);
+  return `${texts.join(', ')}, after ${numberText(cutWait, whole)} ms`;
 }
 
 const COLUMNS = {
-  'documents/s': ({ rate }) => cell(rate, whole),
-  'CPU a document': ({ cpu }) => `${cell(cpu)} µs`,
+  'documents/s': ({ rate }) => numberText(rate, whole),
+  'CPU a document': ({ cpu }) => `${numberText(cpu)} µs`,
   'resident (growth)': ({ resident, growth }) =>
     `${megabytes(resident)} MB (+${megabytes(growth)})`,
   sockets: ({ sockets }) => `${megabytes(sockets)} MB`,
-  'late p50': ({ p50 }) => `${cell(p50)} ms`,
-  p99: ({ p99 }) => cell(p99),
-  'p99.9': ({ p999 }) => cell(p999),
-  max: ({ max }) => cell(max),
-  skipped: ({ skipped }) => cell(skipped, whole),
+  'late p50': ({ p50 }) => `${numberText(p50)} ms`,
+  p99: ({ p99 }) => numberText(p99),
+  'p99.9': ({ p999 }) => numberText(p999),
+  max: ({ max }) => numberText(max),
+  skipped: ({ skipped }) => numberText(skipped, whole),
   missing: ({ missing, missed }) =>
-    `${cell(missing, whole)}${missing > 0 ? ` (${percent(missed)})` : ''}`,
+    `${numberText(missing, whole)}${missing > 0 ? ` (${percent(missed)})` : ''}`,
   'stall (CPU)': ({ stall, work }) =>
-    stall === undefined ? '-' : `${cell(stall)} ms (${cell(work)})`,
+    stall === undefined ? '-' : `${numberText(stall)} ms (${numberText(work)})`,
   load: ({ load }) => percent(Math.max(0, load))
 };
-const CUT_COLUMN = { 'reconnected clients got': cutText };
+const CUT_COLUMN = { 'reconnected clients got': cutCell };
 
 /**
  * @param {{rows: Record<string, object>, cut?: number}} cell its rows by contender: figuresOf, or {failed}
@@ -245,7 +258,10 @@ const CUT_COLUMN = { 'reconnected clients got': cutText };
  * @returns {string} the table of one cell, in Markdown
  */
 export const table = ({ rows, cut }, titleOf) =>
-  tableOf({ server: ({ name }) => titleOf(name), ...COLUMNS, ...(cut && CUT_COLUMN) }, named(rows));
+  tableOf(
+    { server: ({ name }) => titleOf(name), ...COLUMNS, ...(cut && CUT_COLUMN) },
+    rowsByName(rows)
+  );
 
 /** Returns words for the number of clients at which a contender broke. */
 const breaksAt = ({ breaks }, most) =>
@@ -264,7 +280,7 @@ export const breakTable = ({ breaks, most, held }, titleOf) =>
       'breaks at': (found) => breaksAt(found, most),
       by: ({ why }) => why ?? '-'
     },
-    named(breaks)
+    rowsByName(breaks)
   );
 
 /**
@@ -275,61 +291,61 @@ export const breakTable = ({ breaks, most, held }, titleOf) =>
  * @returns {string} empty if none of these cells was measured
  */
 export function summaryTable({ cells, breaks, most }, titleOf) {
-  const plain = cells.filter(({ stalled, cut }) => !stalled && !cut);
-  if (plain.length === 0) return '';
+  const plainCells = cells.filter(({ stalled, cut }) => !stalled && !cut);
+  if (plainCells.length === 0) return '';
   const ofCell = ({ name, rows }) => [
     name,
     ({ name }) => {
       const { failed, cpu, p99 } = rows[name];
-      return failed ?? `${cell(cpu)}; ${cell(p99)}`;
+      return failed ?? `${numberText(cpu)}; ${numberText(p99)}`;
     }
   ];
   const columns = {
     server: ({ name }) => titleOf(name),
-    ...Object.fromEntries(plain.map(ofCell)),
+    ...Object.fromEntries(plainCells.map(ofCell)),
     ...(Object.keys(breaks).length > 0 && {
       'breaks at': ({ name }) => breaksAt(breaks[name], most)
     })
   };
   return tableOf(
     columns,
-    Object.keys(plain[0].rows).map((name) => ({ name }))
+    Object.keys(plainCells[0].rows).map((name) => ({ name }))
   );
 }
 
 /**
  * Compares the figures of Sprites in one cell with their bounds.
  *
- * @param {object} of a cell of cellsOf()
+ * @param {object} cell a cell of cellsOf()
  * @param {Record<string, object>} rows
  * @returns {{figure: string, value: string, holds: boolean}[]}
  */
-export const verdicts = (of, rows) =>
+export const verdicts = (cell, rows) =>
   Object.entries(rows)
     .filter(([name]) => name.startsWith('sprites'))
     .flatMap(([name, row]) =>
-      judged(heldOf(of, name, row, rows)).map((one) => ({
+      knownVerdicts(verdictRows(cell, name, row, rows)).map((one) => ({
         ...one,
         figure: `${name}: ${one.figure}`
       }))
     );
 
-/** Returns the bounds of one contender: see judged(). */
-function heldOf(of, name, row, { ws, 'sprites-poll': poll }) {
+/** Returns the bounds of one contender: see knownVerdicts(). */
+function verdictRows(cell, name, row, { ws, 'sprites-poll': poll }) {
   if (row.failed !== undefined) return [['is served', row.failed, String, false]];
   const { cpu, growth, max, missing, repeated, stall, work } = row;
-  const times = (other) => (other?.cpu ? cpu / other.cpu : undefined);
-  const ofWs = of.ws && times(ws);
-  const ofPoll = name === 'sprites-poll-grant' ? times(poll) : undefined;
-  const ms = (value) => `${cell(value)} ms`;
+  const ratioTo = (other) => (other?.cpu ? cpu / other.cpu : undefined);
+  const ratioToWs = cell.ws && ratioTo(ws);
+  const ratioToPoll = name === 'sprites-poll-grant' ? ratioTo(poll) : undefined;
+  const ms = (value) => `${numberText(value)} ms`;
   return [
-    [`CPU a document at most ${of.ws} × ws's`, ofWs, fine.format, ofWs <= of.ws],
+    [`CPU a document at most ${cell.ws} × ws's`, ratioToWs, fine.format, ratioToWs <= cell.ws],
     [
-      `CPU a document at most ${HELD.grant} × that without a grant`,
-      ...[ofPoll, fine.format, ofPoll <= HELD.grant]
+      `CPU a document at most ${BOUNDS.grant} × that without a grant`,
+      ...[ratioToPoll, fine.format, ratioToPoll <= BOUNDS.grant]
     ],
-    ['resident size grows by at most 60 MB', growth, megabytes, growth <= HELD.growth],
-    ['none is later than 2 s', max, ms, max !== null && max <= HELD.late],
+    ['resident size grows by at most 60 MB', growth, megabytes, growth <= BOUNDS.growth],
+    ['none is later than 2 s', max, ms, max !== null && max <= BOUNDS.late],
     [
       'none misses what is newest, none has it twice',
       missing + repeated,
@@ -339,8 +355,8 @@ function heldOf(of, name, row, { ws, 'sprites-poll': poll }) {
     [
       'no stall above 10 ms',
       stall,
-      () => `${ms(stall)}, ${cell(work)} of them its own CPU`,
-      stall <= HELD.stall
+      () => `${ms(stall)}, ${numberText(work)} of them its own CPU`,
+      stall <= BOUNDS.stall
     ]
   ];
 }

@@ -13,8 +13,8 @@
  *     test/bench/own-kernel --memory 14G node test/bench/feeds-memory.js --watchers 1000000 --only poll
  */
 
-import { canPin, during, namesIn, startLoad, TOKEN } from './contenders.js';
-import { judged, report, tableOf, tenth, whereOf, whole } from './figures.js';
+import { canPin, withStarted, parseNames, startLoad, TOKEN } from './contenders.js';
+import { knownVerdicts, report, tableOf, tenth, describeMachine, whole } from './figures.js';
 import { feedContenders } from './transports/contenders.js';
 import { memoryOf } from './usage.js';
 import { answerHelp, takeValues } from '../support/documents.js';
@@ -22,23 +22,23 @@ import { answerHelp, takeValues } from '../support/documents.js';
 answerHelp(import.meta.url);
 
 /** Most memory of a watcher, in bytes. */
-const HELD = 128;
+const MOST_BYTES = 128;
 
 /** Connections from one source address, which has some 28,000 ports. */
 const ADDRESS_CONNECTIONS = 20000;
 
 /** Length of the document, in bytes. */
-const DOCUMENT = 500;
+const DOCUMENT_BYTES = 500;
 
 /** Time limits of a connection, in seconds: none is closed while it is measured. */
-const TIME = 3600;
+const TIME_LIMIT = 3600;
 
-const WAYS = { poll: 'a long poll', stream: 'an event stream' };
+const WAY_TITLES = { poll: 'a long poll', stream: 'an event stream' };
 
 const { watchers, settle, only, strict } = takeValues(import.meta.url, {
   ...{ watchers: [18000, 1], settle: [5], only: 'poll,stream', strict: false }
 });
-const ways = namesIn(only, WAYS, import.meta.url);
+const ways = parseNames(only, WAY_TITLES, import.meta.url);
 const pin = canPin();
 
 /** Measures, in a new server, the bytes of a watcher by `protocol` beyond its connection. */
@@ -46,13 +46,13 @@ async function measure(protocol) {
   // In a kernel of its own everything is slow, and no timeout may end a connection. `hold` also sets when the kernel
   // probes connections: half a million probes at once took that kernel longer than their timeout.
   const names = ['hold', 'idle-time', 'head-time', 'body-time', 'write-time'];
-  const times = Object.fromEntries(names.map((name) => [name, TIME]));
+  const times = Object.fromEntries(names.map((name) => [name, TIME_LIMIT]));
   const work = {
-    ...{ protocol: 'sprites-once', then: protocol, connections: watchers, bytes: DOCUMENT },
+    ...{ protocol: 'sprites-once', then: protocol, connections: watchers, bytes: DOCUMENT_BYTES },
     ...{ addresses: Math.ceil(watchers / ADDRESS_CONNECTIONS), token: TOKEN }
   };
-  return during(await feedContenders['sprites-poll'].start(pin, times), (server) =>
-    during(startLoad(server, pin, work), async (load) => {
+  return withStarted(await feedContenders['sprites-poll'].start(pin, times), (server) =>
+    withStarted(startLoad(server, pin, work), async (load) => {
       await load.next('open');
       const connected = await memoryOf(server, { settle });
       load.child.stdin.write('ask\n');
@@ -68,7 +68,7 @@ async function measure(protocol) {
 }
 
 const COLUMNS = {
-  watching: ({ way }) => WAYS[way],
+  watching: ({ way }) => WAY_TITLES[way],
   'bytes more than its connection': ({ resident }) => whole.format(resident),
   'bytes of V8 heap': ({ heap }) => tenth.format(heap),
   'resident size of the connections': ({ connected }) => `${tenth.format(connected / 1e6)} MB`
@@ -76,15 +76,15 @@ const COLUMNS = {
 
 const rows = [];
 for (const way of ways) rows.push({ way, ...(await measure(`sprites-${way}`)) });
-const held = rows.map(({ way, resident }) => [
-  `${WAYS[way]}: at most ${HELD} bytes`,
-  ...[resident, whole.format, resident <= HELD]
+const verdictRows = rows.map(({ way, resident }) => [
+  `${WAY_TITLES[way]}: at most ${MOST_BYTES} bytes`,
+  ...[resident, whole.format, resident <= MOST_BYTES]
 ]);
 report(
   { strict },
   {
     table: tableOf(COLUMNS, rows),
-    about: `${whole.format(watchers)} watchers; ${whereOf(pin)}`,
-    held: judged(held)
+    about: `${whole.format(watchers)} watchers; ${describeMachine(pin)}`,
+    held: knownVerdicts(verdictRows)
   }
 );

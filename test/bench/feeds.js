@@ -44,34 +44,34 @@ import { writeFileSync } from 'node:fs';
 import { loadavg } from 'node:os';
 
 import { fileLimit } from '../../lib/base/file-limit.js';
-import { canPin, measureFeed, namesIn, thoseHere } from './contenders.js';
+import { canPin, measureFeed, parseNames, availableNames } from './contenders.js';
 import {
   breakTable,
   cellsOf,
   CHANGES,
   figuresOf,
-  mostOf,
+  estimatedMost,
   searchBreak,
-  STEPPED,
+  SEARCH_WORK,
   summaryTable,
   table,
-  together,
+  combinedRounds,
   verdicts
 } from './feed-figures.js';
-import { fail, inRounds, progress, tellHeld, whereOf } from './figures.js';
-import { CHANGING, contenders, feedContenders } from './transports/contenders.js';
+import { fail, measureInRounds, progress, printVerdicts, describeMachine } from './figures.js';
+import { CHANGING_SHARE, contenders, feedContenders } from './transports/contenders.js';
 import { answerHelp, refuseUsage, takeValues } from '../support/documents.js';
 
 answerHelp(import.meta.url);
 
 /** The servers measured without --only. */
-const USUAL = ['sprites-poll', 'sprites-stream', 'ws', 'sse', 'nchan-stream'];
+const USUAL_CONTENDERS = ['sprites-poll', 'sprites-stream', 'ws', 'sse', 'nchan-stream'];
 
 /** Open files of a server or the load beside its watchers' sockets. */
 const SPARE_FILES = 2000;
 
 /** Most clients for which the load generator has addresses. */
-const MOST = 60000;
+const MOST_CLIENTS = 60000;
 
 /**
  * Warm-up, in seconds: V8 compiles the code, the server stops to make patches that no client takes, and V8 returns
@@ -86,7 +86,7 @@ const WARMUP = 10;
  * shrinks its heap when a process is some ten seconds old: a document of 10 KB took Sprites 23 to 33 µs after 6 s, and
  * 12 to 16 µs after 16 s.
  */
-const HASTY = { seconds: 16, documents: 8000, pace: 0.15 };
+const FAST_WARMUP = { seconds: 16, documents: 8000, pace: 0.15 };
 
 /**
  * A search warms up at the measured rate: a higher rate would break a contender that nearly breaks. A new connection's
@@ -95,47 +95,53 @@ const HASTY = { seconds: 16, documents: 8000, pace: 0.15 };
 const WARMUP_SEARCH = { warmup: 6 };
 
 /** What the study does besides: a client whose connection was ended by the server comes again after a second. */
-const STUDY = { changing: CHANGING, again: 1 };
+const STUDY_OPTIONS = { changing: CHANGING_SHARE, again: 1 };
 
 /** What the study measures first: where they break, the load generator does. */
-const BARE = ['epoll-poll', 'epoll-stream'];
+const BARE_CONTENDERS = ['epoll-poll', 'epoll-stream'];
 
 const titleOf = (name) => feedContenders[name].title;
 
 function readOptions() {
-  const usage = (message) => refuseUsage(import.meta.url, message);
-  const is = (name) => process.argv.includes(name);
-  const [all, changes] = is('--study')
-    ? [[...BARE, ...Object.keys(contenders)], Object.keys(CHANGES)]
-    : [USUAL, ['none', 'stalled']];
+  const refuse = (message) => refuseUsage(import.meta.url, message);
+  const hasOption = (name) => process.argv.includes(name);
+  const [usual, changes] = hasOption('--study')
+    ? [[...BARE_CONTENDERS, ...Object.keys(contenders)], Object.keys(CHANGES)]
+    : [USUAL_CONTENDERS, ['none', 'stalled']];
   const options = takeValues(import.meta.url, {
-    ...{ rounds: [1, 1, 100], seconds: [is('--short') ? 3 : 6, 0.1], held: [60, 0.1] },
-    ...{ most: [MOST, 1], short: false, study: false, only: all.join(), changes: changes.join() },
+    ...{ rounds: [1, 1, 100], seconds: [hasOption('--short') ? 3 : 6, 0.1], held: [60, 0.1] },
+    ...{
+      most: [MOST_CLIENTS, 1],
+      short: false,
+      study: false,
+      only: usual.join(),
+      changes: changes.join()
+    },
     ...{ cells: '', 'no-break': false, json: '', strict: false }
   });
-  const names = namesIn(options.only, feedContenders, import.meta.url);
-  const most = Math.min(options.most, fileLimit() - SPARE_FILES, MOST);
-  if (most < 1) usage('clients want as many files');
+  const names = parseNames(options.only, feedContenders, import.meta.url);
+  const most = Math.min(options.most, fileLimit() - SPARE_FILES, MOST_CLIENTS);
+  if (most < 1) refuse('clients want as many files');
   const cells = cellsOf({
     ...options,
-    changes: namesIn(options.changes, CHANGES, import.meta.url)
+    changes: parseNames(options.changes, CHANGES, import.meta.url)
   }).filter(({ name }) => name.startsWith(options.cells));
-  if (cells.length === 0) usage('there is no such cell');
+  if (cells.length === 0) refuse('there is no such cell');
   return { ...options, names, most, cells };
 }
 
 /** @returns {object} options of the load: the publications of the warm-up, and the seconds between them */
 function warmupOf({ connections, every }, { study }) {
   if (!study) return { warmup: Math.ceil(WARMUP / every) };
-  const apart = Math.max(HASTY.pace, connections / HASTY.documents);
-  return { warmup: Math.ceil(HASTY.seconds / apart), 'warmup-every': apart };
+  const interval = Math.max(FAST_WARMUP.pace, connections / FAST_WARMUP.documents);
+  return { warmup: Math.ceil(FAST_WARMUP.seconds / interval), 'warmup-every': interval };
 }
 
 /** Measures one contender in one cell. @returns {Promise<object>} its figures, or {failed} */
-async function measure(contender, of, pin, how) {
-  const { connections, bytes, every, seconds, grow = 0, stalled = 0, cut = 0 } = of;
+async function measure(contender, cell, pin, loadOptions) {
+  const { connections, bytes, every, seconds, grow = 0, stalled = 0, cut = 0 } = cell;
   try {
-    const work = { connections, bytes, every, seconds, grow, stalled, cut, ...how };
+    const work = { connections, bytes, every, seconds, grow, stalled, cut, ...loadOptions };
     const { protocol } = contender;
     const [result, turns] = await measureFeed(contender, pin, { protocol, ...work });
     return figuresOf(result, turns);
@@ -149,69 +155,75 @@ const search = (name, { most, seconds, held }, pin, row) =>
   searchBreak(
     (connections, length) => {
       progress(`${name}: ${connections} clients for ${length} s`);
-      const rung = { ...STEPPED, connections, seconds: length };
-      return measure(feedContenders[name], rung, pin, { ...STUDY, ...WARMUP_SEARCH });
+      const cell = { ...SEARCH_WORK, connections, seconds: length };
+      return measure(feedContenders[name], cell, pin, { ...STUDY_OPTIONS, ...WARMUP_SEARCH });
     },
-    { first: Math.min(STEPPED.connections, most), most, seconds, held, guess: mostOf(row) }
+    {
+      first: Math.min(SEARCH_WORK.connections, most),
+      most,
+      seconds,
+      held,
+      guess: estimatedMost(row)
+    }
   );
 
-function describe(pin, { seconds, rounds }) {
+function describeRun(pin, { seconds, rounds }) {
   const loads = loadavg().map((load) => load.toFixed(1));
-  return `${rounds} × ${seconds} s a cell; ${whereOf(pin)} Load average ${loads.join(' ')}.`;
+  return `${rounds} × ${seconds} s a cell; ${describeMachine(pin)} Load average ${loads.join(' ')}.`;
 }
 
 /** Measures a cell, and prints its findings. */
-async function measureCell(of, names, pin, options) {
-  const how = { ...(options.study && STUDY), ...warmupOf(of, options) };
-  const rounds = await inRounds(
+async function measureCell(cell, names, pin, options) {
+  const how = { ...(options.study && STUDY_OPTIONS), ...warmupOf(cell, options) };
+  const rounds = await measureInRounds(
     names,
     options.rounds,
-    (name) => measure(feedContenders[name], of, pin, how),
-    `${of.name}, `
+    (name) => measure(feedContenders[name], cell, pin, how),
+    `${cell.name}, `
   );
-  const rows = Object.fromEntries(names.map((name) => [name, together(rounds[name])]));
+  const rows = Object.fromEntries(names.map((name) => [name, combinedRounds(rounds[name])]));
   // Clients that were cut off may have something twice.
-  const held = of.cut ? [] : verdicts(of, rows);
-  const cell = { ...of, rows, rounds, held };
-  console.log(`\n## ${of.name}\n\n${table(cell, titleOf)}\n`);
-  tellHeld(options, held);
+  const cellVerdicts = cell.cut ? [] : verdicts(cell, rows);
+  const findings = { ...cell, rows, rounds, held: cellVerdicts };
+  console.log(`\n## ${cell.name}\n\n${table(findings, titleOf)}\n`);
+  printVerdicts(options, cellVerdicts);
   if (Object.values(rows).some(({ failed }) => failed !== undefined)) process.exitCode = 1;
-  return cell;
+  return findings;
 }
 
 async function main() {
   const { json: file, ...options } = readOptions();
   const pin = canPin();
-  const names = thoseHere(options.names, feedContenders);
+  const names = availableNames(options.names, feedContenders);
   const study = { cells: [], breaks: {}, most: options.most, held: options.held };
   // Saves after each step: a study of two hours may be interrupted.
   const save = () => {
-    study.about = describe(pin, options);
+    study.about = describeRun(pin, options);
     if (file) writeFileSync(file, `${JSON.stringify(study, null, 2)}\n`);
   };
-  for (const of of options.cells) {
-    if (of.connections + SPARE_FILES > fileLimit()) {
-      console.error(`bench: ${of.name} is left out: ulimit -n is ${fileLimit()}`);
+  for (const cell of options.cells) {
+    if (cell.connections + SPARE_FILES > fileLimit()) {
+      console.error(`bench: ${cell.name} is left out: ulimit -n is ${fileLimit()}`);
       continue;
     }
-    study.cells.push(await measureCell(of, names, pin, options));
+    study.cells.push(await measureCell(cell, names, pin, options));
     save();
   }
   for (const name of options.study && !options.noBreak ? names : []) {
-    const row = study.cells.find((cell) => cell.name === STEPPED.name)?.rows[name];
+    const row = study.cells.find((cell) => cell.name === SEARCH_WORK.name)?.rows[name];
     study.breaks[name] = await search(name, options, pin, row);
     save();
   }
   progress('');
   if (Object.keys(study.breaks).length > 0) {
-    console.log(`\n## ${STEPPED.bytes / 1000} KB a second, until it breaks\n`);
+    console.log(`\n## ${SEARCH_WORK.bytes / 1000} KB a second, until it breaks\n`);
     console.log(breakTable(study, titleOf));
   }
   if (options.study) {
     console.log(`\n## All in one: server CPU a document in µs; p99 in ms\n`);
     console.log(summaryTable(study, titleOf));
   }
-  console.log(`\n${describe(pin, options)}`);
+  console.log(`\n${describeRun(pin, options)}`);
 }
 
 main().catch(fail);

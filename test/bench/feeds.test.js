@@ -15,16 +15,16 @@ import {
   breakTable,
   cellsOf,
   figuresOf,
-  mostOf,
+  estimatedMost,
   searchBreak,
-  STEPPED,
+  SEARCH_WORK,
   summaryTable,
   table,
-  together,
+  combinedRounds,
   verdicts,
   whyBroken
 } from './feed-figures.js';
-import { CHANGING, contenders, feedContenders } from './transports/contenders.js';
+import { CHANGING_SHARE, contenders, feedContenders } from './transports/contenders.js';
 
 /**
  * The benchmark of feeds and the transport study: the load generator's reader of each wire format against a recording
@@ -85,7 +85,7 @@ const PUBLICATIONS = 12;
 const EVERY = 0.1;
 
 /** Runs a short load on a contender, and checks the counts. @returns {Promise<?object>} null: not installed */
-async function loaded(t, contender, more) {
+async function runLoad(t, contender, more) {
   const why = contender.missing();
   if (why !== null) return t.skip(why) && null;
   const server = await contender.start(false);
@@ -115,7 +115,7 @@ const WAYS = ['sprites-poll', 'sprites-poll-grant', 'sprites-stream', 'ws', 'sse
 
 for (const name of WAYS) {
   t.test(`${name}: every document is counted once, whole`, async (t) => {
-    const result = await loaded(t, feedContenders[name], {});
+    const result = await runLoad(t, feedContenders[name], {});
     if (result === null) return;
     t.equal(result.repeated, 0);
     t.equal(new Histogram().add(result.lateness).count, result.documents);
@@ -138,7 +138,7 @@ const LIVE = {
   bun: 'any'
 };
 
-for (const [name, again] of Object.entries(LIVE)) {
+for (const [name, expected] of Object.entries(LIVE)) {
   const why = contenders[name].missing();
   if (why !== null && name === 'bun') {
     // The suite does not download bun (100 MB): its wire format is that of ws, and it has a recording.
@@ -146,13 +146,13 @@ for (const [name, again] of Object.entries(LIVE)) {
     continue;
   }
   t.test(`${name}: what was sent is counted, before and after a cut`, async (t) => {
-    const cut = { changing: CHANGING, 'warmup-every': 0.1, cut: 2 * EVERY, again: 1 };
-    const result = await loaded(t, contenders[name], cut);
+    const cut = { changing: CHANGING_SHARE, 'warmup-every': 0.1, cut: 2 * EVERY, again: 1 };
+    const result = await runLoad(t, contenders[name], cut);
     if (result === null) return;
     const { skipped, cutAll, cutNewest, cutNext } = result;
     t.equal(cutAll + cutNewest + cutNext, READERS, 'all were cut off, and came again');
-    if (again !== 'any') t.equal(cutNext, 0, 'what was missed came');
-    if (again === 'all') t.strictSame([cutAll, skipped], [READERS, 0]);
+    if (expected !== 'any') t.equal(cutNext, 0, 'what was missed came');
+    if (expected === 'all') t.strictSame([cutAll, skipped], [READERS, 0]);
   });
 }
 
@@ -168,14 +168,14 @@ t.test('a server that goes away is told of, and ends the load', async (t) => {
 });
 
 t.test('what was due before the measuring is not counted, late or not', async (t) => {
-  const held = [];
+  const heldAnswers = [];
   let published = 0;
   let isMeasured = false;
   const end = (response) => response.writeHead(204).end();
   const publish = (response) => {
     published += 1;
     if (published === 1 || isMeasured) end(response);
-    else held.push(response);
+    else heldAnswers.push(response);
   };
   // This server sends its documents to no watcher.
   const server = createServer((request, response) => {
@@ -189,9 +189,9 @@ t.test('what was due before the measuring is not counted, late or not', async (t
   t.teardown(() => load.stop());
   const measured = await load.measure(async () => {
     isMeasured = true;
-    held.forEach(end);
+    heldAnswers.forEach(end);
   });
-  t.equal(held.length, 8, 'of ten two were left out');
+  t.equal(heldAnswers.length, 8, 'of ten two were left out');
   t.match(measured, { published: 2, unpublished: 0, missing: 3 * 2 });
 });
 
@@ -215,38 +215,38 @@ t.test('the cells', async (t) => {
     t.ok(seconds - every > back, 'something is published after all are back');
   }
   t.equal(namesOf({ changes: ['none', 'stalled'] }).length, 12);
-  const short = [STEPPED.name, '5 KB a second to 4,000'];
+  const short = [SEARCH_WORK.name, '5 KB a second to 4,000'];
   t.strictSame(namesOf({ short: true, changes: ['none'] }), short);
   t.match(namesOf({ short: true, study: true, changes: ['none'] })[1], /^5 KB .* ten new ones/);
 });
 
 t.test('why a contender is broken', async (t) => {
-  const of = (more) => whyBroken(figuresOf(result(more)));
-  t.equal(of({}), null);
-  t.match(of({ missing: 3 }), '1.5% missing');
-  t.equal(of({ missing: 2 }), null, 'at most one in a hundred');
-  t.match(of({ lateness: [[34000, 200]] }), /^p99 .* late$/);
-  t.match(of({ lateness: [[34000, 200]], loadCpu: 1.9 }), 'load generator is at its limit');
-  t.match(of({ residentPeak: 3e7 }), 'resident size 2.0 times');
-  t.match(of({ documents: 0, lateness: [] }), '100.0% missing');
+  const reasonOf = (more) => whyBroken(figuresOf(result(more)));
+  t.equal(reasonOf({}), null);
+  t.match(reasonOf({ missing: 3 }), '1.5% missing');
+  t.equal(reasonOf({ missing: 2 }), null, 'at most one in a hundred');
+  t.match(reasonOf({ lateness: [[34000, 200]] }), /^p99 .* late$/);
+  t.match(reasonOf({ lateness: [[34000, 200]], loadCpu: 1.9 }), 'load generator is at its limit');
+  t.match(reasonOf({ residentPeak: 3e7 }), 'resident size 2.0 times');
+  t.match(reasonOf({ documents: 0, lateness: [] }), '100.0% missing');
   t.equal(whyBroken({ failed: 'it ended' }), 'it ended');
 });
 
 t.test('the search for the number at which one breaks', async (t) => {
   const rungs = [100, 133, 177, 236, 315, 420, 560, 747, 996, 1328, 1771, 2361, 3148, 4197, 5000];
-  const search = async (limit, { minute = limit, guess } = {}) => {
-    const tried = [];
+  const searchWith = async (limit, { minute = limit, guess } = {}) => {
+    const attempts = [];
     const measure = async (connections, seconds) => {
-      tried.push([connections, seconds]);
+      attempts.push([connections, seconds]);
       const late = connections > (seconds === 60 ? minute : limit);
       return figuresOf(result(late ? { lateness: [[34000, 200]] } : {}));
     };
-    const found = await searchBreak(measure, {
+    const outcome = await searchBreak(measure, {
       ...{ first: 100, most: 5000, seconds: 6, held: 60, guess }
     });
-    return { ...found, tried };
+    return { ...outcome, tried: attempts };
   };
-  const below = await search(1500, { guess: 1000 });
+  const below = await searchWith(1500, { guess: 1000 });
   t.match(below, { holds: 1328, breaks: 1771, why: /late/ });
   t.strictSame(
     below.tried.slice(0, -1),
@@ -258,7 +258,7 @@ t.test('the search for the number at which one breaks', async (t) => {
     'upwards from the guess'
   );
   t.strictSame(below.tried.at(-1), [1328, 60], 'what is found is held for a minute');
-  const above = await search(1500, { guess: 3000 });
+  const above = await searchWith(1500, { guess: 3000 });
   t.strictSame(
     above.tried,
     [
@@ -270,24 +270,28 @@ t.test('the search for the number at which one breaks', async (t) => {
     'downwards from the guess'
   );
   for (const guess of [undefined, 1, 100, 1000, 4999, 1e9]) {
-    t.match(await search(1500, { guess }), { holds: 1328, breaks: 1771 }, 'whatever was guessed');
-    t.match(await search(Infinity, { guess }), { holds: 5000, breaks: null, why: null });
-    t.match(await search(10, { guess }), { holds: 0, breaks: 100, why: /late/ });
+    t.match(
+      await searchWith(1500, { guess }),
+      { holds: 1328, breaks: 1771 },
+      'whatever was guessed'
+    );
+    t.match(await searchWith(Infinity, { guess }), { holds: 5000, breaks: null, why: null });
+    t.match(await searchWith(10, { guess }), { holds: 0, breaks: 100, why: /late/ });
   }
   t.strictSame(
-    (await search(Infinity)).tried.map(([of]) => of).slice(0, -1),
+    (await searchWith(Infinity)).tried.map(([of]) => of).slice(0, -1),
     rungs,
     'all it may try'
   );
-  const minute = await search(1500, { minute: 1000, guess: 1500 });
+  const minute = await searchWith(1500, { minute: 1000, guess: 1500 });
   t.match(minute, { holds: 996, breaks: 1328, why: /within 60 s/ });
-  t.match(await search(150, { minute: 50 }), { holds: 0, breaks: 100, why: /within 60 s/ });
+  t.match(await searchWith(150, { minute: 50 }), { holds: 0, breaks: 100, why: /within 60 s/ });
 });
 
 t.test('a search begins where a core would be full, going by the first cell', async (t) => {
-  t.equal(mostOf({ cpu: 125 }), 8000);
+  t.equal(estimatedMost({ cpu: 125 }), 8000);
   for (const row of [undefined, { failed: 'it ended' }, { cpu: null }])
-    t.equal(mostOf(row), undefined);
+    t.equal(estimatedMost(row), undefined);
 });
 
 t.test('the tables', async (t) => {
@@ -320,11 +324,11 @@ t.test('test/README.md prints what was measured', async (t) => {
   const rows = summaryTable(study, (name) => contenders[name].title).match(/^\|.*$/gm);
   t.equal(rows.length, 2 + Object.keys(contenders).length, 'all of them');
   // It leaves out contenders that others surpass in everything.
-  const [, behind] = documentAt('test/README.md').split(`${rows[0]}\n`);
-  const [table] = /^(\|.*\n)+/.exec(behind);
-  const shown = table.trim().split('\n');
-  t.ok(shown.length >= 11, `${shown.length} rows`);
-  for (const row of shown) t.ok(rows.includes(row), row);
+  const [, textAfterHead] = documentAt('test/README.md').split(`${rows[0]}\n`);
+  const [table] = /^(\|.*\n)+/.exec(textAfterHead);
+  const shownRows = table.trim().split('\n');
+  t.ok(shownRows.length >= 11, `${shownRows.length} rows`);
+  for (const row of shownRows) t.ok(rows.includes(row), row);
 });
 
 t.test('figures of feeds', async (t) => {
@@ -339,8 +343,8 @@ t.test('several rounds of feeds', async (t) => {
   const rounds = [0.006, 0.002, 0.004].map((cpu, i) =>
     figuresOf(result({ cpu, latest: 1000 * (i + 1) }), { longestStall: 9 - i })
   );
-  t.match(together(rounds), { cpu: 20, max: 3, stall: 9 });
-  t.match(together([rounds[0], { failed: 'it ended' }]), { failed: 'it ended' });
+  t.match(combinedRounds(rounds), { cpu: 20, max: 3, stall: 9 });
+  t.match(combinedRounds([rounds[0], { failed: 'it ended' }]), { failed: 'it ended' });
 });
 
 t.test('the longest turn of a loop, and what of it was its own work', async (t) => {

@@ -4,7 +4,7 @@
 import { availableParallelism, cpus, release } from 'node:os';
 
 /** The bounds of sprites. */
-const HELD = {
+const BOUNDS = {
   /** Server CPU per sprite, as a multiple of bare epoll's in the same run. */
   cpuOverEpoll: 1.3,
   /** Sprites per second, as a multiple of node:http's. */
@@ -29,24 +29,24 @@ export function spread(values) {
 }
 
 /** Lateness of sprites, in milliseconds. */
-const LATE = ['p50', 'p99', 'p99.9', 'max'];
+const LATENESS_FIGURES = ['p50', 'p99', 'p99.9', 'max'];
 
 /** Figures of a round that are summed up without changes. */
-const FIGURES = [
+const ROUND_FIGURES = [
   ...['rate', 'cpuPerSprite', 'loadCpuPerSprite', 'stall', 'bytesPerClient', 'resident'],
-  ...['heapBefore', 'heapAfter', ...LATE]
+  ...['heapBefore', 'heapAfter', ...LATENESS_FIGURES]
 ];
 
 /**
  * @param {object[]} rounds
  * @param {string[]} names names of the rounds' figures
- * @param {Record<string, (round: object, i: number) => number>} [more] computed figures, such as the ratio to the
+ * @param {Record<string, (round: object, i: number) => number>} [ratios] computed figures, such as the ratio to the
  *   same round of another contender
  * @returns {Record<string, {median: number, min: number, max: number}>} the spread of each figure that any round has
  */
-function spreads(rounds, names, more = {}) {
+function spreads(rounds, names, ratios = {}) {
   const plain = Object.fromEntries(names.map((name) => [name, (round) => round[name]]));
-  const all = Object.entries({ ...plain, ...more })
+  const all = Object.entries({ ...plain, ...ratios })
     .map(([name, of]) => [name, rounds.map(of).filter(Number.isFinite)])
     .filter(([, values]) => values.length > 0);
   return Object.fromEntries(all.map(([name, values]) => [name, spread(values)]));
@@ -62,13 +62,16 @@ function spreads(rounds, names, more = {}) {
  */
 export function summarize(rounds) {
   const { epoll, 'node-http': node } = rounds;
-  const more = {
+  const ratios = {
     heapGrowth: (round) => round.heapAfter - round.heapBefore,
     cpuOverEpoll: ({ cpuPerSprite }, i) => cpuPerSprite / epoll?.[i].cpuPerSprite,
     rateOverNode: ({ rate }, i) => rate / node?.[i].rate
   };
   return Object.fromEntries(
-    Object.entries(rounds).map(([name, mine]) => [name, spreads(mine, FIGURES, more)])
+    Object.entries(rounds).map(([name, contenderRounds]) => [
+      name,
+      spreads(contenderRounds, ROUND_FIGURES, ratios)
+    ])
   );
 }
 
@@ -80,15 +83,15 @@ export function summarize(rounds) {
  * @param {string[]} names
  * @param {number} count number of rounds
  * @param {(name: string, round: number) => Promise<T>} measure
- * @param {string} [what] prefix of the progress messages
+ * @param {string} [prefix] prefix of the progress messages
  * @returns {Promise<Record<string, T[]>>} the rounds of each subject
  */
-export async function inRounds(names, count, measure, what = '') {
+export async function measureInRounds(names, count, measure, prefix = '') {
   const rounds = Object.fromEntries(names.map((name) => [name, []]));
   for (let round = 0; round < count; round += 1) {
-    const by = round % names.length;
-    for (const name of [...names.slice(by), ...names.slice(0, by)]) {
-      progress(`${what}round ${round + 1} of ${count}: ${name}`);
+    const offset = round % names.length;
+    for (const name of [...names.slice(offset), ...names.slice(0, offset)]) {
+      progress(`${prefix}round ${round + 1} of ${count}: ${name}`);
       rounds[name].push(await measure(name, round));
     }
   }
@@ -112,7 +115,7 @@ export async function inRounds(names, count, measure, what = '') {
 export async function compareKinds({ kinds, loads, rounds, measure, figures, ratios }) {
   const rows = [];
   for (const [load, how] of Object.entries(loads)) {
-    const all = await inRounds(kinds, rounds, (kind) => measure(kind, how), `${load}, `);
+    const all = await measureInRounds(kinds, rounds, (kind) => measure(kind, how), `${load}, `);
     rows.push(
       ...kinds.map((kind) => ({ load, kind, ...spreads(all[kind], figures, ratios(all)) }))
     );
@@ -133,7 +136,7 @@ export function fail(error) {
 }
 
 /** @param {boolean} pin whether server and load have a core each @returns {string} description of the machine */
-export const whereOf = (pin) =>
+export const describeMachine = (pin) =>
   `${cpus()[0].model.trim()}, ${availableParallelism()} cores; Linux ${release()}, Node ${process.version}; ` +
   `${pin ? 'server on core 0, load on core 1' : 'server and load not pinned'}.`;
 
@@ -144,7 +147,7 @@ export const whereOf = (pin) =>
  *     code is 1 if a bound does not hold
  * @param {{figure: string, value: string, holds: boolean}[]} held
  */
-export function tellHeld({ json = false, strict = false }, held) {
+export function printVerdicts({ json = false, strict = false }, held) {
   for (const { figure, value, holds } of json ? [] : held) {
     console.log(`${holds ? 'holds' : 'DOES NOT HOLD'}: ${figure}: ${value}`);
   }
@@ -154,7 +157,7 @@ export function tellHeld({ json = false, strict = false }, held) {
 /**
  * Prints the findings of a bench: a table and which bounds hold, or all findings as JSON.
  *
- * @param {{json?: boolean, strict?: boolean}} options see tellHeld
+ * @param {{json?: boolean, strict?: boolean}} options see printVerdicts
  * @param {object} found
  * @param {string} found.table a table in Markdown
  * @param {string} found.about where and how the bench measured
@@ -164,14 +167,14 @@ export function tellHeld({ json = false, strict = false }, held) {
 export function report(options, { table, about, held = [], ...rest }) {
   const json = () => JSON.stringify({ about, held, ...rest }, null, 2);
   console.log(options.json ? json() : `${table}\n\n${about}`);
-  tellHeld(options, held);
+  printVerdicts(options, held);
 }
 
 /**
  * @param {Array<[figure: string, value: number, say: (value: number) => string, holds: boolean]>} rows
  * @returns {{figure: string, value: string, holds: boolean}[]} the rows with a known value
  */
-export const judged = (rows) =>
+export const knownVerdicts = (rows) =>
   rows
     .filter(([, value]) => value !== undefined)
     .map(([figure, value, say, holds]) => ({ figure, value: say(value), holds }));
@@ -185,11 +188,11 @@ export const tenth = decimals(1);
 export const fine = decimals(2);
 
 /** @param {?number} value @returns {string} the number; `-` for none */
-export const number = (value, format = tenth) =>
+export const numberCell = (value, format = tenth) =>
   Number.isFinite(value) ? format.format(value) : '-';
 
 /** @returns {string} the median and, in brackets, least and most if they differ; `-` for no figure */
-export function show(figure, format = tenth, unit = '') {
+export function spreadCell(figure, format = tenth, unit = '') {
   if (!figure) return '-';
   const [median, min, max] = [figure.median, figure.min, figure.max].map(format.format);
   return min === max ? `${median}${unit}` : `${median}${unit} (${min}–${max})`;
@@ -215,7 +218,8 @@ export function tableOf(columns, rows) {
 }
 
 /** @returns {object[]} rows of a table, from figures by name */
-export const named = (all) => Object.entries(all).map(([name, figures]) => ({ name, ...figures }));
+export const rowsByName = (all) =>
+  Object.entries(all).map(([name, figures]) => ({ name, ...figures }));
 
 function heapCell({ heapBefore, heapAfter }) {
   if (!heapBefore) return '-';
@@ -231,22 +235,25 @@ function heapCell({ heapBefore, heapAfter }) {
 export function table(summary, titles, memoryClients) {
   const columns = {
     server: ({ name }) => titles[name],
-    'sprites/s': ({ rate }) => show(rate, whole),
-    '× node:http': ({ rateOverNode }) => show(rateOverNode),
-    'server CPU per sprite': ({ cpuPerSprite }) => show(cpuPerSprite, tenth, ' µs'),
-    '× epoll': ({ cpuOverEpoll }) => show(cpuOverEpoll, fine),
-    'bytes per parked client': ({ bytesPerClient }) => show(bytesPerClient, whole),
+    'sprites/s': ({ rate }) => spreadCell(rate, whole),
+    '× node:http': ({ rateOverNode }) => spreadCell(rateOverNode),
+    'server CPU per sprite': ({ cpuPerSprite }) => spreadCell(cpuPerSprite, tenth, ' µs'),
+    '× epoll': ({ cpuOverEpoll }) => spreadCell(cpuOverEpoll, fine),
+    'bytes per parked client': ({ bytesPerClient }) => spreadCell(bytesPerClient, whole),
     [`V8 heap, 0 → ${whole.format(memoryClients)} parked`]: heapCell,
-    'longest stall': ({ stall }) => show(stall, tenth, ' ms')
+    'longest stall': ({ stall }) => spreadCell(stall, tenth, ' ms')
   };
-  return tableOf(columns, named(summary));
+  return tableOf(columns, rowsByName(summary));
 }
 
 /** Returns the table of sprites thrown by the clock: see table(). */
-export function lateTable(summary, titles) {
-  const percentiles = LATE.map((one) => [`${one}, ms`, (row) => show(row[one], fine)]);
+export function latenessTable(summary, titles) {
+  const percentiles = LATENESS_FIGURES.map((one) => [
+    `${one}, ms`,
+    (row) => spreadCell(row[one], fine)
+  ]);
   const columns = { server: ({ name }) => titles[name], ...Object.fromEntries(percentiles) };
-  return tableOf(columns, named(summary));
+  return tableOf(columns, rowsByName(summary));
 }
 
 /**
@@ -261,10 +268,10 @@ export function verdicts({ sprites = {}, nchan }, memoryClients) {
   const [overEpoll, cpu, overNode] = ['cpuOverEpoll', 'cpuPerSprite', 'rateOverNode'].map(medianOf);
   const [bytes, heap] = ['bytesPerClient', 'heapGrowth'].map(medianOf);
   const late = medianOf('p99.9');
-  const theirs = nchan?.cpuPerSprite?.median;
-  const { cpuOverEpoll, rateOverNode, bytesPerClient, heapPerClient } = HELD;
-  return judged([
-    [`p99.9 of sprites at most ${HELD.late} ms`, late, fine.format, late <= HELD.late],
+  const nchanCpu = nchan?.cpuPerSprite?.median;
+  const { cpuOverEpoll, rateOverNode, bytesPerClient, heapPerClient } = BOUNDS;
+  return knownVerdicts([
+    [`p99.9 of sprites at most ${BOUNDS.late} ms`, late, fine.format, late <= BOUNDS.late],
     [
       `CPU per sprite at most ${cpuOverEpoll} × epoll's`,
       ...[overEpoll, (value) => `${fine.format(value)} ×`, overEpoll <= cpuOverEpoll]
@@ -272,8 +279,8 @@ export function verdicts({ sprites = {}, nchan }, memoryClients) {
     [
       "CPU per sprite less than nchan's",
       nchan && cpu,
-      (value) => `${tenth.format(value)} µs to ${tenth.format(theirs)} µs`,
-      cpu < theirs
+      (value) => `${tenth.format(value)} µs to ${tenth.format(nchanCpu)} µs`,
+      cpu < nchanCpu
     ],
     [
       `at least ${rateOverNode} × node:http's sprites/s`,
@@ -293,7 +300,7 @@ export function verdicts({ sprites = {}, nchan }, memoryClients) {
 }
 
 /** The bound of the server's resident size in bytes, and the number of clients from which it counts. */
-const MILLION = 1e6;
+const COUNTING_CLIENTS = 1e6;
 const MOST_RESIDENT = 600e6;
 
 /**
@@ -306,8 +313,8 @@ const MOST_RESIDENT = 600e6;
  * @returns {{resident: number, most: number, holds: boolean, counts: boolean}} a verdict that
  *     counts and does not hold fails the run
  */
-export function verdictOf({ clients, mostResident }, resident) {
+export function residentVerdict({ clients, mostResident }, resident) {
   const most = mostResident ?? MOST_RESIDENT;
-  const counts = mostResident !== undefined || clients >= MILLION;
+  const counts = mostResident !== undefined || clients >= COUNTING_CLIENTS;
   return { resident, most, holds: resident <= most, counts };
 }

@@ -6,17 +6,26 @@
  *
  * The watchers, event streams of a separate process, are stopped (SIGSTOP) before the publications: the documents wait
  * in their sockets, and the server has all cores. The last watcher has its document when all sending threads are done:
- * when each has used 97% of the CPU time that it uses within QUIET milliseconds.
+ * when each has used 97% of the CPU time that it uses within QUIET_MS milliseconds.
  *
- * Exit status: 0; 1 with --strict if two workers take more than HELD of the time without workers; 2 for a wrong
+ * Exit status: 0; 1 with --strict if two workers take more than MOST_RATIO of the time without workers; 2 for a wrong
  * option.
  */
 import { readFileSync } from 'node:fs';
 import net from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 
-import { during, startLoad, TOKEN } from './contenders.js';
-import { fine, inRounds, judged, report, show, spread, tableOf, whereOf } from './figures.js';
+import { withStarted, startLoad, TOKEN } from './contenders.js';
+import {
+  fine,
+  measureInRounds,
+  knownVerdicts,
+  report,
+  spreadCell,
+  spread,
+  tableOf,
+  describeMachine
+} from './figures.js';
 import { feedContenders } from './transports/contenders.js';
 import { cpuOf, threadsOf } from './usage.js';
 import { answerHelp, refuseUsage, takeValues } from '../support/documents.js';
@@ -24,17 +33,17 @@ import { answerHelp, refuseUsage, takeValues } from '../support/documents.js';
 answerHelp(import.meta.url);
 
 /** Bound: the time with two workers, as a share of the time without workers. */
-const HELD = 0.6;
+const MOST_RATIO = 0.6;
 
 /** Publications a round, and a time in which each is surely over, in milliseconds. */
 const PUBLICATIONS = 4;
-const QUIET = 250;
+const QUIET_MS = 250;
 
 /** Interval between two samples, in milliseconds: samples use CPU time, too. */
-const LOOK = 2;
+const SAMPLE_MS = 2;
 
 /** @returns {number[]} the sending threads of a server: the main thread and the workers */
-const sendersOf = (pid) =>
+const sendingThreads = (pid) =>
   threadsOf(pid).filter((thread) => {
     const name = readFileSync(`/proc/${pid}/task/${thread}/comm`, 'latin1');
     return thread === pid || name.startsWith('worker');
@@ -42,46 +51,46 @@ const sendersOf = (pid) =>
 
 /** Publishes a new value. @returns {Promise<number>} time until the last watcher has the value, in milliseconds */
 async function publish(publisher, pid, bytes) {
-  const threads = sendersOf(pid);
-  const cpu = () => threads.map((thread) => cpuOf(pid, thread) * 1000);
+  const threads = sendingThreads(pid);
+  const readCpu = () => threads.map((thread) => cpuOf(pid, thread) * 1000);
   const body = JSON.stringify({ text: String(Math.random()).padEnd(bytes, 'x') });
   const head =
     `PUT /feed/bench HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${TOKEN}\r\n` +
     `Content-Length: ${body.length}\r\n\r\n`;
-  const before = cpu();
+  const before = readCpu();
   const began = performance.now();
   publisher.write(head + body);
-  const looks = [];
-  for (let at = 0; at < QUIET;) {
-    await pause(LOOK);
-    at = performance.now() - began;
-    looks.push({ at, cpu: cpu().map((now, i) => now - before[i]) });
+  const samples = [];
+  for (let elapsed = 0; elapsed < QUIET_MS;) {
+    await pause(SAMPLE_MS);
+    elapsed = performance.now() - began;
+    samples.push({ at: elapsed, cpu: readCpu().map((now, i) => now - before[i]) });
   }
-  const all = looks.at(-1).cpu;
+  const totalCpu = samples.at(-1).cpu;
   // A thread with less than half of the busiest thread's CPU has sent nothing, such as the main thread beside workers.
-  const ends = all.map((own, i) => {
-    if (own < Math.max(...all) / 2) return 0;
-    return looks.find(({ cpu }) => cpu[i] >= 0.97 * own).at;
+  const endTimes = totalCpu.map((threadCpu, i) => {
+    if (threadCpu < Math.max(...totalCpu) / 2) return 0;
+    return samples.find(({ cpu }) => cpu[i] >= 0.97 * threadCpu).at;
   });
-  return Math.max(...ends);
+  return Math.max(...endTimes);
 }
 
 /** @returns {Promise<number[]>} the time of each publication of a round, in milliseconds */
 async function measure(workers, { watchers: connections, bytes }) {
   const { protocol, start } = feedContenders['sprites-stream'];
-  return during(await start(false, { workers }), async (server) => {
+  return withStarted(await start(false, { workers }), async (server) => {
     const publisher = net.connect(server.port, '127.0.0.1').setNoDelay().resume();
-    const work = { protocol, connections, bytes, token: TOKEN };
-    const load = startLoad(server, false, work);
+    const options = { protocol, connections, bytes, token: TOKEN };
+    const load = startLoad(server, false, options);
     try {
       await load.next('open');
-      await pause(QUIET);
+      await pause(QUIET_MS);
       load.child.kill('SIGSTOP');
-      const took = [];
+      const times = [];
       for (let i = 0; i < PUBLICATIONS; i += 1) {
-        took.push(await publish(publisher, server.pids[0], bytes));
+        times.push(await publish(publisher, server.pids[0], bytes));
       }
-      return took;
+      return times;
     } finally {
       load.child.kill('SIGKILL');
       publisher.destroy();
@@ -95,7 +104,7 @@ const { workers, json, strict, ...numbers } = takeValues(import.meta.url, {
   ...{ workers: '0,2', json: false, strict: false }
 });
 if (!/^\d(,\d)*$/.test(workers)) refuseUsage(import.meta.url, '--workers takes numbers to 9');
-const rounds = await inRounds(workers.split(','), numbers.rounds, (number) =>
+const rounds = await measureInRounds(workers.split(','), numbers.rounds, (number) =>
   measure(Number(number), numbers)
 );
 const took = Object.fromEntries(
@@ -108,12 +117,20 @@ report(
   { json, strict },
   {
     table: tableOf(
-      { workers: ({ number }) => number, 'the last has it after, ms': (row) => show(row.took) },
+      {
+        workers: ({ number }) => number,
+        'the last has it after, ms': (row) => spreadCell(row.took)
+      },
       rows
     ),
-    about: whereOf(false),
-    held: judged([
-      [`two workers take at most ${HELD} of the time`, ratio, fine.format, ratio <= HELD]
+    about: describeMachine(false),
+    held: knownVerdicts([
+      [
+        `two workers take at most ${MOST_RATIO} of the time`,
+        ratio,
+        fine.format,
+        ratio <= MOST_RATIO
+      ]
     ]),
     took
   }

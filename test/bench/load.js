@@ -8,23 +8,23 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { Account, Tally } from '../../lib/swarm/tally.js';
 import { Engine } from '../../lib/swarm/engine.js';
 import { until } from '../support/until.js';
-import { canPin, during, LOAD_CORE } from './contenders.js';
-import { ask, cpuOf, cpuSeconds } from './usage.js';
+import { canPin, withStarted, LOAD_CORE } from './contenders.js';
+import { askProbe, cpuOf, cpuSeconds } from './usage.js';
 
 /** Interval between two ticks of an engine, in milliseconds. */
-const TICK = 50;
+const TICK_MS = 50;
 
 /** After this time without arrivals, sprites under way count as missing, in seconds. */
-const PATIENCE = 5;
+const ARRIVAL_PATIENCE_S = 5;
 
 /** Time limit of an engine, in seconds. */
-const LIMIT = 7200;
+const ENGINE_LIMIT_S = 7200;
 
 /** Clients of one source address, which has some 28,000 ports. */
 const CLIENTS_OF_AN_ADDRESS = 20000;
 
 /** Most connections that open at a time: less than any listen backlog. */
-const OPENING = 64;
+const MOST_OPENING = 64;
 
 /** Pins a process with all its threads to the core of the load, if there are two cores. @param {number} pid */
 export function pinToLoad(pid) {
@@ -47,9 +47,9 @@ export const byClock = (how) => ({ lanes: 32, throwing: 'rate', ...how });
 export class Load {
   #engines;
   #account = new Account();
-  #accounts = 0;
-  #died = [];
-  #ticks = [];
+  #finishedAccounts = 0;
+  #deathReasons = [];
+  #tickWaiters = [];
   #pinned;
 
   /**
@@ -57,36 +57,36 @@ export class Load {
    *
    * @param {Array<Record<string, string | number>>} parts options as native/swarm/options.h names them
    * @param {boolean} [pinned] whether the load has a core
-   * @param {?string} [believed] accepted certificates, for a server with TLS: see lib/swarm/engine.js
+   * @param {?string} [trusted] accepted certificates, for a server with TLS: see lib/swarm/engine.js
    */
-  constructor(parts, pinned = false, believed = null) {
+  constructor(parts, pinned = false, trusted = null) {
     this.tally = new Tally(60);
     this.clients = parts.reduce((sum, { clients }) => sum + clients, 0);
     this.#pinned = pinned;
     const swarm = Math.random().toString(36).slice(2, 8).padEnd(6, '0');
-    const same = {
+    const shared = {
       ...{ address: '127.0.0.1', host: '127.0.0.1', 'server-name': 'localhost', swarm },
-      ...{ ramp: 1e6, 'in-flight': OPENING, tick: TICK, limit: LIMIT }
+      ...{ ramp: 1e6, 'in-flight': MOST_OPENING, tick: TICK_MS, limit: ENGINE_LIMIT_S }
     };
     this.#engines = parts.map((part, i) =>
-      this.#start({ ...same, process: i, seed: 1 + i, ...part }, believed)
+      this.#start({ ...shared, process: i, seed: 1 + i, ...part }, trusted)
     );
   }
 
-  #start(how, believed) {
+  #start(options, trusted) {
     const events = {
       tick: (tick) => {
         this.tally.add(tick);
-        for (const seen of this.#ticks.splice(0)) seen(tick);
+        for (const resolve of this.#tickWaiters.splice(0)) resolve(tick);
       },
       page: (header, bytes) => this.#account.add(header, bytes),
-      account: () => this.#accounts++,
+      account: () => this.#finishedAccounts++,
       died: (why) => {
-        this.#died.push(why);
-        for (const seen of this.#ticks.splice(0)) seen();
+        this.#deathReasons.push(why);
+        for (const resolve of this.#tickWaiters.splice(0)) resolve();
       }
     };
-    const engine = new Engine(how, events, believed);
+    const engine = new Engine(options, events, trusted);
     if (this.#pinned) pinToLoad(engine.pid);
     return engine;
   }
@@ -97,12 +97,12 @@ export class Load {
   }
 
   /** Waits until the counts fulfil a condition. Throws if an engine dies. */
-  async until(holds, what, seconds = LIMIT) {
-    const seen = () => {
-      if (this.#died.length > 0) throw new Error(this.#died.join());
-      return holds(this.tally.counts);
+  async until(isFulfilled, what, seconds = ENGINE_LIMIT_S) {
+    const check = () => {
+      if (this.#deathReasons.length > 0) throw new Error(this.#deathReasons.join());
+      return isFulfilled(this.tally.counts);
     };
-    await until(seen, what, seconds);
+    await until(check, what, seconds);
   }
 
   /** Opens all clients. Resolves when all have written their polls. */
@@ -112,13 +112,19 @@ export class Load {
   }
 
   /** @returns {Promise<Record<string, number>>} at one moment: seconds, received sprites and the figures of `more` */
-  async #look(pids, more) {
+  async #sample(pids, readFurther) {
     const tick =
-      this.#died.length === 0 && (await new Promise((resolve) => this.#ticks.push(resolve)));
-    if (!tick) throw new Error(this.#died.join());
-    const own = cpuSeconds(this.#engines.map(({ pid }) => pid));
-    const cpu = { cpu: cpuSeconds(pids), main: cpuOf(pids[0]), own };
-    return { at: tick.at / 1e9, received: this.tally.counts.received, ...cpu, ...(await more()) };
+      this.#deathReasons.length === 0 &&
+      (await new Promise((resolve) => this.#tickWaiters.push(resolve)));
+    if (!tick) throw new Error(this.#deathReasons.join());
+    const loadCpu = cpuSeconds(this.#engines.map(({ pid }) => pid));
+    const cpu = { cpu: cpuSeconds(pids), main: cpuOf(pids[0]), own: loadCpu };
+    return {
+      at: tick.at / 1e9,
+      received: this.tally.counts.received,
+      ...cpu,
+      ...(await readFurther())
+    };
   }
 
   /**
@@ -134,25 +140,25 @@ export class Load {
    *     probed; `grown`: the increase of all figures; and the account of finish()
    */
   async throwAll(server, { warmup, seconds, look = async () => ({}) }) {
-    this.send(`throw ${(warmup + seconds + PATIENCE) * 1000}`);
+    this.send(`throw ${(warmup + seconds + ARRIVAL_PATIENCE_S) * 1000}`);
     await pause(warmup * 1000);
-    await ask(server);
+    await askProbe(server);
     this.tally.takeStageSummary();
-    const before = await this.#look(server.pids, look);
+    const before = await this.#sample(server.pids, look);
     await pause(seconds * 1000);
-    const after = await this.#look(server.pids, look);
-    const { longestStall: stall } = await ask(server);
-    const grown = Object.fromEntries(
+    const after = await this.#sample(server.pids, look);
+    const { longestStall: stall } = await askProbe(server);
+    const increase = Object.fromEntries(
       Object.entries(after).map(([name, value]) => [name, value - before[name]])
     );
-    const sprites = grown.received;
-    const each = (name) => (grown[name] / Math.max(1, sprites)) * 1e6;
+    const sprites = increase.received;
+    const microsPerSprite = (name) => (increase[name] / Math.max(1, sprites)) * 1e6;
     return {
-      ...{ sprites, seconds: grown.at, rate: sprites / grown.at, stall, grown },
+      ...{ sprites, seconds: increase.at, rate: sprites / increase.at, stall, grown: increase },
       ...{
-        cpuPerSprite: each('cpu'),
-        mainCpuPerSprite: each('main'),
-        loadCpuPerSprite: each('own')
+        cpuPerSprite: microsPerSprite('cpu'),
+        mainCpuPerSprite: microsPerSprite('main'),
+        loadCpuPerSprite: microsPerSprite('own')
       },
       late: this.tally.takeStageSummary(),
       ...(await this.finish())
@@ -170,24 +176,24 @@ export class Load {
   async finish() {
     this.send('stop');
     // Ticks come a little later than the events they count: an older tick must not end the wait.
-    await pause(2 * TICK);
-    let last = { received: -1, at: 0 };
+    await pause(2 * TICK_MS);
+    let lastArrival = { received: -1, at: 0 };
     await this.until(({ pending, received, accepted }) => {
-      if (received !== last.received) last = { received, at: performance.now() };
-      const isLate = performance.now() - last.at > PATIENCE * 1000;
+      if (received !== lastArrival.received) lastArrival = { received, at: performance.now() };
+      const isLate = performance.now() - lastArrival.at > ARRIVAL_PATIENCE_S * 1000;
       return isLate || (pending === 0 && received >= accepted);
     }, 'all sprites arrive');
     this.send('account');
-    await this.until(() => this.#accounts === this.#engines.length, 'the account');
+    await this.until(() => this.#finishedAccounts === this.#engines.length, 'the account');
     const { missing, unconfirmed: uncalled } = this.#account.result();
     const counts = this.tally.counts;
     const { sent, received, refused, pending: unanswered, doubles } = counts;
     const wrong = counts.mangled + counts.foreign + counts.badAnswers + counts.closed;
     const repeated = doubles + this.#account.doubles;
-    const bad = Object.entries({ missing, unanswered, repeated, uncalled, wrong })
+    const faultTexts = Object.entries({ missing, unanswered, repeated, uncalled, wrong })
       .filter(([, count]) => count > 0)
       .map(([name, count]) => `${count} ${name}`);
-    if (bad.length > 0) throw new Error(`of ${sent} sprites ${bad.join(', ')}`);
+    if (faultTexts.length > 0) throw new Error(`of ${sent} sprites ${faultTexts.join(', ')}`);
     return { sent, received, refused, missing, repeated };
   }
 
@@ -214,7 +220,7 @@ export class Load {
  * @returns {Promise<T>}
  */
 export const withLoad = (parts, pinned, work) =>
-  during(new Load(parts, pinned), async (load) => {
+  withStarted(new Load(parts, pinned), async (load) => {
     await load.park();
     return work(load);
   });

@@ -18,22 +18,22 @@ import { certificate } from '../support/certificate.js';
 import { takeValues } from '../support/documents.js';
 import { ROOT } from '../support/launch.js';
 import { start, startSprites } from './contenders.js';
-import { tellHeld, tenth, verdictOf, whole } from './figures.js';
-import { ask, residentBytes, table } from './usage.js';
+import { printVerdicts, tenth, residentVerdict, whole } from './figures.js';
+import { askProbe, residentBytes, readValues } from './usage.js';
 
 /** Interval between two samples, and between two lines of progress, in milliseconds. */
-const LOOK = 1000;
-const SAY = 10000;
+const SAMPLE_MS = 1000;
+const PROGRESS_MS = 10000;
 
 /** Least memory of a client with both ends of its connection on this machine, in bytes. */
 const MEMORY_PER_CLIENT = 7000;
 
 /** Share of parked clients that counts as all: some clients are always just being answered. */
-const MOST_OF_ALL = 0.99;
+const SHARE_OF_ALL = 0.99;
 
 /** Ends the program, for wrong options or a machine that is too small. */
-function refuse(line) {
-  say(line);
+function exitRefused(line) {
+  printLine(line);
   process.exit(2);
 }
 
@@ -48,22 +48,22 @@ function readOptions() {
 
 /** Returns the kernel's memory: all memory that is neither free nor a page of a process or a file. */
 function kernelMemory() {
-  const { MemTotal, MemFree, Active, Inactive, Unevictable } = table('/proc/meminfo');
+  const { MemTotal, MemFree, Active, Inactive, Unevictable } = readValues('/proc/meminfo');
   return MemTotal - MemFree - Active - Inactive - Unevictable;
 }
 
-function look({ pids }) {
+function takeSample({ pids }) {
   return { resident: residentBytes(pids), kernel: kernelMemory() };
 }
 
-function say(line) {
+function printLine(line) {
   process.stderr.write(`million: ${line}\n`);
 }
 
 async function startServer({ clients, hold, workers, tls }) {
   const folder = mkdtempSync(join(tmpdir(), 'million-'));
-  const by = tls ? { 'tls-port': 0, ...certificate(folder) } : {};
-  const server = await startSprites({ capacity: clients, hold, workers, ...by });
+  const tlsOptions = tls ? { 'tls-port': 0, ...certificate(folder) } : {};
+  const server = await startSprites({ capacity: clients, hold, workers, ...tlsOptions });
   rmSync(folder, { recursive: true });
   const url = `${tls ? 'https' : 'http'}://127.0.0.1:${server.tlsPort ?? server.port}`;
   return { ...server, url };
@@ -71,11 +71,11 @@ async function startServer({ clients, hold, workers, tls }) {
 
 /** @returns {Promise<object>} the swarm's output with --json, and its exit code */
 async function runSwarm(url, { clients, rate, time, ramp, processes }) {
-  const words = ['throw', clients, '--stay', '--json', '--url', url, '--drain', 60, '--wait', 60];
-  if (url.startsWith('https:')) words.push('--insecure');
-  if (processes > 0) words.push('--processes', processes);
-  words.push('--rate', rate, '--time', time, '--ramp', ramp);
-  const command = [process.execPath, `${ROOT}bin/sprites-swarm`, ...words];
+  const args = ['throw', clients, '--stay', '--json', '--url', url, '--drain', 60, '--wait', 60];
+  if (url.startsWith('https:')) args.push('--insecure');
+  if (processes > 0) args.push('--processes', processes);
+  args.push('--rate', rate, '--time', time, '--ramp', ramp);
+  const command = [process.execPath, `${ROOT}bin/sprites-swarm`, ...args];
   const child = start(null, command, { stdio: ['ignore', 'pipe', 'pipe'] });
   // Through a pipe the swarm prints lines and no progress bar.
   child.stderr.pipe(process.stderr, { end: false });
@@ -85,55 +85,55 @@ async function runSwarm(url, { clients, rate, time, ramp, processes }) {
 }
 
 /** Samples the server until the swarm has ended; resolves with the last sample of all clients. */
-async function watch(server, { clients }, ended) {
-  const seen = { full: null, fullFor: 0, heap: null, peak: 0 };
-  let done = false;
-  const over = () => {
-    done = true;
+async function sampleUntilEnd(server, { clients }, ended) {
+  const samples = { full: null, fullFor: 0, heap: null, peak: 0 };
+  let hasEnded = false;
+  const setEnded = () => {
+    hasEnded = true;
   };
-  ended.then(over, over);
-  let said = 0;
-  for (let since = 0; !done; await Promise.race([sleep(LOOK), ended])) {
+  ended.then(setEnded, setEnded);
+  let printedAt = 0;
+  for (let fullSince = 0; !hasEnded; await Promise.race([sleep(SAMPLE_MS), ended])) {
     // The server may be too busy to answer.
     const counts = await server.status().catch(() => null);
     if (!counts) continue;
-    if (!since && Date.now() - said > SAY) {
-      say(`${counts.clients} of ${clients} clients`);
-      said = Date.now();
+    if (!fullSince && Date.now() - printedAt > PROGRESS_MS) {
+      printLine(`${counts.clients} of ${clients} clients`);
+      printedAt = Date.now();
     }
-    if (counts.parked < clients * MOST_OF_ALL || done) continue;
-    since ||= Date.now();
-    seen.full = { ...look(server), counts };
-    seen.fullFor = (Date.now() - since) / 1000;
-    if (!seen.heap) {
-      seen.heap = (await ask(server, { collect: true })).heapUsed;
-      say(`all ${clients} are there`);
+    if (counts.parked < clients * SHARE_OF_ALL || hasEnded) continue;
+    fullSince ||= Date.now();
+    samples.full = { ...takeSample(server), counts };
+    samples.fullFor = (Date.now() - fullSince) / 1000;
+    if (!samples.heap) {
+      samples.heap = (await askProbe(server, { collect: true })).heapUsed;
+      printLine(`all ${clients} are there`);
     }
   }
-  seen.peak = table(`/proc/${server.pids[0]}/status`).VmHWM;
-  return seen;
+  samples.peak = readValues(`/proc/${server.pids[0]}/status`).VmHWM;
+  return samples;
 }
 
 /** Computes the figures of the samples. */
-function figures(options, before, seen, swarm) {
+function figures(options, before, samples, swarm) {
   const { clients } = options;
-  const { full } = seen;
+  const { full } = samples;
   const bytes = full.kernel - before.kernel;
   const sockets = 2 * clients; // Both ends of each connection are on this machine.
   return {
     clients,
-    heldSeconds: seen.fullFor,
+    heldSeconds: samples.fullFor,
     server: {
       resident: full.resident,
       residentBefore: before.resident,
-      peak: seen.peak,
+      peak: samples.peak,
       bytesPerClient: (full.resident - before.resident) / clients,
-      heap: seen.heap,
+      heap: samples.heap,
       heapBefore: before.heap
     },
     kernel: { release: release(), version: version(), sockets, bytes, perSocket: bytes / sockets },
     status: full.counts,
-    verdict: verdictOf(options, full.resident),
+    verdict: residentVerdict(options, full.resident),
     swarm
   };
 }
@@ -164,20 +164,21 @@ const linesOf = ({ clients, heldSeconds, server, kernel, swarm }) => ({
 });
 
 /** Prints the report, and whether the server's memory is within its bound, if it has one. */
-function tell(all, { json }) {
-  if (json) return console.log(JSON.stringify(all, null, 2));
-  for (const [of, words] of Object.entries(linesOf(all))) console.log(`${of.padEnd(22)}${words}`);
-  const { counts, holds, most, resident } = all.verdict;
+function printReport(report, { json }) {
+  if (json) return console.log(JSON.stringify(report, null, 2));
+  for (const [title, words] of Object.entries(linesOf(report)))
+    console.log(`${title.padEnd(22)}${words}`);
+  const { counts, holds, most, resident } = report.verdict;
   const figure = `server resident size at most ${megabytes(most)}`;
-  tellHeld({}, counts ? [{ figure, holds, value: megabytes(resident) }] : []);
+  printVerdicts({}, counts ? [{ figure, holds, value: megabytes(resident) }] : []);
 }
 
 function checkMemory({ clients }) {
-  const wanted = clients * MEMORY_PER_CLIENT;
-  const available = table('/proc/meminfo').MemAvailable;
-  if (available < wanted) {
-    refuse(
-      `${whole.format(clients)} clients and their server take some ${megabytes(wanted)}, ` +
+  const neededBytes = clients * MEMORY_PER_CLIENT;
+  const available = readValues('/proc/meminfo').MemAvailable;
+  if (available < neededBytes) {
+    exitRefused(
+      `${whole.format(clients)} clients and their server take some ${megabytes(neededBytes)}, ` +
         `and ${megabytes(available)} are available: take a larger machine, or fewer --clients`
     );
   }
@@ -187,21 +188,21 @@ async function main() {
   const options = readOptions();
   checkMemory(options);
   const server = await startServer(options);
-  const { heapUsed } = await ask(server, { collect: true });
-  const before = { ...look(server), heap: heapUsed };
+  const { heapUsed } = await askProbe(server, { collect: true });
+  const before = { ...takeSample(server), heap: heapUsed };
   const swarm = runSwarm(server.url, options);
-  const seen = await watch(server, options, swarm);
+  const samples = await sampleUntilEnd(server, options, swarm);
   const { code, ...result } = await swarm;
-  for (const fault of result.faults) say(fault);
-  if (!seen.full) throw new Error('at no time were all clients there');
-  const all = figures(options, before, seen, result);
-  tell(all, options);
-  const { counts, holds } = all.verdict;
-  const ofVerdict = counts && !holds ? 1 : 0;
-  process.exit((code ?? 1) || ofVerdict); // A swarm that was killed has no code.
+  for (const fault of result.faults) printLine(fault);
+  if (!samples.full) throw new Error('at no time were all clients there');
+  const report = figures(options, before, samples, result);
+  printReport(report, options);
+  const { counts, holds } = report.verdict;
+  const verdictCode = counts && !holds ? 1 : 0;
+  process.exit((code ?? 1) || verdictCode); // A swarm that was killed has no code.
 }
 
 main().catch((error) => {
-  say(error.message);
+  printLine(error.message);
   process.exit(1);
 });

@@ -43,25 +43,25 @@
  */
 
 import { fileLimit } from '../../lib/base/file-limit.js';
-import { canPin, contenders, during, namesIn, thoseHere } from './contenders.js';
+import { canPin, contenders, withStarted, parseNames, availableNames } from './contenders.js';
 import {
   fail,
-  inRounds,
-  lateTable,
+  measureInRounds,
+  latenessTable,
   report,
   summarize,
   table,
   verdicts,
-  whereOf
+  describeMachine
 } from './figures.js';
 import { byClock, closedLoops, withLoad } from './load.js';
-import { atRest, memoryOf } from './usage.js';
+import { untilAtRest, memoryOf } from './usage.js';
 import { answerHelp, refuseUsage, takeValues } from '../support/documents.js';
 
 answerHelp(import.meta.url);
 
 /** The load that warms a server before its memory is measured. */
-const WARM = { clients: 64, throwers: 8, warmup: 0, seconds: 0.3 };
+const WARMUP_LOAD = { clients: 64, throwers: 8, warmup: 0, seconds: 0.3 };
 
 /** Open files of a server or the load beside its clients' sockets. */
 const SPARE_FILES = 1000;
@@ -69,7 +69,7 @@ const SPARE_FILES = 1000;
 /** Number of rounds, from the first, in which memory is measured. */
 const MEMORY_ROUNDS = 3;
 
-const usage = (message) => refuseUsage(import.meta.url, message);
+const refuse = (message) => refuseUsage(import.meta.url, message);
 
 function readOptions() {
   const options = takeValues(import.meta.url, {
@@ -78,46 +78,46 @@ function readOptions() {
     ...{ rate: [0, 0, 1e6], warmup: [18, 0, 600] },
     ...{ only: Object.keys(contenders).join(), json: false, strict: false }
   });
-  options.names = namesIn(options.only, contenders, import.meta.url);
-  const room = fileLimit() - SPARE_FILES;
-  if (options.clients > room) {
-    usage(`--clients ${options.clients} wants a higher \`ulimit -n\` than ${fileLimit()}`);
+  options.names = parseNames(options.only, contenders, import.meta.url);
+  const mostClients = fileLimit() - SPARE_FILES;
+  if (options.clients > mostClients) {
+    refuse(`--clients ${options.clients} wants a higher \`ulimit -n\` than ${fileLimit()}`);
   }
-  if (options.memoryClients > room) {
-    console.error(`bench: ${room} clients parked for memory: \`ulimit -n\` allows no more`);
-    options.memoryClients = room;
+  if (options.memoryClients > mostClients) {
+    console.error(`bench: ${mostClients} clients parked for memory: \`ulimit -n\` allows no more`);
+    options.memoryClients = mostClients;
   }
   return options;
 }
 
 /** Runs `work` with a load on the contender. */
-const loadOf = ({ nchan }, { port }, pin, how, work) =>
+const withLoadOn = ({ nchan }, { port }, pin, how, work) =>
   withLoad([closedLoops({ port, nchan, ...how })], pin, work);
 
 const measureThrows = async (contender, pin, { clients, throwers, seconds }) =>
-  during(await contender.start(pin), (server) =>
-    loadOf(contender, server, pin, { clients, throwers }, async (load) => {
-      await atRest(server.pids);
+  withStarted(await contender.start(pin), (server) =>
+    withLoadOn(contender, server, pin, { clients, throwers }, async (load) => {
+      await untilAtRest(server.pids);
       return load.throwAll(server, { warmup: Math.min(1, seconds), seconds });
     })
   );
 
 /** @returns {Promise<Record<string, number>>} lateness of sprites thrown by the clock: milliseconds by percentile */
 const measureLateness = async ({ nchan = false, start }, pin, { clients, rate, ...how }) =>
-  during(await start(pin), (server) => {
+  withStarted(await start(pin), (server) => {
     const part = byClock({ port: server.port, nchan: Number(nchan), clients, rate });
     return withLoad([part], pin, async (load) => (await load.throwAll(server, how)).late);
   });
 
 async function measureMemory(contender, pin, options) {
   const { memoryClients: clients } = options;
-  return during(await contender.start(pin), async (server) => {
-    await loadOf(contender, server, pin, WARM, async (load) => {
-      await load.throwAll(server, WARM);
+  return withStarted(await contender.start(pin), async (server) => {
+    await withLoadOn(contender, server, pin, WARMUP_LOAD, async (load) => {
+      await load.throwAll(server, WARMUP_LOAD);
       if (!contender.nchan) await load.leave();
     });
     const before = await memoryOf(server, options);
-    return loadOf(contender, server, pin, { clients, throwers: 1 }, async () => {
+    return withLoadOn(contender, server, pin, { clients, throwers: 1 }, async () => {
       const after = await memoryOf(server, options);
       return {
         bytesPerClient: (after.resident - before.resident) / clients,
@@ -130,7 +130,7 @@ async function measureMemory(contender, pin, options) {
 }
 
 const runRounds = (names, pin, options) =>
-  inRounds(names, options.rounds, async (name, round) => {
+  measureInRounds(names, options.rounds, async (name, round) => {
     try {
       if (options.rate > 0) return await measureLateness(contenders[name], pin, options);
       const thrown = await measureThrows(contenders[name], pin, options);
@@ -141,23 +141,25 @@ const runRounds = (names, pin, options) =>
     }
   });
 
-function describe(options, pin) {
+function describeRun(options, pin) {
   const { rounds, seconds, clients, throwers, rate } = options;
-  const thrown = rate > 0 ? `${rate} sprites a second` : `${throwers} throwers`;
-  return `${rounds} rounds of ${seconds} s, ${clients} parked clients, ${thrown}; ${whereOf(pin)}`;
+  const loadText = rate > 0 ? `${rate} sprites a second` : `${throwers} throwers`;
+  return `${rounds} rounds of ${seconds} s, ${clients} parked clients, ${loadText}; ${describeMachine(pin)}`;
 }
 
 async function main() {
   const options = readOptions();
   const pin = canPin();
-  options.names = thoseHere(options.names, contenders);
+  options.names = availableNames(options.names, contenders);
   const rounds = await runRounds(options.names, pin, options);
   const summary = summarize(rounds);
   const titles = Object.fromEntries(options.names.map((name) => [name, contenders[name].title]));
   report(options, {
     table:
-      options.rate > 0 ? lateTable(summary, titles) : table(summary, titles, options.memoryClients),
-    about: describe(options, pin),
+      options.rate > 0
+        ? latenessTable(summary, titles)
+        : table(summary, titles, options.memoryClients),
+    about: describeRun(options, pin),
     held: verdicts(summary, options.memoryClients),
     ...{ summary, rounds }
   });

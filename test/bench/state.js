@@ -20,24 +20,24 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 
-import { during, startSprites } from './contenders.js';
-import { fail, judged, report, tableOf, tenth, whereOf, whole } from './figures.js';
-import { ask } from './usage.js';
+import { withStarted, startSprites } from './contenders.js';
+import { fail, knownVerdicts, report, tableOf, tenth, describeMachine, whole } from './figures.js';
+import { askProbe } from './usage.js';
 import { answerHelp, takeValues } from '../support/documents.js';
 import { until } from '../support/until.js';
 
 answerHelp(import.meta.url);
 
 /** Bound of the longest turn, in milliseconds. */
-const HELD_TURN = 10;
+const MOST_TURN_MS = 10;
 
 /** Throws a second, and seconds between two snapshots. */
 const RATE = 2000;
-const EVERY = 5;
+const SNAPSHOT_SECONDS = 5;
 
 /** Connections of all requests, and requests under way on each. */
 const CONNECTIONS = 16;
-const DEPTH = 32;
+const PIPELINE_DEPTH = 32;
 
 /** Padding of a sprite, beside its number. */
 const PADDING = 'x'.repeat(200);
@@ -45,19 +45,19 @@ const PADDING = 'x'.repeat(200);
 const EDGES = ['left', 'right', 'up', 'down'];
 
 /** Interval between two batches of due throws, in milliseconds. */
-const STEP = 2;
+const STEP_MS = 2;
 
 /** Timeout of a wait, in seconds. */
-const PATIENCE = 120;
+const PATIENCE_SECONDS = 120;
 
 /** Options of the server: no lease ends during the run. */
 const OPTIONS = { lease: 3600, drain: 0, 'admin-port': 0, 'mailbox-memory': '1G' };
 
 /** Starts a server whose stop() kills it. `milliseconds` is the time until it listens. */
 async function startServer(options) {
-  const begun = performance.now();
+  const startedAt = performance.now();
   const server = await startSprites({ ...OPTIONS, ...options });
-  const milliseconds = performance.now() - begun;
+  const milliseconds = performance.now() - startedAt;
   const stop = async () => {
     const ended = once(server.probe, 'close');
     server.probe.kill('SIGKILL');
@@ -73,41 +73,42 @@ async function connect(port) {
 }
 
 /** Sends `count` requests over CONNECTIONS connections, pipelined; `see(answers)` gets the answers' text. */
-async function askAll(port, count, requestOf, see = () => {}) {
-  let asked = 0;
-  const one = async () => {
+async function sendAll(port, count, requestOf, onAnswers = () => {}) {
+  let sentCount = 0;
+  const runConnection = async () => {
     const socket = await connect(port);
-    let open = 0;
-    let rest = '';
-    const ask = () => {
+    let unanswered = 0;
+    let partialAnswer = '';
+    const sendMore = () => {
       let out = '';
-      for (; open < DEPTH && asked < count; open += 1, asked += 1) out += requestOf(asked);
+      for (; unanswered < PIPELINE_DEPTH && sentCount < count; unanswered += 1, sentCount += 1)
+        out += requestOf(sentCount);
       if (out !== '') socket.write(out);
-      return open > 0;
+      return unanswered > 0;
     };
-    ask();
+    sendMore();
     for await (const chunk of socket) {
-      rest += chunk.toString('latin1');
+      partialAnswer += chunk.toString('latin1');
       // An answer ends with its JSON object, which has no nested objects here.
-      const end = rest.lastIndexOf('}') + 1;
-      const whole = rest.slice(0, end);
-      rest = rest.slice(end);
-      const [bad] = /HTTP\/1\.1 [45][^]*?\}/.exec(whole) ?? [];
-      if (bad) throw new Error(bad);
-      open -= whole.split('HTTP/1.1 20').length - 1;
-      see(whole);
-      if (!ask()) return;
+      const end = partialAnswer.lastIndexOf('}') + 1;
+      const wholeAnswers = partialAnswer.slice(0, end);
+      partialAnswer = partialAnswer.slice(end);
+      const [errorAnswer] = /HTTP\/1\.1 [45][^]*?\}/.exec(wholeAnswers) ?? [];
+      if (errorAnswer) throw new Error(errorAnswer);
+      unanswered -= wholeAnswers.split('HTTP/1.1 20').length - 1;
+      onAnswers(wholeAnswers);
+      if (!sendMore()) return;
     }
     throw new Error('the server has closed a connection');
   };
-  await Promise.all(Array.from({ length: CONNECTIONS }, one));
+  await Promise.all(Array.from({ length: CONNECTIONS }, runConnection));
 }
 
 const JOIN = 'POST /join HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n';
 
 async function joinAll(port, count) {
   const ids = [];
-  await askAll(
+  await sendAll(
     port,
     count,
     () => JOIN,
@@ -137,7 +138,7 @@ async function throwFor(port, ids, seconds) {
     for (; thrown < passed * RATE; thrown += 1) {
       sockets[thrown % CONNECTIONS].write(throwOf(ids, thrown));
     }
-    await pause(STEP);
+    await pause(STEP_MS);
   }
   for (const socket of sockets) socket.destroy();
 }
@@ -158,37 +159,41 @@ async function measure({ clients, snapshots: wanted }) {
   const state = join(folder, 'state');
   const options = { state, capacity: clients + 1000, 'journal-bytes': '1G' };
   const withServer = async (every, work) =>
-    during(await startServer({ ...options, 'snapshot-every': every }), work);
+    withStarted(await startServer({ ...options, 'snapshot-every': every }), work);
   try {
-    const { ids, ...turns } = await withServer(EVERY, async (server) => {
+    const { ids, ...turns } = await withServer(SNAPSHOT_SECONDS, async (server) => {
       const ids = await joinAll(server.port, clients);
       // Waits for the first snapshot: the work that the joins left behind is then done, too.
-      await until(async () => (await server.status()).snapshots > 0, 'a snapshot', PATIENCE);
+      await until(
+        async () => (await server.status()).snapshots > 0,
+        'a snapshot',
+        PATIENCE_SECONDS
+      );
       const before = await server.status();
-      await ask(server);
-      await throwFor(server.port, ids, wanted * EVERY);
-      const { longestStall: stall, longestWork: work } = await ask(server);
+      await askProbe(server);
+      await throwFor(server.port, ids, wanted * SNAPSHOT_SECONDS);
+      const { longestStall: stall, longestWork: work } = await askProbe(server);
       const snapshots = (await server.status()).snapshots - before.snapshots;
       return { ids, stall, work, snapshots };
     });
     const [thrown, snapshotBytes] = await withServer(3600, async (server) => {
       const { size } = statSync(state);
-      await askAll(server.port, RATE * 60, (i) => throwOf(ids, i));
+      await sendAll(server.port, RATE * 60, (i) => throwOf(ids, i));
       return [(await server.status()).thrown, size];
     });
     const bytes = journalBytes(folder);
-    const start = await withServer(3600, async ({ status, errors, milliseconds }) => {
-      const taken = Buffer.concat(errors)
+    const startTimes = await withServer(3600, async ({ status, errors, milliseconds }) => {
+      const stateLine = Buffer.concat(errors)
         .toString()
         .split('\n')
         .find((line) => line.includes('state taken'));
       const after = await status();
       if (after.thrown !== thrown || after.clients !== clients)
         throw new Error('something is lost');
-      const { milliseconds: reading } = JSON.parse(taken);
+      const { milliseconds: reading } = JSON.parse(stateLine);
       return { listening: milliseconds, reading };
     });
-    return { ...turns, snapshotBytes, journalBytes: bytes, ...start };
+    return { ...turns, snapshotBytes, journalBytes: bytes, ...startTimes };
   } finally {
     rmSync(folder, { recursive: true });
   }
@@ -208,13 +213,15 @@ const COLUMNS = {
 const { json, strict, ...values } = takeValues(import.meta.url, {
   ...{ clients: [1000000, 1], snapshots: [6, 1], json: false, strict: false }
 });
-const seen = await measure(values).catch(fail);
+const figures = await measure(values).catch(fail);
 report(
   { json, strict },
   {
-    table: tableOf(COLUMNS, [seen]),
-    about: `${whole.format(values.clients)} clients, ${RATE} throws a second; ${whereOf(false)}`,
-    held: judged([[`no turn above ${HELD_TURN} ms`, seen.stall, ms, seen.stall <= HELD_TURN]]),
-    ...seen
+    table: tableOf(COLUMNS, [figures]),
+    about: `${whole.format(values.clients)} clients, ${RATE} throws a second; ${describeMachine(false)}`,
+    held: knownVerdicts([
+      [`no turn above ${MOST_TURN_MS} ms`, figures.stall, ms, figures.stall <= MOST_TURN_MS]
+    ]),
+    ...figures
   }
 );

@@ -18,10 +18,10 @@ const { Torus } = loadTestAddon();
 
 const SIZES = [10_000, 1_000_000];
 const BATCH = 64;
-const ALLOWED_RATIO = 4;
+const MOST_RATIO = 4;
 const rounds = Number(process.argv[2] ?? 20_000);
 
-class Subject {
+class MeasuredTorus {
   constructor(size) {
     const capacity = Math.ceil(size * 1.2);
     this.size = size;
@@ -30,14 +30,14 @@ class Subject {
     this.free = this.#shuffled(capacity);
     this.nodes = [];
     this.times = { join: [], leave: [], call: [] };
-    while (this.nodes.length < size) this.#join(this.#picksToJoin());
+    while (this.nodes.length < size) this.#join(this.#pickNodesToJoin());
     // Churns until the torus has the shape that churn gives it.
-    for (let i = 0; i < size / BATCH; i++) this.#step();
+    for (let i = 0; i < size / BATCH; i++) this.#runBatch();
   }
 
   /** Times one batch of joins or leaves, chosen by the population, and one batch of contains(). */
   round() {
-    const [kind, picks, elapsed] = this.#step();
+    const [kind, picks, elapsed] = this.#runBatch();
     this.times[kind].push(elapsed / BATCH);
     const { torus } = this;
     const start = process.hrtime.bigint();
@@ -50,19 +50,19 @@ class Subject {
     return { join: median(this.times.join) - call, leave: median(this.times.leave) - call, call };
   }
 
-  #step() {
-    const joins = this.random() < this.size / (this.size + this.nodes.length);
+  #runBatch() {
+    const isJoin = this.random() < this.size / (this.size + this.nodes.length);
     // The nodes are picked before the clock starts.
-    const picks = joins ? this.#picksToJoin() : this.#picksToLeave();
-    const elapsed = joins ? this.#join(picks) : this.#leave(picks);
-    return [joins ? 'join' : 'leave', picks, elapsed];
+    const picks = isJoin ? this.#pickNodesToJoin() : this.#pickNodesToLeave();
+    const elapsed = isJoin ? this.#join(picks) : this.#leave(picks);
+    return [isJoin ? 'join' : 'leave', picks, elapsed];
   }
 
-  #picksToJoin() {
+  #pickNodesToJoin() {
     return this.free.splice(-BATCH);
   }
 
-  #picksToLeave() {
+  #pickNodesToLeave() {
     return Array.from({ length: BATCH }, () => {
       const index = Math.floor(this.random() * this.nodes.length);
       const node = this.nodes[index];
@@ -102,7 +102,7 @@ class Subject {
 
 const median = (list) => spread(list).median;
 
-const subjects = SIZES.map((size) => new Subject(size));
+const subjects = SIZES.map((size) => new MeasuredTorus(size));
 for (let i = 0; i < rounds; i++) {
   for (const subject of subjects) subject.round();
 }
@@ -121,7 +121,7 @@ const columns = {
 console.log(tableOf(columns, Object.keys(titles)));
 
 const ratio = Math.max(...Object.values(ratios));
-if (ratio > ALLOWED_RATIO) {
-  console.error(`a ratio of ${fine.format(ratio)}, and at most ${ALLOWED_RATIO} is allowed`);
+if (ratio > MOST_RATIO) {
+  console.error(`a ratio of ${fine.format(ratio)}, and at most ${MOST_RATIO} is allowed`);
   process.exitCode = 1;
 }

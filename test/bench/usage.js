@@ -6,12 +6,12 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /** Interval between two samples of memory, in milliseconds. */
-const LOOK = 100;
+const SAMPLE_MS = 100;
 
-const PAGE = 4096;
+const PAGE_BYTES = 4096;
 
 /** @returns {string} a file of /proc; empty when the process has ended */
-function read(file) {
+function readOrEmpty(file) {
   try {
     return readFileSync(file, 'latin1');
   } catch (error) {
@@ -31,54 +31,56 @@ export const threadsOf = (pid) => readdirSync(`/proc/${pid}/task`).map(Number);
  * @returns {number} the thread's seconds of CPU, by the scheduler's own count: /proc/…/stat has only ticks of 10 ms
  */
 export const cpuOf = (pid, thread = pid) =>
-  Number(read(`/proc/${pid}/task/${thread}/schedstat`).split(' ')[0]) / 1e9;
+  Number(readOrEmpty(`/proc/${pid}/task/${thread}/schedstat`).split(' ')[0]) / 1e9;
 
 /** @param {number[]} pids @returns {number} seconds of CPU of all their threads */
 export const cpuSeconds = (pids) =>
   sum(pids, (pid) => sum(threadsOf(pid), (thread) => cpuOf(pid, thread)));
 
 /** @returns {Record<string, number>} the values of a file with lines `name: number unit`, as bytes or plain numbers */
-export const table = (file) =>
+export const readValues = (file) =>
   Object.fromEntries(
-    [...read(file).matchAll(/^([\w()]+):\s+(\d+)( kB)?$/gm)].map(([, name, value, unit]) => [
+    [...readOrEmpty(file).matchAll(/^([\w()]+):\s+(\d+)( kB)?$/gm)].map(([, name, value, unit]) => [
       name,
       Number(value) * (unit ? 1024 : 1)
     ])
   );
 
 /** @param {number[]} pids @returns {number} their resident bytes: exact, and expensive */
-export const residentBytes = (pids) => sum(pids, (pid) => table(`/proc/${pid}/smaps_rollup`).Rss);
+export const residentBytes = (pids) =>
+  sum(pids, (pid) => readValues(`/proc/${pid}/smaps_rollup`).Rss);
 
 /** Returns their resident bytes by a cheap counter, which may be some pages behind. */
-const residentAbout = (pids) =>
-  sum(pids, (pid) => Number(read(`/proc/${pid}/statm`).split(' ')[1] ?? 0) * PAGE);
+const approximateResidentBytes = (pids) =>
+  sum(pids, (pid) => Number(readOrEmpty(`/proc/${pid}/statm`).split(' ')[1] ?? 0) * PAGE_BYTES);
 
 /** @returns {number} kernel memory of all TCP sockets of this machine, both ends of each connection, in bytes */
-const socketBytes = () => Number(/^TCP: .* mem (\d+)$/m.exec(read('/proc/net/sockstat'))[1]) * PAGE;
+const socketBytes = () =>
+  Number(/^TCP: .* mem (\d+)$/m.exec(readOrEmpty('/proc/net/sockstat'))[1]) * PAGE_BYTES;
 
 /** Measures the memory of processes from the construction on, and their CPU from begin() on. */
-export class Use {
+export class UsageMeter {
   #pids;
   #timer;
-  #before;
+  #atStart;
   #peak = { resident: 0, sockets: 0 };
-  #begun;
+  #atBegin;
 
   /** @param {number[]} pids */
   constructor(pids) {
     this.#pids = pids;
-    this.#before = this.#look();
-    this.#timer = setInterval(() => this.#look(), LOOK);
+    this.#atStart = this.#sample();
+    this.#timer = setInterval(() => this.#sample(), SAMPLE_MS);
   }
 
-  #look() {
-    const now = { resident: residentAbout(this.#pids), sockets: socketBytes() };
+  #sample() {
+    const now = { resident: approximateResidentBytes(this.#pids), sockets: socketBytes() };
     for (const name in now) this.#peak[name] = Math.max(this.#peak[name], now[name]);
     return now;
   }
 
   begin() {
-    this.#begun = { cpu: cpuSeconds(this.#pids), ...this.#look() };
+    this.#atBegin = { cpu: cpuSeconds(this.#pids), ...this.#sample() };
   }
 
   /**
@@ -86,11 +88,11 @@ export class Use {
    *     `sockets` `…Before` at the construction and `…Peak`
    */
   end() {
-    this.#look();
+    this.#sample();
     return {
-      ...{ cpu: cpuSeconds(this.#pids) - this.#begun.cpu, residentWarm: this.#begun.resident },
-      ...{ residentBefore: this.#before.resident, residentPeak: this.#peak.resident },
-      ...{ socketsBefore: this.#before.sockets, socketsPeak: this.#peak.sockets }
+      ...{ cpu: cpuSeconds(this.#pids) - this.#atBegin.cpu, residentWarm: this.#atBegin.resident },
+      ...{ residentBefore: this.#atStart.resident, residentPeak: this.#peak.resident },
+      ...{ socketsBefore: this.#atStart.sockets, socketsPeak: this.#peak.sockets }
     };
   }
 
@@ -106,40 +108,40 @@ export const statusAt = async (port) =>
 
 /** Garbage collections before a resident size counts, and the pause after each, in milliseconds. */
 const COLLECTIONS = 3;
-const COLLECTION_TIME = 1000;
+const COLLECTION_PAUSE_MS = 1000;
 
 /** Decrease of the resident size that counts as a new low, in bytes. */
 const NEW_LOW = 64 * 1024;
 
 /** Interval between two samples until a server is at rest, in milliseconds, and the most samples. */
-const REST_LOOK = 200;
-const REST_LOOKS = 300;
+const REST_SAMPLE_MS = 200;
+const MOST_REST_SAMPLES = 300;
 
 /** CPU time between two samples that counts as rest, in seconds. */
-const AT_REST = 0.01;
+const REST_CPU_SECONDS = 0.01;
 
 /**
  * Resolves when the processes use hardly any CPU: they have handled all requests.
  *
  * @param {number[]} pids
  */
-export async function atRest(pids) {
+export async function untilAtRest(pids) {
   let before = cpuSeconds(pids);
-  for (let look = 0, quiet = 0; look < REST_LOOKS; look++) {
-    await sleep(REST_LOOK);
+  for (let samples = 0, quietSamples = 0; samples < MOST_REST_SAMPLES; samples++) {
+    await sleep(REST_SAMPLE_MS);
     const now = cpuSeconds(pids);
-    quiet = now - before <= AT_REST ? quiet + 1 : 0;
-    if (quiet === 2) return;
+    quietSamples = now - before <= REST_CPU_SECONDS ? quietSamples + 1 : 0;
+    if (quietSamples === 2) return;
     before = now;
   }
   throw new Error('the server works on without requests');
 }
 
 /** Resolves when resident size has made no new low for `seconds`. */
-async function settled(pids, seconds) {
+async function untilNoNewLow(pids, seconds) {
   let lowest = residentBytes(pids);
   for (let since = Date.now(); Date.now() - since < seconds * 1000;) {
-    await sleep(REST_LOOK);
+    await sleep(REST_SAMPLE_MS);
     const now = residentBytes(pids);
     if (now < lowest - NEW_LOW) since = Date.now();
     lowest = Math.min(lowest, now);
@@ -153,14 +155,14 @@ async function settled(pids, seconds) {
  *     bytes
  */
 export async function memoryOf(server, { settle }) {
-  await atRest(server.pids);
+  await untilAtRest(server.pids);
   if (!server.probe) return { resident: residentBytes(server.pids) };
-  await settled(server.pids, settle);
+  await untilNoNewLow(server.pids, settle);
   let resident = Infinity;
   let heap;
   for (let i = 0; i < COLLECTIONS; i++) {
-    heap = (await ask(server, { collect: true })).heapUsed;
-    await sleep(COLLECTION_TIME);
+    heap = (await askProbe(server, { collect: true })).heapUsed;
+    await sleep(COLLECTION_PAUSE_MS);
     resident = Math.min(resident, residentBytes(server.pids));
   }
   return { resident, heap };
@@ -172,11 +174,11 @@ export async function memoryOf(server, { settle }) {
  * @returns {Promise<{heapUsed?: number, longestStall?: number}>} probe.js's answer; an empty object for a
  *     server without a probe
  */
-export async function ask({ probe }, { collect = false } = {}) {
+export async function askProbe({ probe }, { collect = false } = {}) {
   if (!probe) return {};
   const ended = new AbortController();
-  const end = () => ended.abort();
-  probe.once('exit', end);
+  const onExit = () => ended.abort();
+  probe.once('exit', onExit);
   try {
     const answer = once(probe, 'message', { signal: ended.signal });
     probe.send({ collect });
@@ -184,6 +186,6 @@ export async function ask({ probe }, { collect = false } = {}) {
   } catch (cause) {
     throw new Error('the server has ended', { cause });
   } finally {
-    probe.off('exit', end);
+    probe.off('exit', onExit);
   }
 }

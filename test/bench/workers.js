@@ -16,16 +16,16 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 
-import { canPin, during, LOAD_CORE, namesIn, startSprites } from './contenders.js';
+import { canPin, withStarted, LOAD_CORE, parseNames, startSprites } from './contenders.js';
 import {
   compareKinds,
   fail,
   fine,
-  judged,
+  knownVerdicts,
   report,
-  show,
+  spreadCell,
   tableOf,
-  whereOf,
+  describeMachine,
   whole
 } from './figures.js';
 import { byClock, closedLoops, withLoad } from './load.js';
@@ -35,7 +35,7 @@ import { threadsOf } from './usage.js';
 answerHelp(import.meta.url);
 
 /** Bounds of workers, for medians. */
-const HELD = {
+const BOUNDS = {
   /** The main thread's CPU a sprite with workers, as a multiple of its CPU without. */
   main: 0.15,
   /** The CPU a sprite of all threads together, as a multiple of that without workers. */
@@ -50,7 +50,7 @@ const HELD = {
 const WARMUP = 1.5;
 
 /** The load of lone sprites: sprites a second, and clients. */
-const LONE = { rate: 20, clients: 100 };
+const LONE_SPRITES = { rate: 20, clients: 100 };
 
 function readOptions() {
   const { workers, only, ...options } = takeValues(import.meta.url, {
@@ -61,7 +61,7 @@ function readOptions() {
     refuseUsage(import.meta.url, '--workers takes numbers from 1 to 9');
   }
   const loads = loadsOf(options);
-  const names = namesIn(only, loads, import.meta.url);
+  const names = parseNames(only, loads, import.meta.url);
   return {
     ...options,
     kinds: ['0', ...workers.split(',')],
@@ -73,10 +73,10 @@ function readOptions() {
 const loadsOf = ({ clients, throwers, rate }) => ({
   full: { pinned: true, clients, throwers },
   rate: { pinned: false, clients, lanes: throwers, rate },
-  lone: { pinned: false, ...LONE }
+  lone: { pinned: false, ...LONE_SPRITES }
 });
 
-const pins = canPin();
+const canPinCores = canPin();
 
 /** Pins the workers to the load's core: the main thread has the other core. */
 function pinWorkers(pid) {
@@ -91,14 +91,14 @@ function pinWorkers(pid) {
  * @returns {Promise<{cpu: number, all: number, rate: number, p50: number, p99: number}>} CPU in µs a sprite, of the
  *     main thread and of all threads; sprites a second; times from throw to arrival, in milliseconds
  */
-async function measure(workers, { pinned, ...how }, seconds) {
-  const pin = pinned && pins;
+async function measure(workers, { pinned, ...loadOptions }, seconds) {
+  const pin = pinned && canPinCores;
   const options = { drain: 0, workers, 'log-level': 'warn' };
-  return during(await startSprites(options, { pin, probed: false }), async (server) => {
+  return withStarted(await startSprites(options, { pin, probed: false }), async (server) => {
     if (pin) pinWorkers(server.pids[0]);
-    const part = { port: server.port, ...how };
-    const loops = how.rate ? byClock(part) : closedLoops(part);
-    return withLoad([loops], pin, async (load) => {
+    const loadPart = { port: server.port, ...loadOptions };
+    const engineOptions = loadOptions.rate ? byClock(loadPart) : closedLoops(loadPart);
+    return withLoad([engineOptions], pin, async (load) => {
       const { late, rate, ...cpu } = await load.throwAll(server, { warmup: WARMUP, seconds });
       const { mainCpuPerSprite, cpuPerSprite } = cpu;
       return { cpu: mainCpuPerSprite, all: cpuPerSprite, rate, p50: late.p50, p99: late.p99 };
@@ -121,10 +121,10 @@ function verdictsOf({ load, kind, main, all, later50, later99 }) {
     rate: { main, all, p99: later99 },
     lone: { lone: later50 }
   };
-  return judged(
+  return knownVerdicts(
     Object.entries(kind > 0 ? bounds[load] : {}).map(([name, { median }]) => [
-      `${load}, ${kind} workers: ${name} at most ${HELD[name]}`,
-      ...[median, fine.format, median <= HELD[name]]
+      `${load}, ${kind} workers: ${name} at most ${BOUNDS[name]}`,
+      ...[median, fine.format, median <= BOUNDS[name]]
     ])
   );
 }
@@ -133,14 +133,14 @@ function verdictsOf({ load, kind, main, all, later50, later99 }) {
 const COLUMNS = {
   load: ({ load }) => load,
   workers: ({ kind }) => kind,
-  'main thread, µs a sprite': ({ cpu }) => show(cpu, fine),
-  'of that without': ({ main }) => show(main, fine),
-  'all, of it': ({ all }) => show(all, fine),
-  'sprites/s': ({ rate }) => show(rate, whole),
-  'p50, ms': ({ p50 }) => show(p50, fine),
-  'p99, ms': ({ p99 }) => show(p99, fine),
-  'p50 later': ({ later50 }) => show(later50, fine),
-  'p99 later': ({ later99 }) => show(later99, fine)
+  'main thread, µs a sprite': ({ cpu }) => spreadCell(cpu, fine),
+  'of that without': ({ main }) => spreadCell(main, fine),
+  'all, of it': ({ all }) => spreadCell(all, fine),
+  'sprites/s': ({ rate }) => spreadCell(rate, whole),
+  'p50, ms': ({ p50 }) => spreadCell(p50, fine),
+  'p99, ms': ({ p99 }) => spreadCell(p99, fine),
+  'p50 later': ({ later50 }) => spreadCell(later50, fine),
+  'p99 later': ({ later99 }) => spreadCell(later99, fine)
 };
 
 async function main() {
@@ -153,7 +153,7 @@ async function main() {
   });
   report(options, {
     table: tableOf(COLUMNS, summary),
-    about: whereOf(pins),
+    about: describeMachine(canPinCores),
     held: summary.flatMap(verdictsOf),
     summary
   });

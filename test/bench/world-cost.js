@@ -21,16 +21,25 @@ import { startNats } from '../support/nats.js';
 import { answerHelp, refuseUsage, takeValues } from '../support/documents.js';
 import { until } from '../support/until.js';
 import { canPin, startSprites } from './contenders.js';
-import { compareKinds, fine, judged, report, show, tableOf, whereOf, whole } from './figures.js';
+import {
+  compareKinds,
+  fine,
+  knownVerdicts,
+  report,
+  spreadCell,
+  tableOf,
+  describeMachine,
+  whole
+} from './figures.js';
 import { pinToLoad, withLoad } from './load.js';
 import { cpuSeconds } from './usage.js';
 
 answerHelp(import.meta.url);
 
-const pins = canPin();
+const canPinCores = canPin();
 
 /** Bound of the CPU a sprite of all servers of a world together, as a multiple of one server's: medians. */
-const HELD = 1.1;
+const MOST_RATIO = 1.1;
 
 /** Clients that the load opens a second, in all. */
 const RAMP = 3000;
@@ -43,47 +52,55 @@ const values = takeValues(import.meta.url, {
 const { servers, rounds, seconds, warmup, clients, throwers, rate } = values;
 const LOADS = ['full', 'rate'].filter((name) => name.includes(values.only));
 if (LOADS.length === 0) refuseUsage(import.meta.url, '--only takes full or rate');
-const KINDS = { one: '1', apart: `${servers}, apart`, world: `${servers}, one world` };
+const KIND_TITLES = { one: '1', apart: `${servers}, apart`, world: `${servers}, one world` };
 
 /** @returns {Promise<{all: object[], nats?: object}>} the servers of a kind; those of a world have joined it */
-async function startServers(kind, endings) {
+async function startServers(kind, teardownHost) {
   const start = async (options) => {
-    const usual = { drain: 0, 'log-level': 'warn', 'admin-port': 0 };
-    const server = await startSprites({ ...usual, ...options }, { pin: pins, probed: false });
-    endings.teardown(() => server.stop());
+    const commonOptions = { drain: 0, 'log-level': 'warn', 'admin-port': 0 };
+    const server = await startSprites(
+      { ...commonOptions, ...options },
+      { pin: canPinCores, probed: false }
+    );
+    teardownHost.teardown(() => server.stop());
     return server;
   };
   if (kind === 'one') return { all: [await start({})] };
   if (kind === 'apart') {
     return { all: await Promise.all(Array.from({ length: servers }, () => start({}))) };
   }
-  const nats = await startNats(endings);
+  const nats = await startNats(teardownHost);
   // The broker runs on the load's core, since it could run on another machine.
   pinToLoad(nats.pid);
   const all = [];
   for (let i = 0; i < servers; i++) all.push(await start({ world: nats.url, name: `s${i}` }));
-  await untilSewn(all);
+  await untilOneRing(all);
   return { all, nats };
 }
 
-const untilSewn = (all) =>
+const untilOneRing = (all) =>
   until(async () => {
-    const looks = await Promise.all(all.map((one) => one.status()));
-    return looks.every(
+    const statuses = await Promise.all(all.map((one) => one.status()));
+    return statuses.every(
       ({ worldMember, worldServers }) => worldMember && worldServers === all.length
     );
   }, 'the servers are one ring');
 
 /** Returns the engines' options: an engine for each part of the clients. */
 function partsOf(all, load) {
-  const each = Math.floor(clients / servers);
-  const how =
+  const clientsPerEngine = Math.floor(clients / servers);
+  const throwingOptions =
     load === 'rate'
       ? { throwing: 'rate', rate: rate / servers }
       : { throwing: 'closed', 'every-client': 1 };
   return Array.from({ length: servers }, (_, i) => ({
-    ...{ ...how, port: all[i % all.length].port, apart: all.length > 1 ? 1 : 0 },
-    ...{ clients: each, 'first-client': i * each, ramp: RAMP / servers, phase: i / servers },
+    ...{ ...throwingOptions, port: all[i % all.length].port, apart: all.length > 1 ? 1 : 0 },
+    ...{
+      clients: clientsPerEngine,
+      'first-client': i * clientsPerEngine,
+      ramp: RAMP / servers,
+      phase: i / servers
+    },
     lanes: Math.max(1, Math.floor(throwers / servers))
   }));
 }
@@ -92,35 +109,38 @@ const sum = (numbers) => numbers.reduce((total, one) => total + one, 0);
 
 /** Measures one kind under one load. */
 async function measure(kind, load) {
-  const ends = [];
+  const teardowns = [];
   // Like a test of tap, for helpers that register a teardown. The last one runs first.
-  const endings = { teardown: (end) => ends.unshift(end) };
+  const teardownHost = { teardown: (end) => teardowns.unshift(end) };
   try {
-    const { all, nats } = await startServers(kind, endings);
-    const look = async () => ({
+    const { all, nats } = await startServers(kind, teardownHost);
+    const readFigures = async () => ({
       crossed: sum(await Promise.all(all.map(async (one) => (await one.status()).crossedOut))),
       nats: nats ? cpuSeconds([nats.pid]) : 0
     });
     const pids = all.flatMap((server) => server.pids);
-    return await withLoad(partsOf(all, load), pins, async (swarm) => {
+    return await withLoad(partsOf(all, load), canPinCores, async (swarm) => {
       // Checks again after the joins that the servers are one ring.
-      if (kind === 'world') await untilSewn(all);
-      const seen = await swarm.throwAll({ pids }, { warmup, seconds, look });
-      const { sprites, grown, late } = seen;
+      if (kind === 'world') await untilOneRing(all);
+      const outcome = await swarm.throwAll({ pids }, { warmup, seconds, look: readFigures });
+      const { sprites, grown, late } = outcome;
       const crossing = swarm.tally.probe.summary();
       return {
-        ...{ cpu: seen.cpuPerSprite, nats: (grown.nats * 1e6) / sprites, rate: seen.rate },
+        ...{ cpu: outcome.cpuPerSprite, nats: (grown.nats * 1e6) / sprites, rate: outcome.rate },
         ...{ crossed: grown.crossed / sprites, p50: late.p50, p99: late.p99 },
         ...{ p50Crossing: crossing.p50 ?? 0, p99Crossing: crossing.p99 ?? 0 }
       };
     });
   } finally {
-    for (const end of ends) await end();
+    for (const end of teardowns) await end();
   }
 }
 
 const summary = await compareKinds({
-  ...{ kinds: Object.keys(KINDS), loads: Object.fromEntries(LOADS.map((load) => [load, load])) },
+  ...{
+    kinds: Object.keys(KIND_TITLES),
+    loads: Object.fromEntries(LOADS.map((load) => [load, load]))
+  },
   ...{ rounds, measure },
   figures: ['cpu', 'nats', 'rate', 'crossed', 'p50', 'p99', 'p50Crossing', 'p99Crossing'],
   ratios: ({ one, apart }) => ({
@@ -132,26 +152,26 @@ const summary = await compareKinds({
 /** Columns of the table, from a row of compareKinds(). */
 const COLUMNS = {
   load: ({ load }) => load,
-  servers: ({ kind }) => KINDS[kind],
-  'CPU a sprite, all servers, µs': ({ cpu }) => show(cpu, fine),
-  'of one server': ({ ofOne }) => show(ofOne, fine),
-  'of as many apart': ({ kind, ofApart }) => (kind === 'world' ? show(ofApart, fine) : '–'),
-  "nats-server's, µs": ({ nats }) => show(nats, fine),
-  'sprites/s': (row) => show(row.rate, whole),
+  servers: ({ kind }) => KIND_TITLES[kind],
+  'CPU a sprite, all servers, µs': ({ cpu }) => spreadCell(cpu, fine),
+  'of one server': ({ ofOne }) => spreadCell(ofOne, fine),
+  'of as many apart': ({ kind, ofApart }) => (kind === 'world' ? spreadCell(ofApart, fine) : '–'),
+  "nats-server's, µs": ({ nats }) => spreadCell(nats, fine),
+  'sprites/s': (row) => spreadCell(row.rate, whole),
   'that cross': ({ crossed }) => `${fine.format(100 * crossed.median)}%`,
-  'p50 and p99, ms': ({ p50, p99 }) => `${show(p50, fine)}, ${show(p99, fine)}`,
+  'p50 and p99, ms': ({ p50, p99 }) => `${spreadCell(p50, fine)}, ${spreadCell(p99, fine)}`,
   'of those that cross': ({ crossed, p50Crossing, p99Crossing }) =>
-    crossed.median > 0 ? `${show(p50Crossing, fine)}, ${show(p99Crossing, fine)}` : '–'
+    crossed.median > 0 ? `${spreadCell(p50Crossing, fine)}, ${spreadCell(p99Crossing, fine)}` : '–'
 };
 report(values, {
   table: tableOf(COLUMNS, summary),
-  about: whereOf(pins),
-  held: judged(
+  about: describeMachine(canPinCores),
+  held: knownVerdicts(
     summary
       .filter(({ kind }) => kind === 'world')
       .map(({ load, ofOne: { median } }) => [
-        `${load}: CPU at most ${HELD} times one server's`,
-        ...[median, fine.format, median <= HELD]
+        `${load}: CPU at most ${MOST_RATIO} times one server's`,
+        ...[median, fine.format, median <= MOST_RATIO]
       ])
   ),
   summary

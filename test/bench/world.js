@@ -20,34 +20,34 @@ const CLIENTS = 1_000_000;
 const RINGS = [3, 10, 30, 100, 300, 1000];
 
 /** Larger rings have one history of each kind. */
-const OFTEN = 300;
+const MOST_SERVERS_OF_MANY_ROUNDS = 300;
 
 const { most, throws, lease, rounds, seed } = takeValues(import.meta.url, {
   ...{ most: [1000, 1], throws: [10000, 1], lease: [10, 1], rounds: [3, 1], seed: [1, 1] }
 });
-const print = (...cells) => process.stdout.write(`| ${cells.join(' | ')} |\n`);
+const printRow = (...cells) => process.stdout.write(`| ${cells.join(' | ')} |\n`);
 const whole = (number) => Math.round(number).toLocaleString('en-US');
 
-function heading(title, ...cells) {
+function printHeading(title, ...cells) {
   process.stdout.write(`\n${title}\n\n`);
-  print(...cells);
-  print(...cells.map(() => '---'));
+  printRow(...cells);
+  printRow(...cells.map(() => '---'));
 }
 
 /** Returns the longest of several histories, and the number of late writes in all of them. */
-async function longest(how) {
+async function longestHealing(how) {
   let healed = 0;
   let conflicts = 0;
-  for (let round = 0; round < (how.servers > OFTEN ? 1 : rounds); round++) {
+  for (let round = 0; round < (how.servers > MOST_SERVERS_OF_MANY_ROUNDS ? 1 : rounds); round++) {
     const random = new Random(seed + 1000 * round + how.servers);
-    const one = await healingOf({ ...how, random, lease: lease * 1000 });
-    healed = Math.max(healed, one.healed);
-    conflicts += one.conflicts;
+    const history = await healingOf({ ...how, random, lease: lease * 1000 });
+    healed = Math.max(healed, history.healed);
+    conflicts += history.conflicts;
   }
   return { seconds: (healed / 1000).toFixed(2), conflicts };
 }
 
-heading(
+printHeading(
   `Messages: ${whole(CLIENTS)} clients and ${whole(throws)} throws/s a server, a lease of ${lease} s; one throw in ${whole(1 / shareThatCrosses(CLIENTS))} crosses`,
   ...['servers', 'sprites that cross, a second', 'messages/s for them, in and out'],
   ...['for membership', 'MB/s of that', 'renewals/s each server reads']
@@ -57,7 +57,7 @@ for (const servers of RINGS) {
     ...{ servers, clients: CLIENTS, throws, lease }
   });
   const renewals = (servers * 4) / lease;
-  print(
+  printRow(
     servers,
     ...[crossing, sprites, members].map(whole),
     (bytes / 1e6).toFixed(1),
@@ -65,7 +65,7 @@ for (const servers of RINGS) {
   );
 }
 
-heading(
+printHeading(
   `Healing: seconds until every server that is left has the new ring, the longest of ${rounds}; a lease of ${lease} s`,
   ...[
     'servers',
@@ -79,11 +79,11 @@ for (const servers of RINGS.filter((size) => size <= most)) {
   const third = Math.floor(servers / 3);
   const kinds = [{ losses: 1 }, { losses: third }, { losses: third, neighbors: true }];
   const cells = [];
-  let late = 0;
+  let lateWrites = 0;
   for (const kind of kinds) {
-    const { seconds, conflicts } = await longest({ servers, ...kind });
+    const { seconds, conflicts } = await longestHealing({ servers, ...kind });
     cells.push(seconds);
-    late += conflicts;
+    lateWrites += conflicts;
   }
-  print(servers, ...cells, late);
+  printRow(servers, ...cells, lateWrites);
 }

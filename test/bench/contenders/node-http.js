@@ -13,7 +13,7 @@ const HOLD = 120;
 const LEASE = 30;
 const MAX_SPRITE = 16384;
 const MAX_WAITING = 256;
-const FROM = { left: 'right', right: 'left', up: 'down', down: 'up' };
+const OPPOSITE = { left: 'right', right: 'left', up: 'down', down: 'up' };
 
 /** Clients by id. A client is {id, place, seq, mailbox, res, timer, seen}. */
 const clients = new Map();
@@ -115,15 +115,15 @@ function throwSprite(client, edge, req, res) {
       refuse(res, 400, 'bad-sprite', 'Send one JSON object.');
       return;
     }
-    const next = neighbor(client, edge);
-    if (next.mailbox.length >= MAX_WAITING) {
+    const receiver = neighbor(client, edge);
+    if (receiver.mailbox.length >= MAX_WAITING) {
       refuse(res, 503, 'neighbor-busy', 'Throw again later.');
       return;
     }
-    next.seq += 1;
-    next.mailbox.push({ seq: next.seq, from: FROM[edge], sprite });
-    const state = next.res ? 'delivered' : 'queued';
-    if (next.res) answerPoll(next);
+    receiver.seq += 1;
+    receiver.mailbox.push({ seq: receiver.seq, from: OPPOSITE[edge], sprite });
+    const state = receiver.res ? 'delivered' : 'queued';
+    if (receiver.res) answerPoll(receiver);
     answer(res, 202, { state });
   });
 }
@@ -138,7 +138,7 @@ const server = http.createServer((req, res) => {
     refuse(res, 404, 'unknown-client', 'Join again.');
   } else if (req.method === 'GET' && route === 'poll') {
     poll(client, url.searchParams, res);
-  } else if (req.method === 'POST' && route === 'throw' && FROM[edge]) {
+  } else if (req.method === 'POST' && route === 'throw' && OPPOSITE[edge]) {
     throwSprite(client, edge, req, res);
   } else if (req.method === 'POST' && route === 'leave') {
     leave(client);
@@ -149,9 +149,9 @@ const server = http.createServer((req, res) => {
 });
 
 setInterval(() => {
-  const gone = Date.now() - LEASE * 1000;
+  const oldestSeen = Date.now() - LEASE * 1000;
   for (const client of clients.values()) {
-    if (!client.res && client.seen < gone) leave(client);
+    if (!client.res && client.seen < oldestSeen) leave(client);
   }
 }, 5000);
 

@@ -19,49 +19,49 @@ import {
   TOKEN
 } from '../contenders.js';
 
-const HERE = fileURLToPath(new URL('.', import.meta.url));
-const SERVERS = join(HERE, 'servers.js');
-const BUN = join(HERE, 'node_modules', '.bin', 'bun');
+const THIS_FOLDER = fileURLToPath(new URL('.', import.meta.url));
+const SERVERS = join(THIS_FOLDER, 'servers.js');
+const BUN = join(THIS_FOLDER, 'node_modules', '.bin', 'bun');
 
 /** @returns {string | null} why a contender's package can't be used here; null: it can */
 const packageMissing = (name) =>
-  existsSync(join(HERE, 'node_modules', name))
+  existsSync(join(THIS_FOLDER, 'node_modules', name))
     ? null
     : 'its package is not installed (npm install --prefix test/bench/transports)';
 
 /** Share of a document that changes with each version in the study; only deltas benefit from it. */
-export const CHANGING = 0.05;
+export const CHANGING_SHARE = 0.05;
 
-async function startFeeds(pin, more = {}) {
+async function startFeeds(pin, extraOptions = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'bench-feeds-'));
   const [tokens, keys] = [join(folder, 'tokens'), join(folder, 'keys.json')];
   writeFileSync(tokens, `${TOKEN}\n`);
   writeFileSync(keys, JSON.stringify(KEY_SET));
   const options = { 'publish-token-file': tokens, 'address-held': 0, 'log-level': 'error' };
-  const grants = more.private ? { grants: keys } : {};
-  const server = await startSprites({ ...options, ...grants, ...more }, { pin });
+  const grants = extraOptions.private ? { grants: keys } : {};
+  const server = await startSprites({ ...options, ...grants, ...extraOptions }, { pin });
   // The server has read the files.
   rmSync(folder, { recursive: true });
   return server;
 }
 
-const never = () => null;
+const notMissing = () => null;
 
-const inC = (way, protocol) => ({
-  ...{ title: `bare epoll in C, ${way}`, protocol, missing: never },
+const bareContender = (way, protocol) => ({
+  ...{ title: `bare epoll in C, ${way}`, protocol, missing: notMissing },
   start: (pin) => startBare('epoll-feed', pin)
 });
 
-const ofSprites = (way, protocol) => ({
-  ...{ title: `Sprites, ${way}`, protocol, missing: never, start: startFeeds }
+const spritesContender = (way, protocol) => ({
+  ...{ title: `Sprites, ${way}`, protocol, missing: notMissing, start: startFeeds }
 });
 
-const ofNchan = (way, protocol) => ({
+const nchanContender = (way, protocol) => ({
   ...{ title: `nchan, ${way}`, protocol, missing: nchanMissing, start: startNchan }
 });
 
 /** One on node:http, whose package has its name. */
-const library = (name, title, packages = [name]) => ({
+const libraryContender = (name, title, packages = [name]) => ({
   ...{ title, protocol: name },
   missing: () => packages.map(packageMissing).find((why) => why !== null) ?? null,
   start: (pin) => startNode(name, pin, [SERVERS, name])
@@ -69,19 +69,19 @@ const library = (name, title, packages = [name]) => ({
 
 /** The contenders of the study. */
 export const contenders = {
-  'sprites-poll': ofSprites('long poll', 'sprites-poll'),
-  'sprites-poll-delta': ofSprites('long poll, deltas', 'sprites-poll-delta'),
-  'sprites-stream': ofSprites('event stream', 'sprites-stream'),
-  'sprites-stream-delta': ofSprites('event stream, deltas', 'sprites-stream-delta'),
-  ws: library('ws', 'ws'),
-  'socket.io': library('socket.io', 'Socket.IO'),
-  'engine.io': library('engine.io', 'Engine.IO'),
-  primus: library('primus', 'Primus over ws', ['primus', 'ws']),
-  sockjs: library('sockjs', 'SockJS'),
-  sse: library('sse', 'node:http, event stream', []),
-  'nchan-stream': ofNchan('event stream', 'nchan-stream'),
-  'nchan-ws': ofNchan('WebSocket', 'nchan-ws'),
-  'nchan-poll': ofNchan('long poll', 'nchan-poll'),
+  'sprites-poll': spritesContender('long poll', 'sprites-poll'),
+  'sprites-poll-delta': spritesContender('long poll, deltas', 'sprites-poll-delta'),
+  'sprites-stream': spritesContender('event stream', 'sprites-stream'),
+  'sprites-stream-delta': spritesContender('event stream, deltas', 'sprites-stream-delta'),
+  ws: libraryContender('ws', 'ws'),
+  'socket.io': libraryContender('socket.io', 'Socket.IO'),
+  'engine.io': libraryContender('engine.io', 'Engine.IO'),
+  primus: libraryContender('primus', 'Primus over ws', ['primus', 'ws']),
+  sockjs: libraryContender('sockjs', 'SockJS'),
+  sse: libraryContender('sse', 'node:http, event stream', []),
+  'nchan-stream': nchanContender('event stream', 'nchan-stream'),
+  'nchan-ws': nchanContender('WebSocket', 'nchan-ws'),
+  'nchan-poll': nchanContender('long poll', 'nchan-poll'),
   bun: {
     ...{ title: "Bun's server (uWebSockets)", protocol: 'ws' },
     missing: () => packageMissing('bun'),
@@ -92,10 +92,10 @@ export const contenders = {
 /** All contenders: those of the study, the limit in C, and a private feed. */
 export const feedContenders = {
   ...contenders,
-  'epoll-poll': inC('long poll', 'sprites-poll'),
-  'epoll-stream': inC('event stream', 'sprites-stream'),
+  'epoll-poll': bareContender('long poll', 'sprites-poll'),
+  'epoll-stream': bareContender('event stream', 'sprites-stream'),
   'sprites-poll-grant': {
-    ...ofSprites('long poll of a private feed', 'sprites-poll-grant'),
+    ...spritesContender('long poll of a private feed', 'sprites-poll-grant'),
     token: () => reads('bench', { publish: ['bench'], exp: inSeconds(3600) }),
     start: (pin) => startFeeds(pin, { private: 'bench' })
   }

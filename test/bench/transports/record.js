@@ -11,20 +11,29 @@ import net from 'node:net';
 import { gunzipSync, gzipSync } from 'node:zlib';
 
 import { buildWatchers, startLoad, TOKEN } from '../contenders.js';
-import { CHANGING, contenders } from './contenders.js';
+import { CHANGING_SHARE, contenders } from './contenders.js';
 
 /** All recordings, as JSON: the bytes by the contender's name, a character for each byte. */
-const FILE = new URL('recordings.json.gz', import.meta.url);
+const RECORDINGS_FILE = new URL('recordings.json.gz', import.meta.url);
 
-const recordings = existsSync(FILE) ? JSON.parse(gunzipSync(readFileSync(FILE))) : {};
+const recordings = existsSync(RECORDINGS_FILE)
+  ? JSON.parse(gunzipSync(readFileSync(RECORDINGS_FILE)))
+  : {};
 
 /** A load with all kinds of frame and chunk lengths, and pings in between. */
-const WORK = { connections: 1, bytes: 70000, every: 5, seconds: 35, warmup: 1, changing: CHANGING };
+const RECORDED_LOAD = {
+  connections: 1,
+  bytes: 70000,
+  every: 5,
+  seconds: 35,
+  warmup: 1,
+  changing: CHANGING_SHARE
+};
 
 /** Starts a proxy between the load and a server, which records. @returns {Promise<{port: number, bytes: Buffer[]}>} */
-async function startTap(port) {
+async function startRecordingProxy(port) {
   const bytes = [];
-  const tap = net.createServer((client) => {
+  const proxy = net.createServer((client) => {
     const server = net.connect(port, '127.0.0.1');
     client.once('data', (first) => {
       server.write(first);
@@ -41,21 +50,24 @@ async function startTap(port) {
       });
     }
   });
-  tap.listen(0, '127.0.0.1');
-  await once(tap, 'listening');
-  tap.unref();
-  return { port: tap.address().port, bytes };
+  proxy.listen(0, '127.0.0.1');
+  await once(proxy, 'listening');
+  proxy.unref();
+  return { port: proxy.address().port, bytes };
 }
 
 async function record(name) {
   const { protocol, start } = contenders[name];
   const server = await start(false);
-  const tap = await startTap(server.port);
-  const spoken = { protocol, token: TOKEN };
-  const load = startLoad({ ...server, port: tap.port }, false, { ...WORK, ...spoken });
+  const proxy = await startRecordingProxy(server.port);
+  const protocolOptions = { protocol, token: TOKEN };
+  const load = startLoad({ ...server, port: proxy.port }, false, {
+    ...RECORDED_LOAD,
+    ...protocolOptions
+  });
   try {
     const { documents } = await load.measure();
-    recordings[name] = Buffer.concat(tap.bytes).toString('latin1');
+    recordings[name] = Buffer.concat(proxy.bytes).toString('latin1');
     console.log(`${name}: ${documents} documents`);
   } finally {
     await load.stop();
@@ -67,5 +79,5 @@ async function record(name) {
 buildWatchers();
 const names = process.argv.length > 2 ? process.argv.slice(2) : Object.keys(contenders);
 await Promise.all(names.map((name) => record(name)));
-writeFileSync(FILE, gzipSync(JSON.stringify(recordings), { level: 9 }));
+writeFileSync(RECORDINGS_FILE, gzipSync(JSON.stringify(recordings), { level: 9 }));
 process.exit();

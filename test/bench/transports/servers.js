@@ -16,12 +16,12 @@ import { createServer } from 'node:http';
  * @param {(server: import('node:http').Server) => ((document: Buffer) => void) | Promise<(document: Buffer) => void>}
  *     attach attaches a library to the server; returns the function that sends a document to all clients
  * @param {(request: import('node:http').IncomingMessage, response: import('node:http').ServerResponse) => void}
- *     [others] serves all other requests
+ *     [serveOthers] serves all other requests
  */
-async function serve(attach, others = (request, response) => response.writeHead(404).end()) {
+async function serve(attach, serveOthers = (request, response) => response.writeHead(404).end()) {
   const server = createServer((request, response) => {
     if (request.method !== 'POST' || request.url !== '/publish') {
-      others(request, response);
+      serveOthers(request, response);
       return;
     }
     const chunks = [];
