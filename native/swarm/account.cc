@@ -11,37 +11,37 @@ namespace {
 
 void writePages(const BitPages& pages, const char* set, uint32_t process, int fd) {
   for (const auto& [index, page] : pages.pages()) {
-    const bool full =
+    const bool isFull =
         std::all_of(page->begin(), page->end(), [](uint64_t word) { return word == UINT64_MAX; });
     std::string frame = "{\"type\":\"page\",\"set\":\"" + std::string(set) +
                         "\",\"of\":" + std::to_string(process) +
                         ",\"page\":" + std::to_string(index) +
-                        ",\"bytes\":" + std::to_string(full ? 0 : sizeof(*page)) + "}\n";
-    if (!full) frame.append(reinterpret_cast<const char*>(page->data()), sizeof(*page));
+                        ",\"bytes\":" + std::to_string(isFull ? 0 : sizeof(*page)) + "}\n";
+    if (!isFull) frame.append(reinterpret_cast<const char*>(page->data()), sizeof(*page));
     writeAll(fd, frame);
   }
 }
 
 }  // namespace
 
-Receipt BitPages::set(uint64_t bit, size_t* room) {
+Receipt BitPages::set(uint64_t bit, size_t* pagesLeft) {
   auto found = pages_.find(bit / kPageBits);
   if (found == pages_.end()) {
-    if (*room == 0) return Receipt::kUnknown;
-    (*room)--;
+    if (*pagesLeft == 0) return Receipt::kUnknown;
+    (*pagesLeft)--;
     found = pages_.emplace(bit / kPageBits, std::make_unique<Page>()).first;
   }
   uint64_t& word = (*found->second)[bit % kPageBits / 64];
   const uint64_t mask = uint64_t{1} << (bit % 64);
-  const bool before = (word & mask) != 0;
+  const bool wasSet = (word & mask) != 0;
   word |= mask;
-  return before ? Receipt::kDouble : Receipt::kNew;
+  return wasSet ? Receipt::kDouble : Receipt::kNew;
 }
 
-Receipt Account::received(uint32_t process, uint64_t sprite) {
+Receipt Account::addReceived(uint32_t process, uint64_t sprite) {
   if (process >= kMostProcesses || sprite >= kMostSprites) return Receipt::kUnknown;
   if (process >= received_.size()) received_.resize(process + 1);
-  return received_[process].set(sprite, &room_);
+  return received_[process].set(sprite, &pagesLeft_);
 }
 
 void Account::write(uint32_t process, int fd) const {
@@ -51,10 +51,10 @@ void Account::write(uint32_t process, int fd) const {
 
 namespace {
 
-constexpr uint64_t kMostOfABatch = uint64_t{1} << Batches::kBits;
+constexpr uint64_t kMostSpritesPerBatch = uint64_t{1} << Batches::kNumberBits;
 
 /** Most batches that another swarm may be ahead: a new batch reaches some swarms late. */
-constexpr uint64_t kAhead = 4;
+constexpr uint64_t kMostBatchesAhead = 4;
 
 void printBatch(uint64_t number, uint64_t accepted, uint64_t received, std::string* json) {
   char separator = '[';
@@ -69,36 +69,36 @@ void printBatch(uint64_t number, uint64_t accepted, uint64_t received, std::stri
 }  // namespace
 
 void Batches::begin(uint64_t batch) {
-  if (batch <= now_) return;
-  now_ = batch;
-  thrown_ = 0;
+  if (batch <= currentBatch_) return;
+  currentBatch_ = batch;
+  thrownInBatch_ = 0;
 }
 
-uint64_t Batches::next() {
-  thrown_ = std::min(thrown_ + 1, kMostOfABatch);
-  return now_ << kBits | (thrown_ - 1);
+uint64_t Batches::nextSprite() {
+  thrownInBatch_ = std::min(thrownInBatch_ + 1, kMostSpritesPerBatch);
+  return currentBatch_ << kNumberBits | (thrownInBatch_ - 1);
 }
 
-Batches::Batch* Batches::find(uint64_t number) {
-  Batch* batch = &kept_[number % kKept];
+Batches::Batch* Batches::findOrBegin(uint64_t number) {
+  Batch* batch = &recentBatches_[number % kKeptBatches];
   if (number == batch->number) return batch;
-  if (number < batch->number) return &older_;
-  older_.number = std::max(older_.number, batch->number);
-  older_.accepted += batch->accepted;
-  older_.received += batch->received;
+  if (number < batch->number) return &olderSum_;
+  olderSum_.number = std::max(olderSum_.number, batch->number);
+  olderSum_.accepted += batch->accepted;
+  olderSum_.received += batch->received;
   *batch = Batch{};
   batch->number = number;
   return batch;
 }
 
-void Batches::accepted(uint64_t sprite) { find(sprite >> kBits)->accepted++; }
+void Batches::addAccepted(uint64_t sprite) { findOrBegin(sprite >> kNumberBits)->accepted++; }
 
-Receipt Batches::received(uint32_t process, uint64_t sprite) {
-  if (sprite >> kBits > now_ + kAhead) return Receipt::kUnknown;
-  Batch* batch = find(sprite >> kBits);
-  if (batch != &older_) {
-    const uint64_t bit = uint64_t{process} << kBits | (sprite & (kMostOfABatch - 1));
-    const Receipt receipt = batch->pages.set(bit, &batch->room);
+Receipt Batches::addReceived(uint32_t process, uint64_t sprite) {
+  if (sprite >> kNumberBits > currentBatch_ + kMostBatchesAhead) return Receipt::kUnknown;
+  Batch* batch = findOrBegin(sprite >> kNumberBits);
+  if (batch != &olderSum_) {
+    const uint64_t bit = uint64_t{process} << kNumberBits | (sprite & (kMostSpritesPerBatch - 1));
+    const Receipt receipt = batch->pages.set(bit, &batch->pagesLeft);
     if (receipt != Receipt::kNew) return receipt;
   }
   batch->received++;
@@ -106,13 +106,13 @@ Receipt Batches::received(uint32_t process, uint64_t sprite) {
 }
 
 void Batches::print(std::string* json) const {
-  std::array<const Batch*, kKept> sorted;
-  std::transform(kept_.begin(), kept_.end(), sorted.begin(),
+  std::array<const Batch*, kKeptBatches> sorted;
+  std::transform(recentBatches_.begin(), recentBatches_.end(), sorted.begin(),
                  [](const Batch& batch) { return &batch; });
   std::sort(sorted.begin(), sorted.end(),
             [](const Batch* a, const Batch* b) { return a->number < b->number; });
   json->append("[");
-  printBatch(older_.number, older_.accepted, older_.received, json);
+  printBatch(olderSum_.number, olderSum_.accepted, olderSum_.received, json);
   for (const Batch* batch : sorted) {
     if (batch->number == 0) continue;
     json->append(",");

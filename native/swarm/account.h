@@ -34,8 +34,8 @@ class BitPages {
   static constexpr uint32_t kPageBits = 65536;
   using Page = std::array<uint64_t, kPageBits / 64>;
 
-  /** Sets a bit. @param room number of further pages allowed; a new page decrements it */
-  Receipt set(uint64_t bit, size_t* room);
+  /** Sets a bit. @param pagesLeft number of further pages allowed; a new page decrements it */
+  Receipt set(uint64_t bit, size_t* pagesLeft);
 
   const std::map<size_t, std::unique_ptr<Page>>& pages() const { return pages_; }
 
@@ -51,19 +51,19 @@ class Account {
 
   /** @param bytes most memory of the pages: 512 MB hold 2,000 million sprites, accepted and
    * received */
-  explicit Account(uint64_t bytes) : room_(bytes / sizeof(BitPages::Page)) {}
+  explicit Account(uint64_t bytes) : pagesLeft_(bytes / sizeof(BitPages::Page)) {}
 
-  void accepted(uint64_t sprite) { accepted_.set(sprite, &room_); }
+  void addAccepted(uint64_t sprite) { accepted_.set(sprite, &pagesLeft_); }
 
   /** @return kDouble when this engine has received the sprite before */
-  Receipt received(uint32_t process, uint64_t sprite);
+  Receipt addReceived(uint32_t process, uint64_t sprite);
 
   /** Writes all pages to the parent: a JSON line for each page, then its bytes. */
   void write(uint32_t process, int fd) const;
 
  private:
   BitPages accepted_;
-  size_t room_;                     // further pages allowed
+  size_t pagesLeft_;                // further pages allowed
   std::vector<BitPages> received_;  // by the engine that threw
 };
 
@@ -81,25 +81,25 @@ class Account {
 // all swarms.
 //
 // A bit for each sprite detects doubles, in pages of 65,536 bits (8 KB) for each thrower. The last
-// kKept batches are kept, with kMostPages pages each: at most 32 MB, whatever strangers throw. Of
-// older batches two sums are kept.
+// kKeptBatches batches are kept, with kMostPages pages each: at most 32 MB, whatever strangers
+// throw. Of older batches two sums are kept.
 
 class Batches {
  public:
-  static constexpr uint32_t kBits = 20;
-  static constexpr uint64_t kKept = 32;
+  static constexpr uint32_t kNumberBits = 20;
+  static constexpr uint64_t kKeptBatches = 32;
   static constexpr size_t kMostPages = 128;
 
   /** Sets the current batch. A number that is not higher than the current one is ignored. */
   void begin(uint64_t batch);
 
   /** @return the number of the next sprite; the last number again in a batch of 2^20 sprites */
-  uint64_t next();
+  uint64_t nextSprite();
 
-  void accepted(uint64_t sprite);
+  void addAccepted(uint64_t sprite);
 
   /** @return kUnknown also for a batch that no swarm can have begun yet */
-  Receipt received(uint32_t process, uint64_t sprite);
+  Receipt addReceived(uint32_t process, uint64_t sprite);
 
   /** Appends `[[batch,accepted,received],…]`; the first entry is the sum of all older batches. */
   void print(std::string* json) const;
@@ -110,15 +110,15 @@ class Batches {
     uint64_t accepted = 0;
     uint64_t received = 0;
     BitPages pages;  // by thrower and number within the batch
-    size_t room = kMostPages;
+    size_t pagesLeft = kMostPages;
   };
 
-  Batch* find(uint64_t number);
+  Batch* findOrBegin(uint64_t number);
 
-  std::array<Batch, kKept> kept_;
-  Batch older_;
-  uint64_t now_ = 0;
-  uint64_t thrown_ = 0;
+  std::array<Batch, kKeptBatches> recentBatches_;
+  Batch olderSum_;
+  uint64_t currentBatch_ = 0;
+  uint64_t thrownInBatch_ = 0;
 };
 
 }  // namespace swarm

@@ -10,15 +10,15 @@ namespace swarm {
 
 namespace {
 
-constexpr uint64_t kJoinNs = 30 * kSecond;
-constexpr uint32_t kReturnsATurn = 512;
+constexpr uint64_t kJoinTimeoutNs = 30 * kSecond;
+constexpr uint32_t kReconnectsPerTurn = 512;
 constexpr uint64_t kLongestRetryMs = 3600'000;
-constexpr uint64_t kFarewellNs = 5 * kSecond;
-constexpr uint32_t kNoHold = 120;         // assumed hold of a server that names none, in seconds
+constexpr uint64_t kLeaveTimeoutNs = 5 * kSecond;
+constexpr uint32_t kAssumedHold = 120;    // assumed hold of a server that names none, in seconds
 constexpr uint64_t kLongestHold = 86400;  // longest hold that is accepted, in seconds
 
 /** @return the timeout of a poll, after which its server counts as lost, in nanoseconds */
-uint64_t overdueAfter(uint64_t hold) {
+uint64_t pollTimeoutFor(uint64_t hold) {
   return (std::min(hold, kLongestHold) * 5 / 4 + 30) * kSecond;
 }
 
@@ -30,10 +30,10 @@ std::string authority(const Options& options, uint16_t port) {
 }
 
 /** Enters a received sprite into the account. @return false for a double or an unknown sprite */
-bool isNew(Core* core, const Sprite& sprite) {
+bool addToAccount(Core* core, const Sprite& sprite) {
   const Receipt receipt = core->options.batched
-                              ? core->batches.received(sprite.process, sprite.number)
-                              : core->account.received(sprite.process, sprite.number);
+                              ? core->batches.addReceived(sprite.process, sprite.number)
+                              : core->account.addReceived(sprite.process, sprite.number);
   if (receipt == Receipt::kDouble) core->count.doubles++;
   if (receipt == Receipt::kUnknown) core->count.foreign++;
   return receipt == Receipt::kNew;
@@ -41,26 +41,27 @@ bool isNew(Core* core, const Sprite& sprite) {
 
 /** Counts a received sprite: checks its swarm, whether it is a double, its length and its side, and
  * records the time from throw to arrival. */
-void takeSprite(Core* core, const Arrival& arrival, uint64_t now) {
+void countSprite(Core* core, const Arrival& arrival, uint64_t now) {
   const Options& options = core->options;
-  const ReadSprite read = readSprite(arrival.sprite, options.swarm);
-  if (!read.ours) {
+  const ParsedSprite parsed = readSprite(arrival.sprite, options.swarm);
+  if (!parsed.isOurs) {
     core->count.foreign++;
     return;
   }
-  const Sprite& sprite = read.sprite;
-  if (!isNew(core, sprite)) return;
+  const Sprite& sprite = parsed.sprite;
+  if (!addToAccount(core, sprite)) return;
   core->count.received++;
   // The sprites of other swarms may have another size, and another machine's clock.
-  const bool own = !options.batched || sprite.process == options.process;
-  const bool whole = !own || options.size < kSpriteRoom || arrival.sprite.size() == options.size;
-  const bool aside = !arrival.from.empty() && arrival.from != oppositeName(read.to);
-  if (!whole || aside) core->count.mangled++;
-  if (!own) return;
+  const bool isOwn = !options.batched || sprite.process == options.process;
+  const bool isWhole =
+      !isOwn || options.size < kSpriteRoom || arrival.sprite.size() == options.size;
+  const bool isWrongSide = !arrival.from.empty() && arrival.from != oppositeName(parsed.to);
+  if (!isWhole || isWrongSide) core->count.mangled++;
+  if (!isOwn) return;
   const uint64_t latency = now > sprite.thrownAt ? now - sprite.thrownAt : 0;
-  const bool crossed = options.apart && sprite.process != options.process;
-  const bool probed = crossed || sprite.process == options.probeProcess;
-  (probed ? core->probe : core->arrival).record(latency);
+  const bool hasCrossed = options.apart && sprite.process != options.process;
+  const bool isProbed = hasCrossed || sprite.process == options.probeProcess;
+  (isProbed ? core->probeTimes : core->arrivalTimes).record(latency);
 }
 
 }  // namespace
@@ -68,11 +69,11 @@ void takeSprite(Core* core, const Arrival& arrival, uint64_t now) {
 Clients::Clients(Core* core)
     : Connections(core, Token::kClient, core->options.port),
       clients_(core->options.clients),
-      aim_(core->options.clients),
-      refilled_(core->now),
-      overdue_(overdueAfter(core->options.hold == 0 ? kNoHold : core->options.hold)) {
+      clientCount_(core->options.clients),
+      refilledAt_(core->now),
+      pollTimeout_(pollTimeoutFor(core->options.hold == 0 ? kAssumedHold : core->options.hold)) {
   const Options& options = core->options;
-  states_[kUnopened] = options.clients;
+  stateCounts_[kUnopened] = options.clients;
   const std::string host = "Host: " + authority(options, options.port) + "\r\n";
   joinRequest_ = "POST /join HTTP/1.1\r\n" + host + "Content-Length: 0\r\n\r\n";
   if (options.hold > 0) pollTail_ = "&hold=" + std::to_string(options.hold);
@@ -80,37 +81,38 @@ Clients::Clients(Core* core)
   if (options.nchan) cursors_.resize(options.clients);
 }
 
-void Clients::enter(uint32_t index, State state) {
-  states_[clients_[index].state]--;
-  states_[state]++;
+void Clients::setState(uint32_t index, State state) {
+  stateCounts_[clients_[index].state]--;
+  stateCounts_[state]++;
   clients_[index].state = state;
 }
 
 void Clients::pump() {
   pumpOpening();
-  pumpReturning();
+  pumpReconnects();
 }
 
 void Clients::pumpOpening() {
-  if (!opening_ || opened_ >= aim_) return;
+  if (!isOpening_ || openedCount_ >= clientCount_) return;
   const double ramp = core_->options.ramp;
-  tokens_ += static_cast<double>(core_->now - refilled_) / kSecond * ramp;
-  refilled_ = core_->now;
-  tokens_ = std::min(tokens_, std::max(1.0, ramp / 20));
+  rampTokens_ += static_cast<double>(core_->now - refilledAt_) / kSecond * ramp;
+  refilledAt_ = core_->now;
+  rampTokens_ = std::min(rampTokens_, std::max(1.0, ramp / 20));
   // The number of unfinished clients is bounded: beyond the listen backlog they would only wait for
   // repeated SYNs.
   // A client that is still leaving joins again once it has left.
-  while (tokens_ >= 1 && opened_ < aim_ && clients_[opened_].state == kUnopened &&
-         states_[kConnecting] + states_[kJoining] + states_[kJoinQueued] <
+  while (rampTokens_ >= 1 && openedCount_ < clientCount_ &&
+         clients_[openedCount_].state == kUnopened &&
+         stateCounts_[kConnecting] + stateCounts_[kJoining] + stateCounts_[kJoinQueued] <
              core_->options.inFlight) {
-    tokens_--;
-    begin(opened_++);
+    rampTokens_--;
+    joinOrDial(openedCount_++);
   }
 }
 
-void Clients::begin(uint32_t index) {
+void Clients::joinOrDial(uint32_t index) {
   if (clients_[index].idLength == 0 && joinsByLane(core_->options)) {
-    enter(index, kJoinQueued);
+    setState(index, kJoinQueued);
     joiners_.push_back(index);
   } else {
     dial(index);
@@ -119,64 +121,67 @@ void Clients::begin(uint32_t index) {
 
 void Clients::dial(uint32_t index) {
   if (!connect(index)) return;
-  enter(index, kConnecting);
-  core_->wheel.arm(index, core_->now + core_->openTime());
+  setState(index, kConnecting);
+  core_->wheel.arm(index, core_->now + core_->openTimeout());
 }
 
-void Clients::opened(uint32_t index) {
+void Clients::onOpen(uint32_t index) {
   if (clients_[index].idLength == 0) {
     sendJoin(index);
   } else {
-    poll(index);
+    sendPoll(index);
   }
 }
 
-void Clients::ask(uint32_t index, State state, uint64_t patience, std::string_view request) {
-  enter(index, state);
-  core_->wheel.arm(index, core_->now + patience);
+void Clients::sendRequest(uint32_t index, State state, uint64_t timeoutNs,
+                          std::string_view request) {
+  setState(index, state);
+  core_->wheel.arm(index, core_->now + timeoutNs);
   // A request is far smaller than any socket buffer: a partial write means a lost connection.
   const ssize_t sent = core_->send(clients_[index].fd, request);
   if (sent == static_cast<ssize_t>(request.size())) return;
   core_->count.closed++;
-  lost(index);
+  onFailure(index);
 }
 
-void Clients::sendJoin(uint32_t index) { ask(index, kJoining, kJoinNs, joinRequest_); }
+void Clients::sendJoin(uint32_t index) {
+  sendRequest(index, kJoining, kJoinTimeoutNs, joinRequest_);
+}
 
-void Clients::poll(uint32_t index) {
+void Clients::sendPoll(uint32_t index) {
   const Client& client = clients_[index];
   if (core_->options.nchan) {
     std::string request = "GET /poll/" + std::string(id(index)) + pollTail_;
     request.insert(request.size() - 2, cursors_[index]);
-    return ask(index, kParked, overdue_, request);
+    return sendRequest(index, kParked, pollTimeout_, request);
   }
   char request[512];
   char* at = static_cast<char*>(mempcpy(request, "GET /poll/", 10));
   at = static_cast<char*>(mempcpy(at, client.id.data(), client.idLength));
   at = static_cast<char*>(mempcpy(at, "?ack=", 5));
-  at = std::to_chars(at, at + 20, client.taken).ptr;
+  at = std::to_chars(at, at + 20, client.lastSeq).ptr;
   at = static_cast<char*>(mempcpy(at, pollTail_.data(), pollTail_.size()));
-  ask(index, kParked, overdue_, std::string_view(request, at - request));
+  sendRequest(index, kParked, pollTimeout_, std::string_view(request, at - request));
 }
 
-void Clients::ended(uint32_t index) {
+void Clients::onEnd(uint32_t index) {
   if (clients_[index].state == kPausing) return disconnect(index);
   core_->count.closed++;
-  lost(index);
+  onFailure(index);
 }
 
-void Clients::answered(uint32_t index, const Response& response) {
+void Clients::onAnswer(uint32_t index, const Response& response) {
   Client& client = clients_[index];
-  if (response.close) disconnect(index);
+  if (response.willClose) disconnect(index);
   switch (client.state) {
     case kParked:
-      pollAnswered(index, response);
+      onPollAnswer(index, response);
       return;
     case kJoining:
-      if (response.status == 201 && keepId(index, response.body)) {
+      if (response.status == 201 && acceptId(index, response.body)) {
         client.attempts = 0;
         if (client.fd >= 0) {
-          poll(index);
+          sendPoll(index);
         } else {
           dial(index);
         }
@@ -187,57 +192,57 @@ void Clients::answered(uint32_t index, const Response& response) {
       }
       return;
     default:
-      broken(index);  // an answer without a request
+      failBadAnswer(index);  // an answer without a request
   }
 }
 
-bool Clients::keepId(uint32_t index, std::string_view body) {
+bool Clients::acceptId(uint32_t index, std::string_view body) {
   JoinAnswer join;
   if (!readJoinAnswer(body, &join) || join.id.size() > kLongestId) return false;
   Client& client = clients_[index];
   std::copy(join.id.begin(), join.id.end(), client.id.begin());
-  dropId(&client);
+  clearId(&client);
   client.idLength = static_cast<uint8_t>(join.id.size());
   members_ += client.idLength > 0 ? 1 : 0;
-  client.taken = 0;
+  client.lastSeq = 0;
   core_->count.joined++;
   if (core_->options.hold == 0 && join.hold > 0) {
-    overdue_ = overdueAfter(join.hold);
+    pollTimeout_ = pollTimeoutFor(join.hold);
   }
   return true;
 }
 
-void Clients::forgetId(uint32_t index) {
+void Clients::abandonId(uint32_t index) {
   Client& client = clients_[index];
   core_->count.unackedLosses += client.unacked;
   client.unacked = 0;
-  dropId(&client);
-  client.taken = 0;
+  clearId(&client);
+  client.lastSeq = 0;
 }
 
-void Clients::dropId(Client* client) {
+void Clients::clearId(Client* client) {
   if (client->idLength > 0) members_--;
   client->idLength = 0;
 }
 
-void Clients::pollAnswered(uint32_t index, const Response& response) {
+void Clients::onPollAnswer(uint32_t index, const Response& response) {
   Client& client = clients_[index];
   if (response.status != 200) {
-    refusedPoll(index, response);
+    onPollRefused(index, response);
     return;
   }
   if (core_->options.nchan ? !readNchan(index, response)
                            : !readPollAnswer(response.body, &answer_)) {
-    broken(index);
+    failBadAnswer(index);
     return;
   }
   client.attempts = 0;
   core_->count.answers++;
-  take(index);
-  if (client.leave == Leave::kTold) {
-    left(index);
+  acceptArrivals(index);
+  if (client.leave == Leave::kAnswered) {
+    finishLeave(index);
   } else if (client.leave == Leave::kDue && answer_.arrivals.empty()) {
-    pause(index, kFarewellNs);  // the leave is under way, and this is the last answer
+    pause(index, kLeaveTimeoutNs);  // the leave is under way, and this is the last answer
   } else if (answer_.superseded) {
     core_->count.superseded++;
     pause(index, kSecond);
@@ -247,7 +252,7 @@ void Clients::pollAnswered(uint32_t index, const Response& response) {
   } else if (client.fd < 0) {
     dial(index);
   } else {
-    poll(index);
+    sendPoll(index);
   }
 }
 
@@ -261,12 +266,12 @@ bool Clients::readNchan(uint32_t index, const Response& response) {
   std::string& cursor = cursors_[index];
   cursor.assign("If-Modified-Since: ").append(response.lastModified);
   cursor.append("\r\nIf-None-Match: ").append(response.etag).append("\r\n");
-  answer_.seq = clients_[index].taken + 1;
+  answer_.seq = clients_[index].lastSeq + 1;
   answer_.arrivals.assign({{answer_.seq, {}, response.body}});
   return true;
 }
 
-void Clients::take(uint32_t index) {
+void Clients::acceptArrivals(uint32_t index) {
   Client& client = clients_[index];
   client.unacked = 0;
   if (answer_.arrivals.empty()) {
@@ -275,44 +280,44 @@ void Clients::take(uint32_t index) {
   }
   const uint64_t now = clockNow();
   for (const Arrival& arrival : answer_.arrivals) {
-    if (arrival.seq <= client.taken) {
+    if (arrival.seq <= client.lastSeq) {
       core_->count.resent++;
       continue;
     }
-    client.taken = arrival.seq;
+    client.lastSeq = arrival.seq;
     if (!core_->options.nchan) client.unacked++;  // nchan has no acks
-    takeSprite(core_, arrival, now);
+    countSprite(core_, arrival, now);
   }
   // A client acks the seq of the answer, as in the contract.
-  client.taken = std::max(client.taken, answer_.seq);
+  client.lastSeq = std::max(client.lastSeq, answer_.seq);
 }
 
-void Clients::refusedPoll(uint32_t index, const Response& response) {
+void Clients::onPollRefused(uint32_t index, const Response& response) {
   Client& client = clients_[index];
   const std::string_view problem = readProblem(response.body);
   if (response.status == 404 && client.leave != Leave::kNo) {
-    left(index);
+    finishLeave(index);
     return;
   }
   core_->problems.add(problem.empty() ? "poll " + std::to_string(response.status) : problem);
   if (problem == "unknown-client") {
-    forgetId(index);
+    abandonId(index);
     core_->count.rejoined++;
     if (client.fd >= 0 && !joinsByLane(core_->options)) {
       sendJoin(index);
     } else {
       disconnect(index);
-      begin(index);
+      joinOrDial(index);
     }
     return;
   }
   // The server does not know this ack: its numbers have begun again.
-  if (problem == "ack-ahead") client.taken = 0;
+  if (problem == "ack-ahead") client.lastSeq = 0;
   pause(index, core_->retryPause(response.retryAfter));
 }
 
 void Clients::pause(uint32_t index, uint64_t nanoseconds) {
-  enter(index, kPausing);
+  setState(index, kPausing);
   core_->wheel.arm(index, core_->now + nanoseconds);
 }
 
@@ -320,67 +325,69 @@ void Clients::timeout(uint32_t index) {
   Client& client = clients_[index];
   switch (client.state) {
     case kWaiting:
-      begin(index);
+      joinOrDial(index);
       return;
     case kPausing:
       if (client.fd < 0) {
-        begin(index);
+        joinOrDial(index);
       } else if (client.idLength == 0) {
         sendJoin(index);
       } else {
-        poll(index);
+        sendPoll(index);
       }
       return;
     case kConnecting:
     case kJoining:
     case kParked:
-      return client.leave == Leave::kTold ? left(index) : late(index);
+      return client.leave == Leave::kAnswered ? finishLeave(index) : failTimedOut(index);
     default:
       return;
   }
 }
 
-void Clients::lost(uint32_t index) {
+void Clients::onFailure(uint32_t index) {
   Client& client = clients_[index];
   disconnect(index);
-  enter(index, kWaiting);
+  setState(index, kWaiting);
   core_->wheel.arm(index, core_->now + core_->backoff(client.attempts));
   if (client.attempts < 16) client.attempts++;
 }
 
 void Clients::drop() {
-  opening_ = false;
+  isOpening_ = false;
   for (uint32_t i = 0; i < clients_.size(); i++) {
     if (clients_[i].state == kUnopened) continue;
     disconnect(i);
     core_->wheel.disarm(i);
-    enter(i, kDropped);
+    setState(i, kDropped);
   }
   joiners_.clear();
 }
 
-void Clients::back(uint64_t spread) {
-  spread_ = spread;
-  returner_ = 0;
+void Clients::reconnect(uint64_t spread) {
+  reconnectSpread_ = spread;
+  nextToReconnect_ = 0;
 }
 
-void Clients::pumpReturning() {
+void Clients::pumpReconnects() {
   // A turn of the loop reconnects a bounded number, so that answers are read in between.
-  for (uint32_t most = kReturnsATurn; most > 0 && returner_ < clients_.size(); returner_++) {
-    const uint32_t i = returner_;
+  for (uint32_t budget = kReconnectsPerTurn; budget > 0 && nextToReconnect_ < clients_.size();
+       nextToReconnect_++) {
+    const uint32_t i = nextToReconnect_;
     if (clients_[i].state != kDropped) continue;
-    most--;
+    budget--;
     clients_[i].attempts = 0;
-    if (spread_ == 0) {
-      begin(i);
+    if (reconnectSpread_ == 0) {
+      joinOrDial(i);
     } else {
-      enter(i, kWaiting);
-      core_->wheel.arm(i, core_->now + static_cast<uint64_t>(core_->fraction() * spread_));
+      setState(i, kWaiting);
+      core_->wheel.arm(
+          i, core_->now + static_cast<uint64_t>(core_->randomFraction() * reconnectSpread_));
     }
   }
 }
 
-bool Clients::nextJoiner(uint32_t* index) {
+bool Clients::popJoiner(uint32_t* index) {
   while (!joiners_.empty()) {
     *index = joiners_.front();
     joiners_.pop_front();
@@ -389,45 +396,46 @@ bool Clients::nextJoiner(uint32_t* index) {
   return false;
 }
 
-void Clients::joined(uint32_t index, std::string_view body) {
+void Clients::onJoinAnswer(uint32_t index, std::string_view body) {
   if (clients_[index].state != kJoinQueued) return;
-  if (keepId(index, body)) {
+  if (acceptId(index, body)) {
     clients_[index].attempts = 0;
     dial(index);
   } else {
-    broken(index);
+    failBadAnswer(index);
   }
 }
 
-void Clients::joinRefused(uint32_t index, uint64_t wait) {
+void Clients::onJoinRefused(uint32_t index, uint64_t wait) {
   if (clients_[index].state == kJoinQueued) pause(index, wait);
 }
 
 void Clients::holdBack(uint32_t index, uint64_t nanoseconds) {
-  clients_[index].throwAfter = static_cast<uint32_t>((core_->now + nanoseconds) / kHoldBackNs + 1);
+  clients_[index].throwAfter =
+      static_cast<uint32_t>((core_->now + nanoseconds) / kHoldBackUnitNs + 1);
 }
 
-// The leave of clients above aim().
+// The leave of clients above setClientCount().
 
-void Clients::aim(uint32_t count) {
-  opening_ = true;
-  aim_ = std::min(count, size());
-  while (opened_ > aim_) dismiss(--opened_);
+void Clients::setClientCount(uint32_t count) {
+  isOpening_ = true;
+  clientCount_ = std::min(count, size());
+  while (openedCount_ > clientCount_) beginLeave(--openedCount_);
 }
 
 /** Lets a client leave: without a place at the server at once, while it is joining later. */
-void Clients::dismiss(uint32_t index) {
+void Clients::beginLeave(uint32_t index) {
   Client& client = clients_[index];
   if (client.idLength == 0 && client.state != kJoining && client.state != kJoinQueued) {
-    left(index);
+    finishLeave(index);
   } else if (client.leave == Leave::kNo) {
     client.leave = Leave::kDue;
     leavers_.push_back(index);
   }
 }
 
-bool Clients::nextLeaver(uint32_t* index) {
-  for (size_t looks = leavers_.size(); looks > 0; looks--) {
+bool Clients::popLeaver(uint32_t* index) {
+  for (size_t checks = leavers_.size(); checks > 0; checks--) {
     *index = leavers_.front();
     leavers_.pop_front();
     if (clients_[*index].leave == Leave::kNo) continue;
@@ -436,30 +444,30 @@ bool Clients::nextLeaver(uint32_t* index) {
     if (state == kJoining || state == kJoinQueued) {
       leavers_.push_back(*index);
     } else {
-      left(*index);
+      finishLeave(*index);
     }
   }
   return false;
 }
 
 /** Waits for the answer to the poll with the last ack; 404: the leave came before the ack. */
-void Clients::leaveTold(uint32_t index) {
+void Clients::onLeaveAnswer(uint32_t index) {
   Client& client = clients_[index];
   // The poll may have ended the client already, and a new client may have this index.
   if (client.leave == Leave::kNo) return;
-  if (client.unacked == 0 || client.state != kParked) return left(index);
-  client.leave = Leave::kTold;
-  core_->wheel.arm(index, core_->now + kFarewellNs);
+  if (client.unacked == 0 || client.state != kParked) return finishLeave(index);
+  client.leave = Leave::kAnswered;
+  core_->wheel.arm(index, core_->now + kLeaveTimeoutNs);
 }
 
-void Clients::left(uint32_t index) {
+void Clients::finishLeave(uint32_t index) {
   disconnect(index);
   core_->wheel.disarm(index);
   Client& client = clients_[index];
   if (client.idLength > 0) core_->count.left++;
-  forgetId(index);
+  abandonId(index);
   client.leave = Leave::kNo;
-  enter(index, kUnopened);
+  setState(index, kUnopened);
 }
 
 }  // namespace swarm

@@ -47,20 +47,20 @@ class Clients : public Connections {
   explicit Clients(Core* core);
 
   /** Starts to open the clients; pump() continues. */
-  void open() { opening_ = true; }
+  void open() { isOpening_ = true; }
 
   /**
    * Sets the number of parked clients: opens further clients, or lets the last ones leave. A client
    * that is joining leaves once it has joined.
    */
-  void aim(uint32_t count);
+  void setClientCount(uint32_t count);
 
   /** Opens as many clients as the ramp and the bound on unfinished ones allow. */
   void pump();
 
   void timeout(uint32_t index);
 
-  /** Closes the connections of all clients. They do not reconnect until back(). */
+  /** Closes the connections of all clients. They do not reconnect until reconnect(). */
   void drop();
 
   /**
@@ -68,58 +68,58 @@ class Clients : public Connections {
    *
    * @param spread the clients reconnect at random within this time, in nanoseconds; 0: at once
    */
-  void back(uint64_t spread);
+  void reconnect(uint64_t spread);
 
   /** @return whether pump() has further clients to reconnect at once */
-  bool returning() const { return returner_ < clients_.size(); }
+  bool isReconnecting() const { return nextToReconnect_ < clients_.size(); }
 
   /** Finds a client that has to leave. @return false when there is none */
-  bool nextLeaver(uint32_t* index);
+  bool popLeaver(uint32_t* index);
 
   /** Finds a client that waits for a lane to join it. @return false when there is none */
-  bool nextJoiner(uint32_t* index);
+  bool popJoiner(uint32_t* index);
 
   /** Takes the answer of a join by a lane. */
-  void joined(uint32_t index, std::string_view body);
+  void onJoinAnswer(uint32_t index, std::string_view body);
   /** Retries a join that was refused to a lane after `pause` nanoseconds. */
-  void joinRefused(uint32_t index, uint64_t pause);
+  void onJoinRefused(uint32_t index, uint64_t pause);
   /** Ends a client whose leave the server has answered, once its last acks are settled. */
-  void leaveTold(uint32_t index);
+  void onLeaveAnswer(uint32_t index);
 
   /** @return the client's id; empty: it has none (yet) */
   std::string_view id(uint32_t index) const {
     return {clients_[index].id.data(), clients_[index].idLength};
   }
   /** @return the client's number for its next throw, from 1 */
-  uint32_t nextNumber(uint32_t index) { return ++clients_[index].thrown; }
+  uint32_t nextThrowNumber(uint32_t index) { return ++clients_[index].throwCount; }
 
   /** Keeps the client from throwing for `pause` nanoseconds. */
   void holdBack(uint32_t index, uint64_t pause);
   bool mayThrow(uint32_t index) const {
     const Client& client = clients_[index];
     return client.idLength > 0 && client.leave == Leave::kNo &&
-           client.throwAfter <= core_->now / kHoldBackNs;
+           client.throwAfter <= core_->now / kHoldBackUnitNs;
   }
 
   /** @return the number of opened clients, which have the lowest indices */
-  uint32_t opened() const { return opened_; }
+  uint32_t openedCount() const { return openedCount_; }
   uint32_t size() const { return static_cast<uint32_t>(clients_.size()); }
-  uint32_t in(State state) const { return states_[state]; }
+  uint32_t countIn(State state) const { return stateCounts_[state]; }
   /** @return the number of clients with an id, connected or not: their places in the torus */
   uint32_t members() const { return members_; }
 
  private:
   static constexpr size_t kLongestId = 43;
-  static constexpr uint64_t kHoldBackNs = 100'000'000;
+  static constexpr uint64_t kHoldBackUnitNs = 100'000'000;
 
-  /** kDue: the leave is due or under way; kTold: only the answer to the last ack is missing. */
-  enum class Leave : uint8_t { kNo, kDue, kTold };
+  /** kDue: the leave is due or under way; kAnswered: only the answer to the last ack is missing. */
+  enum class Leave : uint8_t { kNo, kDue, kAnswered };
 
   struct Client : Connection {
     State state = kUnopened;
-    uint64_t taken = 0;  // highest seq received: the next ack
-    uint32_t thrown = 0;
-    uint32_t throwAfter = 0;  // in units of kHoldBackNs
+    uint64_t lastSeq = 0;  // highest seq received: the next ack
+    uint32_t throwCount = 0;
+    uint32_t throwAfter = 0;  // in units of kHoldBackUnitNs
     uint16_t unacked = 0;     // sprites of the last answer, until the next answer confirms the ack
     uint8_t attempts = 0;
     uint8_t idLength = 0;
@@ -128,48 +128,48 @@ class Clients : public Connections {
   };
   static_assert(sizeof(Client) == 72, "the cost that is named above");
 
-  Connection& at(uint32_t index) override { return clients_[index]; }
-  void opened(uint32_t index) override;
-  void answered(uint32_t index, const Response& response) override;
-  void ended(uint32_t index) override;
-  void lost(uint32_t index) override;
+  Connection& connectionAt(uint32_t index) override { return clients_[index]; }
+  void onOpen(uint32_t index) override;
+  void onAnswer(uint32_t index, const Response& response) override;
+  void onEnd(uint32_t index) override;
+  void onFailure(uint32_t index) override;
 
-  void dismiss(uint32_t index);
-  void left(uint32_t index);
+  void beginLeave(uint32_t index);
+  void finishLeave(uint32_t index);
   void pumpOpening();
-  void pumpReturning();
-  void enter(uint32_t index, State state);
-  void begin(uint32_t index);
+  void pumpReconnects();
+  void setState(uint32_t index, State state);
+  void joinOrDial(uint32_t index);
   void dial(uint32_t index);
   void sendJoin(uint32_t index);
-  void poll(uint32_t index);
-  void ask(uint32_t index, State state, uint64_t patience, std::string_view request);
-  void pollAnswered(uint32_t index, const Response& response);
+  void sendPoll(uint32_t index);
+  void sendRequest(uint32_t index, State state, uint64_t timeoutNs, std::string_view request);
+  void onPollAnswer(uint32_t index, const Response& response);
   bool readNchan(uint32_t index, const Response& response);
-  void take(uint32_t index);
-  void refusedPoll(uint32_t index, const Response& response);
-  bool keepId(uint32_t index, std::string_view body);
-  void forgetId(uint32_t index);
-  void dropId(Client* client);
+  void acceptArrivals(uint32_t index);
+  void onPollRefused(uint32_t index, const Response& response);
+  bool acceptId(uint32_t index, std::string_view body);
+  void abandonId(uint32_t index);
+  void clearId(Client* client);
   void pause(uint32_t index, uint64_t nanoseconds);
 
   std::vector<Client> clients_;
-  std::array<uint32_t, kStates> states_ = {};
+  std::array<uint32_t, kStates> stateCounts_ = {};
   std::deque<uint32_t> joiners_;
-  std::deque<uint32_t> leavers_;  // clients that have to leave after aim()
+  std::deque<uint32_t> leavers_;  // clients that have to leave after setClientCount()
   PollAnswer answer_;
   std::string joinRequest_;
   std::string pollTail_;
   std::vector<std::string> cursors_;  // nchan: headers of each client's next poll
-  uint32_t aim_;
-  bool opening_ = false;
-  uint32_t opened_ = 0;
+  uint32_t clientCount_;
+  bool isOpening_ = false;
+  uint32_t openedCount_ = 0;
   uint32_t members_ = 0;
-  uint32_t returner_ = UINT32_MAX;  // next client to reconnect after a drop
-  uint64_t spread_ = 0;
-  double tokens_ = 0;
-  uint64_t refilled_ = 0;
-  uint64_t overdue_;
+  uint32_t nextToReconnect_ = UINT32_MAX;  // next client to reconnect after a drop
+  uint64_t reconnectSpread_ = 0;
+  double rampTokens_ = 0;
+  uint64_t refilledAt_ = 0;
+  uint64_t pollTimeout_;
 };
 
 }  // namespace swarm

@@ -34,35 +34,35 @@ class Connections {
   /** @param core outlives this; @throw std::invalid_argument when its address is not numeric */
   Connections(Core* core, Token::Kind kind, uint16_t port);
 
-  virtual Connection& at(uint32_t index) = 0;
+  virtual Connection& connectionAt(uint32_t index) = 0;
   /** Called when the connection is open. */
-  virtual void opened(uint32_t index) = 0;
+  virtual void onOpen(uint32_t index) = 0;
   /** Called when the connection may be writable again. */
-  virtual void writable(uint32_t) {}
+  virtual void onWritable(uint32_t) {}
   /** Called with a whole answer. Its views are valid during the call. */
-  virtual void answered(uint32_t index, const Response& response) = 0;
+  virtual void onAnswer(uint32_t index, const Response& response) = 0;
   /** Called when the server has closed the connection. */
-  virtual void ended(uint32_t index) = 0;
+  virtual void onEnd(uint32_t index) = 0;
   /** Called when the connection failed, or could not be opened. */
-  virtual void lost(uint32_t index) = 0;
+  virtual void onFailure(uint32_t index) = 0;
 
-  /** Begins to connect. @return false when the connection failed at once, after lost() */
+  /** Begins to connect. @return false when the connection failed at once, after onFailure() */
   bool connect(uint32_t index);
   void disconnect(uint32_t index);
-  /** Counts a timeout, and calls lost(). */
-  void late(uint32_t index);
-  /** Counts a broken contract, and calls lost(). */
-  void broken(uint32_t index);
+  /** Counts a timeout, and calls onFailure(). */
+  void failTimedOut(uint32_t index);
+  /** Counts a broken contract, and calls onFailure(). */
+  void failBadAnswer(uint32_t index);
 
   Core* core_;
 
  private:
   void read(uint32_t index, uint32_t events);
-  bool readPiece(uint32_t index, std::string_view bytes);
+  bool parsePiece(uint32_t index, std::string_view bytes);
 
   const Token::Kind kind_;
   Target target_;
-  std::unordered_map<uint32_t, std::string> pieces_;  // incomplete answers, by connection
+  std::unordered_map<uint32_t, std::string> partialAnswers_;  // incomplete answers, by connection
 };
 
 }  // namespace swarm

@@ -15,8 +15,8 @@ namespace swarm {
 namespace {
 
 constexpr size_t kReadBytes = 256 << 10;
-constexpr uint64_t kConnectNs = 15'000 * kMs;
-constexpr uint64_t kHandshakeNs = 60'000 * kMs;
+constexpr uint64_t kConnectTimeoutNs = 15'000 * kMs;
+constexpr uint64_t kHandshakeTimeoutNs = 60'000 * kMs;
 
 }  // namespace
 
@@ -55,7 +55,7 @@ Core::Core(const Options& options, Tls* tls)
       now(clockNow()),
       wheel(options.clients + options.lanes, now),
       random(options.seed + uint64_t{options.process} * 7919),
-      account(options.held),
+      account(options.heldLimit),
       buffer(kReadBytes) {
   if (epoll < 0) throw std::system_error(errno, std::generic_category(), "epoll_create1");
 }
@@ -71,25 +71,25 @@ bool Core::watch(int fd, Token token) {
 
 uint64_t Core::backoff(unsigned attempts) {
   const uint64_t most = std::min<uint64_t>(5000, uint64_t{100} << std::min(attempts, 6u)) * kMs;
-  return most / 2 + static_cast<uint64_t>(fraction() * most / 2);
+  return most / 2 + static_cast<uint64_t>(randomFraction() * most / 2);
 }
 
 uint64_t Core::retryPause(uint32_t seconds) {
   const uint64_t least = uint64_t{seconds == 0 ? 1 : seconds} * 1000 * kMs;
-  return least + static_cast<uint64_t>(fraction() * least / 2);
+  return least + static_cast<uint64_t>(randomFraction() * least / 2);
 }
 
-Opening Core::open(int fd) {
+OpenState Core::open(int fd) {
   const int error = connectError(fd);
   if (error != 0) {
     connectErrors.add(strerror(error));
-    return Opening::kFailed;
+    return OpenState::kFailed;
   }
-  if (tls == nullptr) return Opening::kDone;
+  if (tls == nullptr) return OpenState::kDone;
   std::string why;
-  const Opening opening = tls->open(fd, &why);
-  if (opening == Opening::kFailed) connectErrors.add(why);
-  return opening;
+  const OpenState state = tls->open(fd, &why);
+  if (state == OpenState::kFailed) connectErrors.add(why);
+  return state;
 }
 
 ssize_t Core::send(int fd, std::string_view bytes) {
@@ -103,22 +103,24 @@ ssize_t Core::receive(int fd) {
 }
 
 void Core::close(int fd) {
-  if (tls != nullptr) tls->end(fd);
+  if (tls != nullptr) tls->endSession(fd);
   ::close(fd);
 }
 
-bool Core::keep(std::string* answer, std::string_view piece) {
+bool Core::appendPiece(std::string* answer, std::string_view piece) {
   answer->append(piece);
-  held_ += piece.size();
-  return held_ <= options.held;
+  pieceBytes_ += piece.size();
+  return pieceBytes_ <= options.heldLimit;
 }
 
-void Core::release(std::string* answer) {
-  held_ -= answer->size();
+void Core::releasePieces(std::string* answer) {
+  pieceBytes_ -= answer->size();
   answer->clear();
   answer->shrink_to_fit();
 }
 
-uint64_t Core::openTime() const { return tls == nullptr ? kConnectNs : kHandshakeNs; }
+uint64_t Core::openTimeout() const {
+  return tls == nullptr ? kConnectTimeoutNs : kHandshakeTimeoutNs;
+}
 
 }  // namespace swarm

@@ -95,7 +95,7 @@ class Core {
   uint32_t laneItem(uint32_t lane) const { return options.clients + lane; }
 
   /** @return a random number in [0, 1) */
-  double fraction() { return std::generate_canonical<double, 53>(random); }
+  double randomFraction() { return std::generate_canonical<double, 53>(random); }
 
   /** @return a backoff of 50 ms to 5 s that doubles with the attempts, half of it random, in ns */
   uint64_t backoff(unsigned attempts);
@@ -104,7 +104,7 @@ class Core {
   uint64_t retryPause(uint32_t seconds);
 
   /** Continues to open a connection. Counts a failure among the connect errors. */
-  Opening open(int fd);
+  OpenState open(int fd);
 
   /** @return as send(2) */
   ssize_t send(int fd, std::string_view bytes);
@@ -115,17 +115,17 @@ class Core {
   void close(int fd);
 
   /**
-   * Appends a piece to an incomplete answer, which is kept until `release`.
-   * @return false when the pieces of all connections exceed options.held: the answer must be given
-   * up
+   * Appends a piece to an incomplete answer, which is kept until `releasePieces`.
+   * @return false when the pieces of all connections exceed options.heldLimit: the answer must be
+   * given up
    */
-  bool keep(std::string* answer, std::string_view piece);
+  bool appendPiece(std::string* answer, std::string_view piece);
 
   /** Frees a kept answer. */
-  void release(std::string* answer);
+  void releasePieces(std::string* answer);
 
   /** @return the timeout of opening, in ns; longer with TLS: handshakes are work for both ends */
-  uint64_t openTime() const;
+  uint64_t openTimeout() const;
 
   const Options& options;
   Tls* tls;
@@ -138,14 +138,14 @@ class Core {
   Tally problems;       ///< other failed requests, by problem
   Tally connectErrors;  ///< failed connections, by error
   Account account;
-  Batches batches;    ///< used instead of `account` with options.batched
-  Histogram arrival;  ///< times from throw to arrival
-  Histogram answer;   ///< times from throw to answer
-  Histogram probe;    ///< times from throw to arrival of the probe's or crossed sprites
+  Batches batches;         ///< used instead of `account` with options.batched
+  Histogram arrivalTimes;  ///< times from throw to arrival
+  Histogram answerTimes;   ///< times from throw to answer
+  Histogram probeTimes;    ///< times from throw to arrival of the probe's or crossed sprites
   std::vector<char> buffer;
 
  private:
-  uint64_t held_ = 0;  // bytes of all kept pieces
+  uint64_t pieceBytes_ = 0;  // bytes of all kept pieces
 };
 
 }  // namespace swarm

@@ -27,13 +27,13 @@ namespace {
 constexpr int kEvents = 256;
 
 /** The names of all Counters, in their order. */
-constexpr std::array kNames = {
+constexpr std::array kCounterNames = {
     "connections", "closed",  "joined",        "rejoined", "left",      "answers",
     "empty",       "retries", "superseded",    "sent",     "resends",   "accepted",
     "delivered",   "queued",  "duplicates",    "refused",  "unsettled", "received",
     "resent",      "doubles", "unackedLosses", "foreign",  "mangled",   "badAnswers"};
 
-void append(std::string* json, const char* name, uint64_t value) {
+void appendMember(std::string* json, const char* name, uint64_t value) {
   json->append(",\"");
   json->append(name);
   json->append("\":");
@@ -42,7 +42,7 @@ void append(std::string* json, const char* name, uint64_t value) {
 
 /** @return the number after the command's first word; 0: none */
 template <typename Number = uint64_t>
-Number argument(const std::string& command) {
+Number argumentOf(const std::string& command) {
   const size_t space = command.find(' ');
   Number number = 0;
   if (space != std::string::npos) {
@@ -70,7 +70,7 @@ class Engine {
   /** Runs until the parent sends quit or is gone, or until the time limit. */
   void run() {
     nextTick_ = core_.now;
-    while (running_) {
+    while (isRunning_) {
       wait();
       core_.wheel.sweep(core_.now, UINT32_MAX, [this](uint32_t item) {
         if (item < clients_.size()) {
@@ -82,7 +82,7 @@ class Engine {
       clients_.pump();
       lanes_.pump();
       if (core_.now >= nextTick_) tick();
-      if (core_.now >= endsAt_) running_ = false;
+      if (core_.now >= endsAt_) isRunning_ = false;
     }
   }
 
@@ -91,25 +91,25 @@ class Engine {
    * handles the events. */
   void wait() {
     const uint64_t now = clockNow();
-    const uint64_t worked = now - core_.now;
-    uint64_t nanoseconds = clients_.returning() ? 0 : std::min(kTickNs, lanes_.untilDue());
+    const uint64_t busyTime = now - core_.now;
+    uint64_t nanoseconds = clients_.isReconnecting() ? 0 : std::min(kTickNs, lanes_.untilDue());
     nanoseconds = std::min(nanoseconds, nextTick_ > now ? nextTick_ - now : 0);
     epoll_event events[kEvents];
     int count = -1;
-    if (hasFineWait_) {
+    if (hasEpollPwait2_) {
       const timespec timeout = {0, static_cast<long>(nanoseconds)};
       count = static_cast<int>(
           syscall(SYS_epoll_pwait2, core_.epoll, events, kEvents, &timeout, nullptr, 0));
-      if (count < 0 && errno == ENOSYS) hasFineWait_ = false;
+      if (count < 0 && errno == ENOSYS) hasEpollPwait2_ = false;
     }
-    if (!hasFineWait_) {
+    if (!hasEpollPwait2_) {
       count =
           epoll_wait(core_.epoll, events, kEvents, static_cast<int>((nanoseconds + kMs - 1) / kMs));
     }
     core_.now = clockNow();
     // Events end the sleep early. A sleep beyond its timeout means that this process could not run.
     const uint64_t slept = core_.now - now;
-    lateness_ = std::max(lateness_, worked + (slept > nanoseconds ? slept - nanoseconds : 0));
+    lateness_ = std::max(lateness_, busyTime + (slept > nanoseconds ? slept - nanoseconds : 0));
     for (int i = 0; i < count; i++) dispatch(events[i]);
   }
 
@@ -123,7 +123,7 @@ class Engine {
         lanes_.handle(token.index, token.generation, event.events);
         return;
       case Token::kParent:
-        running_ = readCommands();
+        isRunning_ = readCommands();
         return;
     }
   }
@@ -131,57 +131,58 @@ class Engine {
   /** @return false when the parent has sent quit or is gone */
   bool readCommands() {
     char bytes[4096];
-    const ssize_t got = read(STDIN_FILENO, bytes, sizeof(bytes));
-    if (got <= 0) return got < 0 && (errno == EAGAIN || errno == EINTR);
-    commands_.append(bytes, got);
-    for (size_t end; running_ && (end = commands_.find('\n')) != std::string::npos;) {
-      obey(commands_.substr(0, end));
+    const ssize_t bytesRead = read(STDIN_FILENO, bytes, sizeof(bytes));
+    if (bytesRead <= 0) return bytesRead < 0 && (errno == EAGAIN || errno == EINTR);
+    commands_.append(bytes, bytesRead);
+    for (size_t end; isRunning_ && (end = commands_.find('\n')) != std::string::npos;) {
+      execute(commands_.substr(0, end));
       commands_.erase(0, end + 1);
     }
-    return running_;
+    return isRunning_;
   }
 
-  void obey(const std::string& command) {
+  void execute(const std::string& command) {
     const std::string word = command.substr(0, command.find(' '));
     if (word == "open") {
       clients_.open();
     } else if (word == "throw") {
-      lanes_.start(argument(command) * kMs);
+      lanes_.startThrowing(argumentOf(command) * kMs);
       lateness_ = 0;
     } else if (word == "stop") {
-      lanes_.stop();
+      lanes_.stopThrowing();
     } else if (word == "drop") {
       clients_.drop();
     } else if (word == "back") {
-      clients_.back(argument(command) * kMs);
+      clients_.reconnect(argumentOf(command) * kMs);
     } else if (word == "account") {
       tick();
       core_.account.write(core_.options.process, STDOUT_FILENO);
-      running_ = writeAll(STDOUT_FILENO, "{\"type\":\"account\",\"bytes\":0}\n");
+      isRunning_ = writeAll(STDOUT_FILENO, "{\"type\":\"account\",\"bytes\":0}\n");
     } else if (word == "clients") {
-      clients_.aim(static_cast<uint32_t>(argument(command)));
+      clients_.setClientCount(static_cast<uint32_t>(argumentOf(command)));
     } else if (word == "rate") {
-      lanes_.setRate(argument<double>(command));
+      lanes_.setRate(argumentOf<double>(command));
     } else if (word == "batch") {
-      core_.batches.begin(argument(command));
+      core_.batches.begin(argumentOf(command));
     } else if (word == "quit") {
-      running_ = false;
+      isRunning_ = false;
     }
   }
 
   void tick() {
     nextTick_ = core_.now + core_.options.tick * kMs;
     std::string json = "{\"type\":\"tick\",\"bytes\":0";
-    append(&json, "process", core_.options.process);
-    append(&json, "at", core_.now);
-    append(&json, "parked", clients_.in(Clients::kParked));
-    append(&json, "members", clients_.members());
-    append(&json, "pending", lanes_.pending());
-    append(&json, "behind", lanes_.behind());
-    append(&json, "over", lanes_.over());
-    append(&json, "lateness", lateness_);
-    const auto counts = std::bit_cast<std::array<uint64_t, kNames.size()>>(core_.count);
-    for (size_t i = 0; i < kNames.size(); i++) append(&json, kNames[i], counts[i]);
+    appendMember(&json, "process", core_.options.process);
+    appendMember(&json, "at", core_.now);
+    appendMember(&json, "parked", clients_.countIn(Clients::kParked));
+    appendMember(&json, "members", clients_.members());
+    appendMember(&json, "pending", lanes_.pending());
+    appendMember(&json, "behind", lanes_.behind());
+    appendMember(&json, "over", lanes_.throwingEnds());
+    appendMember(&json, "lateness", lateness_);
+    const auto counts = std::bit_cast<std::array<uint64_t, kCounterNames.size()>>(core_.count);
+    for (size_t i = 0; i < kCounterNames.size(); i++)
+      appendMember(&json, kCounterNames[i], counts[i]);
     for (const auto& [name, tally] :
          {std::pair{"refusals", &core_.refusals}, std::pair{"problems", &core_.problems},
           std::pair{"connectErrors", &core_.connectErrors}}) {
@@ -189,8 +190,8 @@ class Engine {
       tally->print(&json);
     }
     for (const auto& [name, histogram] :
-         {std::pair{"arrival", &core_.arrival}, std::pair{"answer", &core_.answer},
-          std::pair{"probe", &core_.probe}}) {
+         {std::pair{"arrival", &core_.arrivalTimes}, std::pair{"answer", &core_.answerTimes},
+          std::pair{"probe", &core_.probeTimes}}) {
       json.append(",\"" + std::string(name) + "\":");
       histogram->takeInterval(&json);
     }
@@ -199,7 +200,7 @@ class Engine {
       core_.batches.print(&json);
     }
     json.append("}\n");
-    if (!writeAll(STDOUT_FILENO, json)) running_ = false;
+    if (!writeAll(STDOUT_FILENO, json)) isRunning_ = false;
   }
 
   Core core_;
@@ -209,13 +210,13 @@ class Engine {
   uint64_t endsAt_;
   uint64_t nextTick_ = 0;
   uint64_t lateness_ = 0;  // longest turn of the loop since throwing began, without its sleep
-  bool running_ = true;
-  bool hasFineWait_ = true;  // the kernel knows epoll_pwait2
+  bool isRunning_ = true;
+  bool hasEpollPwait2_ = true;  // the kernel knows epoll_pwait2
 };
 
 }  // namespace
 
-int run(int argc, char** argv, const OpenTls& openTls) {
+int run(int argc, char** argv, const TlsFactory& openTls) {
   Options options;
   std::string error;
   if (!readOptions(argc, argv, &options, &error)) {

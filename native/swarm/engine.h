@@ -32,7 +32,7 @@ namespace swarm {
  * @param openTls opens the TLS of the connections; empty for plain TCP
  * @return the exit code: 0, or 2 with the reason on stderr
  */
-int run(int argc, char** argv, const OpenTls& openTls);
+int run(int argc, char** argv, const TlsFactory& openTls);
 
 }  // namespace swarm
 

@@ -32,7 +32,7 @@ bool readLine(std::string_view line, Head* head) {
       if (header(line, "content-type:", &value)) {
         head->isEventStream = value.starts_with("text/event-stream");
       } else if (header(line, "connection:", &value)) {
-        head->close = value.size() == 5 && strncasecmp(value.data(), "close", 5) == 0;
+        head->willClose = value.size() == 5 && strncasecmp(value.data(), "close", 5) == 0;
       }
       return true;
     case 'e':
@@ -49,7 +49,7 @@ bool readLine(std::string_view line, Head* head) {
       }
       return true;
     case 't':
-      head->chunked = head->chunked || header(line, "transfer-encoding:", &value);
+      head->isChunked = head->isChunked || header(line, "transfer-encoding:", &value);
       return true;
     default:
       return true;
@@ -82,7 +82,7 @@ ReadState readHead(std::string_view bytes, Head* head) {
 ReadState readResponse(std::string_view bytes, Response* response) {
   const ReadState state = readHead(bytes, response);
   if (state != ReadState::kDone) return state;
-  if (response->status < 200 || response->chunked) return ReadState::kBad;
+  if (response->status < 200 || response->isChunked) return ReadState::kBad;
   if (response->status == 204 && response->length == kNoLength) response->length = 0;
   if (response->length > kLongestResponse) return ReadState::kBad;
   response->body = bytes.substr(response->size);

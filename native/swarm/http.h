@@ -19,8 +19,8 @@ constexpr size_t kLongestHead = 8192;
 struct Head {
   size_t size = 0;  ///< length of the head with the empty line, in bytes
   int status = 0;
-  bool close = false;          ///< the server will close the connection
-  bool chunked = false;        ///< the head has a Transfer-Encoding
+  bool willClose = false;      ///< the server will close the connection
+  bool isChunked = false;      ///< the head has a Transfer-Encoding
   bool isEventStream = false;  ///< the Content-Type is text/event-stream
   uint32_t retryAfter = 0;     ///< seconds; 0: absent
   uint64_t length = kNoLength;

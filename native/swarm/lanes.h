@@ -32,8 +32,8 @@ class Lanes : public Connections {
   Lanes(Core* core, Clients* clients);
 
   /** Starts to throw, for at most `duration` nanoseconds. */
-  void start(uint64_t duration);
-  void stop();
+  void startThrowing(uint64_t duration);
+  void stopThrowing();
 
   /** Throws by the clock from now on, until the engine ends. @param rate sprites a second, 0 for
    * none */
@@ -53,8 +53,8 @@ class Lanes : public Connections {
   /** @return open loop: number of due sprites that no idle lane or client could throw */
   uint64_t behind() const { return behind_; }
 
-  /** @return how often throwing has ended, by its duration or by stop() */
-  uint32_t over() const { return over_; }
+  /** @return how often throwing has ended, by its duration or by stopThrowing() */
+  uint32_t throwingEnds() const { return throwingEnds_; }
 
  private:
   enum class Errand : uint8_t { kNone, kThrow, kJoin, kLeave };
@@ -64,8 +64,8 @@ class Lanes : public Connections {
     State state = State::kIdle;
     Errand errand = Errand::kNone;
     uint8_t attempts = 0;
-    bool listed = false;   // in idle_
-    uint32_t repeats = 0;  // repeats of this errand
+    bool isInIdle = false;  // in idle_
+    uint32_t repeats = 0;   // repeats of this errand
     uint32_t client = 0;
     uint64_t number = 0;  // number of the sprite
     uint64_t due = 0;     // due time of the throw
@@ -75,41 +75,41 @@ class Lanes : public Connections {
     std::vector<char> request;
   };
 
-  Connection& at(uint32_t index) override { return lanes_[index]; }
-  void opened(uint32_t index) override { writable(index); }
-  void writable(uint32_t index) override;
-  void answered(uint32_t index, const Response& response) override;
-  void ended(uint32_t index) override;
-  void lost(uint32_t index) override;
+  Connection& connectionAt(uint32_t index) override { return lanes_[index]; }
+  void onOpen(uint32_t index) override { onWritable(index); }
+  void onWritable(uint32_t index) override;
+  void onAnswer(uint32_t index, const Response& response) override;
+  void onEnd(uint32_t index) override;
+  void onFailure(uint32_t index) override;
 
   void countBehind();
   bool assign(uint32_t index);
   bool assignThrow(uint32_t index);
   bool nextThrower(uint32_t index, uint32_t* client);
   void prepareThrow(Lane* lane, uint32_t client, uint64_t due);
-  void prepare(Lane* lane, Errand errand, uint32_t client, std::string_view path);
-  void place(Lane* lane, std::string_view head);
-  void go(uint32_t index);
-  void throwAnswered(uint32_t index, const Response& response);
-  bool refused(uint32_t index, const Response& response);
-  void finish(uint32_t index);
-  void wait(uint32_t index, uint64_t nanoseconds);
-  void forgetErrand(Lane* lane);
+  void prepareErrand(Lane* lane, Errand errand, uint32_t client, std::string_view path);
+  void prependHead(Lane* lane, std::string_view head);
+  void sendErrand(uint32_t index);
+  void onThrowAnswer(uint32_t index, const Response& response);
+  bool onThrowRefused(uint32_t index, const Response& response);
+  void finishErrand(uint32_t index);
+  void pauseLane(uint32_t index, uint64_t nanoseconds);
+  void clearErrand(Lane* lane);
 
   Clients* clients_;
   std::vector<Lane> lanes_;
   std::deque<uint32_t> idle_;
-  std::string headTail_;   // a throw's head, from the HTTP version to the length
-  std::string emptyTail_;  // the rest of the head of a request without a body
-  Schedule schedule_;      // open loop
-  bool throwing_ = false;
+  std::string throwHeadTail_;  // a throw's head, from the HTTP version to the length
+  std::string bodilessTail_;   // the rest of the head of a request without a body
+  Schedule schedule_;          // open loop
+  bool isThrowing_ = false;
   uint64_t endsAt_ = 0;
-  uint64_t issued_ = 0;  // open loop: sprites thrown since the start
+  uint64_t thrownSinceStart_ = 0;  // open loop: sprites thrown since the start
   uint64_t behind_ = 0;
   uint64_t nextSprite_ = 0;
-  uint32_t turn_ = 0;  // last thrower, where the clients throw in turn
+  uint32_t lastThrower_ = 0;  // last thrower, where the clients throw in turn
   uint32_t pending_ = 0;
-  uint32_t over_ = 0;
+  uint32_t throwingEnds_ = 0;
 };
 
 }  // namespace swarm

@@ -9,7 +9,7 @@ namespace swarm {
 
 namespace {
 
-Setter loop(Throwing* target) {
+Setter throwingMode(Throwing* target) {
   return [target](std::string_view value) {
     *target = value == "rate"     ? Throwing::kOpenLoop
               : value == "closed" ? Throwing::kClosedLoop
@@ -53,7 +53,7 @@ bool readOptions(int argc, char** argv, Options* options, std::string* error) {
       {"first-client", number(&options->firstClient)},
       {"sources", number(&options->sources)},
       {"lanes", number(&options->lanes)},
-      {"throwing", loop(&options->throwing)},
+      {"throwing", throwingMode(&options->throwing)},
       {"every-client", flag(&options->everyClient)},
       {"rate", number(&options->rate)},
       {"stages", stages(&options->stages)},
@@ -63,7 +63,7 @@ bool readOptions(int argc, char** argv, Options* options, std::string* error) {
       {"ramp", number(&options->ramp)},
       {"in-flight", number(&options->inFlight)},
       {"hold", number(&options->hold)},
-      {"held", number(&options->held)},
+      {"held", number(&options->heldLimit)},
       {"nchan", flag(&options->nchan)},
       {"tick", number(&options->tick)},
       {"limit", number(&options->limit)},

@@ -42,7 +42,7 @@ struct Options {
   uint32_t hold = 0;          ///< `hold` of each poll, in seconds; 0: the server's default
   /// Most bytes of incomplete answers of all connections together, and most bytes of the account:
   /// it bounds the memory whatever a server sends.
-  uint64_t held = 512u << 20;
+  uint64_t heldLimit = 512u << 20;
   bool nchan = false;     ///< the server is nginx with nchan: see Clients::readNchan()
   uint32_t tick = 250;    ///< interval between two ticks to the parent, in milliseconds
   uint32_t limit = 3600;  ///< time limit of the engine, in seconds

@@ -33,10 +33,10 @@ class Schedule {
   uint64_t dueBy(uint64_t time) const;
 
  private:
-  /** A stage of linear rate: `from` in seconds after the start; `count` sprites are due before. */
-  struct Line {
-    double from;
-    double count;
+  /** A stage of linear rate: `startSeconds` after the start; `spritesBefore` are due before. */
+  struct Segment {
+    double startSeconds;
+    double spritesBefore;
     double rate;
     double slope;
 
@@ -45,7 +45,7 @@ class Schedule {
 
   uint64_t start_;
   double phase_;
-  std::vector<Line> lines_;  // the last line has no end and no slope
+  std::vector<Segment> segments_;  // the last segment has no end and no slope
 };
 
 }  // namespace swarm

@@ -28,7 +28,7 @@ uint32_t sourceAddress(int64_t source, uint32_t target) {
   return address;
 }
 
-int fail(int fd) {
+int closeKeepingErrno(int fd) {
   const int error = errno;
   close(fd);
   errno = error;
@@ -67,10 +67,11 @@ int Target::connect(int64_t source) const {
     sockaddr_in from = {};
     from.sin_family = AF_INET;
     from.sin_addr.s_addr = htonl(sourceAddress(source, ntohl(target.sin_addr.s_addr)));
-    if (bind(fd, reinterpret_cast<const sockaddr*>(&from), sizeof(from)) < 0) return fail(fd);
+    if (bind(fd, reinterpret_cast<const sockaddr*>(&from), sizeof(from)) < 0)
+      return closeKeepingErrno(fd);
   }
   const auto* to = reinterpret_cast<const sockaddr*>(&address_);
-  if (::connect(fd, to, length_) < 0 && errno != EINPROGRESS) return fail(fd);
+  if (::connect(fd, to, length_) < 0 && errno != EINPROGRESS) return closeKeepingErrno(fd);
   return fd;
 }
 

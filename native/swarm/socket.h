@@ -15,7 +15,7 @@
 namespace swarm {
 
 /** The state of opening a connection. */
-enum class Opening { kDone, kMore, kFailed };
+enum class OpenState { kDone, kPending, kFailed };
 
 /** TLS sessions, by the descriptors of their sockets. */
 class Tls {
@@ -27,7 +27,7 @@ class Tls {
    *
    * @param why filled with a few words on failure, for a count by name
    */
-  virtual Opening open(int fd, std::string* why) = 0;
+  virtual OpenState open(int fd, std::string* why) = 0;
 
   /** @return as send(2); after a partial write the next call continues from there */
   virtual ssize_t send(int fd, const char* bytes, size_t length) = 0;
@@ -36,11 +36,11 @@ class Tls {
   virtual ssize_t receive(int fd, char* bytes, size_t length) = 0;
 
   /** Ends the session, if there is one. The caller closes the socket afterwards. */
-  virtual void end(int fd) = 0;
+  virtual void endSession(int fd) = 0;
 };
 
 /** Makes the TLS for a server of this name; throws std::runtime_error. */
-using OpenTls = std::function<std::unique_ptr<Tls>(const std::string& serverName)>;
+using TlsFactory = std::function<std::unique_ptr<Tls>(const std::string& serverName)>;
 
 // Non-blocking TCP connections to numeric addresses, from any number of loopback source addresses.
 //

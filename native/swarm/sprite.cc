@@ -75,15 +75,15 @@ size_t writeSprite(const Sprite& sprite, std::string_view swarm, size_t size, ch
   return at - to;
 }
 
-ReadSprite readSprite(std::string_view text, std::string_view swarm) {
-  ReadSprite read;
+ParsedSprite readSprite(std::string_view text, std::string_view swarm) {
+  ParsedSprite read;
   sprites::json::Members members(text);
   std::string_view name, value;
   bool hasTime = false;
   while (members.next(&name, &value)) {
     if (name == "id") {
       if (!readId(sprites::json::raw(value), swarm, &read.sprite)) return read;
-      read.ours = true;
+      read.isOurs = true;
     } else if (name == "to") {
       read.to = sprites::json::raw(value);
     } else if (name == "t") {
@@ -91,7 +91,7 @@ ReadSprite readSprite(std::string_view text, std::string_view swarm) {
       hasTime = readNumber(value, &read.sprite.thrownAt);
     }
   }
-  read.ours = read.ours && members.ok() && hasTime && !read.to.empty();
+  read.isOurs = read.isOurs && members.ok() && hasTime && !read.to.empty();
   return read;
 }
 

@@ -42,14 +42,14 @@ constexpr size_t kSpriteRoom = 224;
  */
 size_t writeSprite(const Sprite& sprite, std::string_view swarm, size_t size, char* to);
 
-struct ReadSprite {
-  bool ours = false;    ///< whether this swarm threw the sprite: the rest is valid
+struct ParsedSprite {
+  bool isOurs = false;  ///< whether this swarm threw the sprite: the rest is valid
   std::string_view to;  ///< the edge of the throw
   Sprite sprite;
 };
 
 /** Reads a sprite. @param text the JSON object of the sprite */
-ReadSprite readSprite(std::string_view text, std::string_view swarm);
+ParsedSprite readSprite(std::string_view text, std::string_view swarm);
 
 }  // namespace swarm
 

@@ -96,28 +96,29 @@ class OpensslTls : public swarm::Tls {
   OpensslTls(const OpensslTls&) = delete;
   OpensslTls& operator=(const OpensslTls&) = delete;
 
-  swarm::Opening open(int fd, std::string* why) override {
+  swarm::OpenState open(int fd, std::string* why) override {
     SSL* session = static_cast<size_t>(fd) < sessions_.size() ? sessions_[fd] : nullptr;
-    if (session == nullptr) session = begin(fd);
+    if (session == nullptr) session = beginSession(fd);
     if (session == nullptr) {
       *why = "TLS out of memory";
       ERR_clear_error();
-      return swarm::Opening::kFailed;
+      return swarm::OpenState::kFailed;
     }
     const int result = SSL_do_handshake(session);
-    if (result == 1) return swarm::Opening::kDone;
+    if (result == 1) return swarm::OpenState::kDone;
     const int error = SSL_get_error(session, result);
-    if (error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE) return swarm::Opening::kMore;
+    if (error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE)
+      return swarm::OpenState::kPending;
     *why = reasonOf(session);
     ERR_clear_error();
-    return swarm::Opening::kFailed;
+    return swarm::OpenState::kFailed;
   }
 
   ssize_t send(int fd, const char* bytes, size_t length) override {
     size_t written = 0;
     const int result = SSL_write_ex(sessions_[fd], bytes, length, &written);
     if (result == 1) return static_cast<ssize_t>(written);
-    const ssize_t error = failed(sessions_[fd], result);
+    const ssize_t error = translateError(sessions_[fd], result);
     if (error == 0) errno = EPIPE;
     return -1;
   }
@@ -130,7 +131,7 @@ class OpensslTls : public swarm::Tls {
       size_t got = 0;
       const int result = SSL_read_ex(sessions_[fd], bytes + all, length - all, &got);
       if (result != 1) {
-        const ssize_t error = failed(sessions_[fd], result);
+        const ssize_t error = translateError(sessions_[fd], result);
         return all > 0 ? static_cast<ssize_t>(all) : error;
       }
       all += got;
@@ -138,7 +139,7 @@ class OpensslTls : public swarm::Tls {
     return static_cast<ssize_t>(all);
   }
 
-  void end(int fd) override {
+  void endSession(int fd) override {
     if (static_cast<size_t>(fd) >= sessions_.size() || sessions_[fd] == nullptr) return;
     // Sends close_notify, as every client does; a failure does not matter.
     if (SSL_is_init_finished(sessions_[fd]) == 1) SSL_shutdown(sessions_[fd]);
@@ -148,7 +149,7 @@ class OpensslTls : public swarm::Tls {
   }
 
  private:
-  SSL* begin(int fd) {
+  SSL* beginSession(int fd) {
     if (static_cast<size_t>(fd) >= sessions_.size()) sessions_.resize(fd * 3 / 2 + 16);
     SSL* session = SSL_new(context_);
     if (session == nullptr) return nullptr;
@@ -164,7 +165,7 @@ class OpensslTls : public swarm::Tls {
   }
 
   /** @return 0 for the end of the stream, or -1 with errno; EAGAIN: nothing is available now */
-  static ssize_t failed(SSL* session, int result) {
+  static ssize_t translateError(SSL* session, int result) {
     switch (SSL_get_error(session, result)) {
       case SSL_ERROR_WANT_READ:
       case SSL_ERROR_WANT_WRITE:
