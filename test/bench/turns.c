@@ -2,8 +2,8 @@
 // loop, by the wall clock and in CPU time. A turn is the time between two epoll waits, on any epoll
 // set. The longest turns are kept for take_turns (probe.js).
 //
-// Cost: 0.05 µs a turn. Reading CPU time is a system call, so it is read once in LEAST milliseconds
-// of turns: a turn's CPU time may be that much too high. Rejected: perf_hooks'
+// Cost: 0.05 µs a turn. Reading CPU time is a system call, so it is read once in LEAST_MS
+// milliseconds of turns: a turn's CPU time may be that much too high. Rejected: perf_hooks'
 // monitorEventLoopDelay, whose timer wakes the process a hundred times a second; libuv's own turns,
 // which are few in a server that sleeps in an epoll set of its own.
 #define _GNU_SOURCE
@@ -16,13 +16,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LEAST 1.0
+#define LEAST_MS 1.0
 
 typedef int Wait(int, struct epoll_event*, int, int, const sigset_t*);
 
-static double began, cpu;
+static double turn_began, last_cpu;
 static double longest, longest_cpu;
-static double unasked; /* length of the turns since CPU time was last read */
+static double wall_since_cpu_read; /* length of the turns since CPU time was last read */
 
 static double read_clock(clockid_t clock) {
   struct timespec now;
@@ -30,41 +30,41 @@ static double read_clock(clockid_t clock) {
   return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
 }
 
-static int is_measured(void) {
-  static __thread int known = -1;
-  if (known < 0) known = syscall(SYS_gettid) == getpid();
-  return known;
+static int is_main_thread(void) {
+  static __thread int is_main = -1;
+  if (is_main < 0) is_main = syscall(SYS_gettid) == getpid();
+  return is_main;
 }
 
 /** Ends a turn. A sleeping thread uses no CPU: the count at the last end is that at this begin. */
 static void end_turn(void) {
-  if (began == 0) return;
-  const double took = read_clock(CLOCK_MONOTONIC) - began;
-  if (took > longest) longest = took;
-  unasked += took;
-  if (unasked < LEAST) return;
-  unasked = 0;
+  if (turn_began == 0) return;
+  const double wall = read_clock(CLOCK_MONOTONIC) - turn_began;
+  if (wall > longest) longest = wall;
+  wall_since_cpu_read += wall;
+  if (wall_since_cpu_read < LEAST_MS) return;
+  wall_since_cpu_read = 0;
   const double used = read_clock(CLOCK_THREAD_CPUTIME_ID);
-  if (used - cpu > longest_cpu) longest_cpu = used - cpu;
-  cpu = used;
+  if (used - last_cpu > longest_cpu) longest_cpu = used - last_cpu;
+  last_cpu = used;
 }
 
 /** Returns the longest turns since the last call, in milliseconds. */
-void take_turns(double* wall, double* own) {
-  *wall = longest;
-  *own = longest_cpu;
+void take_turns(double* longest_wall, double* longest_own) {
+  *longest_wall = longest;
+  *longest_own = longest_cpu;
   longest = longest_cpu = 0;
 }
 
 static int measure(int set, struct epoll_event* events, int most, int timeout,
                    const sigset_t* signals) {
-  static Wait* real;
-  if (real == NULL) real = (Wait*)dlsym(RTLD_NEXT, "epoll_pwait");
-  if (!is_measured()) return real(set, events, most, timeout, signals);
+  static Wait* real_wait;
+  if (real_wait == NULL) real_wait = (Wait*)dlsym(RTLD_NEXT, "epoll_pwait");
+  if (!is_main_thread()) return real_wait(set, events, most, timeout, signals);
   end_turn();
-  const int ready = real(set, events, most, timeout, signals);
+  const int ready = real_wait(set, events, most, timeout, signals);
   const int error = errno;
-  began = read_clock(CLOCK_MONOTONIC);
+  turn_began = read_clock(CLOCK_MONOTONIC);
   errno = error;
   return ready;
 }

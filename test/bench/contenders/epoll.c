@@ -25,10 +25,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { kEvents = 512, kRequest = 64 * 1024, kListen = 65535 };
+enum { kEvents = 512, kRequestBytes = 64 * 1024, kBacklog = 65535 };
 
 /* The place of an id in a request line, and of the number at its end. */
-static const char kId[] = "00000000-0000-4000-8000-%012x";
+static const char kIdFormat[] = "00000000-0000-4000-8000-%012x";
 enum { kIdLength = 36, kPollId = 10, kThrowId = 12, kNumberDigits = 12 };
 
 struct client {
@@ -39,7 +39,7 @@ struct client {
 };
 
 static struct client *clients;
-static unsigned count, room;
+static unsigned count, capacity;
 static unsigned long thrown, loseEvery;
 
 static void must(int ok, const char *what) {
@@ -56,7 +56,7 @@ static void sendAll(int fd, const char *data, size_t length) {
 }
 
 static void answer(int fd, const char *status, const char *body, size_t length) {
-  static char out[kRequest * 2];
+  static char out[kRequestBytes * 2];
   int head = snprintf(out, sizeof out,
                       "HTTP/1.1 %s\r\nContent-Type: application/json\r\nCache-Control: no-store\r\n"
                       "Content-Length: %zu\r\n\r\n",
@@ -66,7 +66,7 @@ static void answer(int fd, const char *status, const char *body, size_t length) 
 }
 
 static void answerPoll(struct client *client, const char *sprites, size_t length) {
-  static char body[kRequest + 128];
+  static char body[kRequestBytes + 128];
   int size = snprintf(body, sizeof body, "{\"seq\":%u,\"sprites\":[%.*s]}", client->seq,
                       (int)length, sprites);
   int fd = client->fd;
@@ -75,7 +75,7 @@ static void answerPoll(struct client *client, const char *sprites, size_t length
 }
 
 static void deliver(struct client *client, const char *from, const char *sprite, size_t length) {
-  static char item[kRequest];
+  static char item[kRequestBytes];
   int size = snprintf(item, sizeof item, "{\"seq\":%u,\"from\":\"%s\",\"sprite\":%.*s}",
                       ++client->seq, from, (int)length, sprite);
   if (client->fd >= 0) {
@@ -99,7 +99,7 @@ static struct client *neighbor(unsigned number, char edge, const char **from) {
   return &clients[(number + step) % count];
 }
 
-static unsigned numberAt(const char *id) {
+static unsigned clientNumberIn(const char *id) {
   unsigned number = 0;
   for (const char *digit = id + kIdLength - kNumberDigits; digit < id + kIdLength; digit++) {
     number = number * 16 + (unsigned)(*digit <= '9' ? *digit - '0' : *digit - 'a' + 10);
@@ -109,14 +109,14 @@ static unsigned numberAt(const char *id) {
 
 static void join(int fd) {
   char body[160];
-  if (count == room) {
-    room = room ? room * 2 : 1024;
-    clients = realloc(clients, room * sizeof *clients);
+  if (count == capacity) {
+    capacity = capacity ? capacity * 2 : 1024;
+    clients = realloc(clients, capacity * sizeof *clients);
     must(clients != NULL, "realloc");
   }
   clients[count] = (struct client){.fd = -1};
   int size = snprintf(body, sizeof body, "{\"id\":\"");
-  size += snprintf(body + size, sizeof body - (size_t)size, kId, count++);
+  size += snprintf(body + size, sizeof body - (size_t)size, kIdFormat, count++);
   size += snprintf(body + size, sizeof body - (size_t)size,
                    "\",\"hold\":120,\"lease\":30,\"maxSprite\":16384}");
   answer(fd, "201 Created", body, (size_t)size);
@@ -125,7 +125,7 @@ static void join(int fd) {
 static void serve(int fd, char *request, size_t length) {
   static const char delivered[] = "{\"state\":\"delivered\"}", queued[] = "{\"state\":\"queued\"}";
   if (request[0] == 'G') {
-    struct client *client = &clients[numberAt(request + kPollId)];
+    struct client *client = &clients[clientNumberIn(request + kPollId)];
     client->fd = fd;
     if (client->waiting) {
       size_t waiting = client->waiting;
@@ -137,13 +137,13 @@ static void serve(int fd, char *request, size_t length) {
     char *body = memmem(request, length, "\r\n\r\n", 4);
     must(body != NULL, "a request in pieces");
     body += 4;
-    struct client *next =
-        neighbor(numberAt(request + kThrowId), request[kThrowId + kIdLength + 1], &from);
-    int parked = next->fd >= 0;
+    struct client *receiver =
+        neighbor(clientNumberIn(request + kThrowId), request[kThrowId + kIdLength + 1], &from);
+    int isParked = receiver->fd >= 0;
     if (loseEvery == 0 || ++thrown % loseEvery != 0) {
-      deliver(next, from, body, length - (size_t)(body - request));
+      deliver(receiver, from, body, length - (size_t)(body - request));
     }
-    if (parked) {
+    if (isParked) {
       answer(fd, "202 Accepted", delivered, sizeof delivered - 1);
     } else {
       answer(fd, "202 Accepted", queued, sizeof queued - 1);
@@ -162,26 +162,26 @@ static int listenOn(unsigned short port) {
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   must(fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0, "socket");
   must(bind(fd, (struct sockaddr *)&address, sizeof address) == 0, "bind");
-  must(listen(fd, kListen) == 0 && getsockname(fd, (struct sockaddr *)&address, &size) == 0,
+  must(listen(fd, kBacklog) == 0 && getsockname(fd, (struct sockaddr *)&address, &size) == 0,
        "listen");
   printf("http://127.0.0.1:%u\n", ntohs(address.sin_port));
   fflush(stdout);
   return fd;
 }
 
-static void takeAll(int poll, int listener) {
+static void acceptAll(int epollSet, int listener) {
   int fd, on = 1;
   while ((fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK)) >= 0) {
     struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    must(epoll_ctl(poll, EPOLL_CTL_ADD, fd, &event) == 0, "epoll_ctl");
+    must(epoll_ctl(epollSet, EPOLL_CTL_ADD, fd, &event) == 0, "epoll_ctl");
   }
   must(errno == EAGAIN || errno == ECONNABORTED, "accept");
 }
 
 int main(int argc, char **argv) {
   static struct epoll_event events[kEvents];
-  static char request[kRequest];
+  static char request[kRequestBytes];
   struct rlimit files;
   const char *lose = getenv("BENCH_LOSE_EVERY");
   if (lose) loseEvery = strtoul(lose, NULL, 10);
@@ -189,16 +189,16 @@ int main(int argc, char **argv) {
     files.rlim_cur = files.rlim_max;
     setrlimit(RLIMIT_NOFILE, &files);
   }
-  int poll = epoll_create1(0);
+  int epollSet = epoll_create1(0);
   int listener = listenOn((unsigned short)(argc > 1 ? atoi(argv[1]) : 0));
   struct epoll_event event = {.events = EPOLLIN, .data.fd = listener};
-  must(epoll_ctl(poll, EPOLL_CTL_ADD, listener, &event) == 0, "epoll_ctl");
+  must(epoll_ctl(epollSet, EPOLL_CTL_ADD, listener, &event) == 0, "epoll_ctl");
   for (;;) {
-    int ready = epoll_wait(poll, events, kEvents, -1);
+    int ready = epoll_wait(epollSet, events, kEvents, -1);
     for (int i = 0; i < ready; i++) {
       int fd = events[i].data.fd;
       if (fd == listener) {
-        takeAll(poll, listener);
+        acceptAll(epollSet, listener);
         continue;
       }
       ssize_t length = recv(fd, request, sizeof request - 1, 0);

@@ -32,31 +32,32 @@ namespace watchers {
 struct Options {
   uint16_t port = 0;
   std::string protocol;
-  std::string then;  // not empty: protocol of a second request, sent on a word; nothing is measured
+  std::string secondProtocol;  // not empty: protocol of a second request, sent on a word; nothing
+                               // is measured
   uint32_t connections = 100;
-  double stalled = 0;      // share of watchers that stop reading
-  uint32_t addresses = 1;  // number of source addresses
-  size_t bytes = 5000;     // length of a document
-  double every = 1;        // seconds between two publications
-  double seconds = 5;      // that are measured
-  uint32_t warmup = 2;     // publications before
-  double warmupEvery = 0;  // seconds between those; 0: as between the others
-  double grow = 0;         // new ones a second while it is measured; so many fewer before
-  double changing = 0;     // share of a document's entries that change each time
-  double cut = 0;          // seconds for which all are without the network, half way
-  double again = 0;        // seconds after which one that was ended comes again; 0: it may not be
-  bool awake = false;      // it does not sleep while documents are under way
-  size_t read = 0;         // bytes at a time of a recording
+  double stalledShare = 0;   // share of watchers that stop reading
+  uint32_t addresses = 1;    // number of source addresses
+  size_t bytes = 5000;       // length of a document
+  double every = 1;          // seconds between two publications
+  double seconds = 5;        // that are measured
+  uint32_t warmup = 2;       // publications before
+  double warmupEvery = 0;    // seconds between those; 0: as between the others
+  double newPerSecond = 0;   // new ones a second while it is measured; so many fewer before
+  double changingShare = 0;  // share of a document's entries that change each time
+  double cutSeconds = 0;     // seconds for which all are without the network, half way
+  double reopenAfter = 0;    // seconds after which one that was ended comes again; 0: it may not be
+  bool staysAwake = false;   // it does not sleep while documents are under way
+  size_t pieceBytes = 0;     // bytes at a time of a recording
   std::string token;
 };
 
 /**
  * Runs the watchers and the publisher to their end.
  *
- * @param then protocol of `options.then`, or nothing
+ * @param secondProtocol protocol of `options.secondProtocol`, or nothing
  */
 void runCrowd(const Options& options, std::unique_ptr<Protocol> protocol,
-              std::unique_ptr<Protocol> then);
+              std::unique_ptr<Protocol> secondProtocol);
 
 }  // namespace watchers
 

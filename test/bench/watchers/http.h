@@ -25,39 +25,39 @@ class HttpProtocol : public Protocol {
           used = readHead(connection, data, listener);
           break;
         case kBody:
-          used = std::min<uint64_t>(connection.left, data.size());
-          keep(connection, data.substr(0, used));
-          connection.left -= used;
+          used = std::min<uint64_t>(connection.bytesLeft, data.size());
+          keepSample(connection, data.substr(0, used));
+          connection.bytesLeft -= used;
           break;
         case kChunkLine:
           used = readChunkLine(connection, data, listener);
           break;
         case kChunk:
-          used = std::min<uint64_t>(connection.left, data.size());
+          used = std::min<uint64_t>(connection.bytesLeft, data.size());
           readEvents(connection, data.substr(0, used), listener);
-          connection.left -= used;
-          if (connection.left == 0) {
+          connection.bytesLeft -= used;
+          if (connection.bytesLeft == 0) {
             connection.step = kChunkEnd;
-            connection.left = 2;
+            connection.bytesLeft = 2;
           }
           break;
         case kChunkEnd:
-          used = std::min<uint64_t>(connection.left, data.size());
-          connection.left -= used;
-          if (connection.left == 0) connection.step = kChunkLine;
+          used = std::min<uint64_t>(connection.bytesLeft, data.size());
+          connection.bytesLeft -= used;
+          if (connection.bytesLeft == 0) connection.step = kChunkLine;
           break;
         case kEvents:
           used = data.size();
           readEvents(connection, data, listener);
           break;
         default:
-          used = upgraded(connection, data, listener);
+          used = readUpgraded(connection, data, listener);
       }
       data.remove_prefix(used);
-      if (connection.step == kBody && connection.left == 0) {
+      if (connection.step == kBody && connection.bytesLeft == 0) {
         connection.step = kHead;
-        body(connection, listener);
-        forget(connection);
+        onBody(connection, listener);
+        clearSample(connection);
       }
     }
   }
@@ -66,75 +66,75 @@ class HttpProtocol : public Protocol {
   enum Step : uint8_t { kHead, kBody, kChunkLine, kChunk, kChunkEnd, kEvents, kUpgraded };
 
   /** Called with a whole head. The following bytes are read by its framing. */
-  virtual void head(Connection&, const swarm::Head&) {}
+  virtual void onHead(Connection&, const swarm::Head&) {}
 
   /** Called after a whole body with a length, which mostly is a message. */
-  virtual void body(Connection&, Listener*) {}
+  virtual void onBody(Connection&, Listener*) {}
 
   /** Called after a whole event or comment of a stream. */
-  virtual void event(Connection& connection, Listener* listener) {
-    listener->message(connection, connection.sample);
+  virtual void onEvent(Connection& connection, Listener* listener) {
+    listener->onMessage(connection, connection.sample);
   }
 
   /** Reads bytes after a 101. @return the number of bytes used */
-  virtual size_t upgraded(Connection&, std::string_view data, Listener*) { return data.size(); }
+  virtual size_t readUpgraded(Connection&, std::string_view data, Listener*) { return data.size(); }
 
   /** @return the number of a message's last bytes to keep, besides the first ones */
-  virtual size_t tail() const { return 0; }
+  virtual size_t tailBytes() const { return 0; }
 
   /** Keeps the first and the last bytes of a message. */
-  void keep(Connection& connection, std::string_view data) const {
+  void keepSample(Connection& connection, std::string_view data) const {
     std::string& sample = connection.sample;
     if (sample.size() < kSample) sample.append(data.substr(0, kSample - sample.size()));
-    if (tail() == 0) return;
+    if (tailBytes() == 0) return;
     std::string& last = connection.tail;
-    last.append(data.substr(data.size() - std::min(data.size(), tail())));
-    last.erase(0, last.size() - std::min(last.size(), tail()));
+    last.append(data.substr(data.size() - std::min(data.size(), tailBytes())));
+    last.erase(0, last.size() - std::min(last.size(), tailBytes()));
   }
 
   /** Clears the kept bytes of a message after its report. */
-  static void forget(Connection& connection) {
+  static void clearSample(Connection& connection) {
     connection.sample.clear();
     connection.tail.clear();
   }
 
  private:
   size_t readHead(Connection& connection, std::string_view data, Listener* listener) {
-    std::string& kept = connection.kept;
-    const size_t before = kept.size();
-    kept.append(data.substr(0, swarm::kLongestHead));
+    std::string& partial = connection.partial;
+    const size_t before = partial.size();
+    partial.append(data.substr(0, swarm::kLongestHead));
     swarm::Head found;
-    const swarm::ReadState state = swarm::readHead(kept, &found);
-    if (state == swarm::ReadState::kMore) return kept.size() - before;
-    const bool isTaken = found.status == 200 || found.status == 101 || found.status == 304;
-    if (state == swarm::ReadState::kBad || !isTaken) {
-      listener->broken("an answer of " + kept.substr(0, 400));
+    const swarm::ReadState state = swarm::readHead(partial, &found);
+    if (state == swarm::ReadState::kMore) return partial.size() - before;
+    const bool isAccepted = found.status == 200 || found.status == 101 || found.status == 304;
+    if (state == swarm::ReadState::kBad || !isAccepted) {
+      listener->fail("an answer of " + partial.substr(0, 400));
     }
-    head(connection, found);
+    onHead(connection, found);
     if (found.status == 101) {
       connection.step = kUpgraded;
-    } else if (found.chunked) {
+    } else if (found.isChunked) {
       connection.step = kChunkLine;
     } else if (found.isEventStream) {
       connection.step = kEvents;  // up to the connection's end
     } else {
       const bool hasLength = found.length != swarm::kNoLength;
       if (!hasLength && found.status == 200)
-        listener->broken("no length in " + kept.substr(0, 400));
+        listener->fail("no length in " + partial.substr(0, 400));
       connection.step = kBody;
-      connection.left = hasLength ? found.length : 0;
+      connection.bytesLeft = hasLength ? found.length : 0;
     }
-    kept.clear();
+    partial.clear();
     return found.size - before;
   }
 
   size_t readChunkLine(Connection& connection, std::string_view data, Listener* listener) {
     const size_t end = data.find('\n');
-    connection.kept.append(data.substr(0, end == data.npos ? data.size() : end));
+    connection.partial.append(data.substr(0, end == data.npos ? data.size() : end));
     if (end == data.npos) return data.size();
-    connection.left = strtoull(connection.kept.c_str(), nullptr, 16);
-    connection.kept.clear();
-    if (connection.left == 0) listener->broken("the end of a stream");
+    connection.bytesLeft = strtoull(connection.partial.c_str(), nullptr, 16);
+    connection.partial.clear();
+    if (connection.bytesLeft == 0) listener->fail("the end of a stream");
     connection.step = kChunk;
     return end + 1;
   }
@@ -145,10 +145,10 @@ class HttpProtocol : public Protocol {
     for (size_t at = 0; at < data.size();) {
       if (data[at] == '\n' && connection.flag) {
         if (!connection.sample.empty() || at > begin) {
-          keep(connection, data.substr(begin, at - begin));
-          event(connection, listener);
+          keepSample(connection, data.substr(begin, at - begin));
+          onEvent(connection, listener);
         }
-        forget(connection);
+        clearSample(connection);
         connection.flag = false;
         begin = ++at;
         continue;
@@ -159,7 +159,7 @@ class HttpProtocol : public Protocol {
                ? data.size()
                : static_cast<size_t>(static_cast<const char*>(newline) - data.data()) + 1;
     }
-    keep(connection, data.substr(begin));
+    keepSample(connection, data.substr(begin));
   }
 };
 
@@ -169,7 +169,7 @@ class WsProtocol : public HttpProtocol {
  public:
   explicit WsProtocol(std::string path) : path_(std::move(path)) {}
 
-  void open(Connection&, std::string* out) override {
+  void makeOpenRequest(Connection&, std::string* out) override {
     // One key for all connections: there is no proxy that it could mislead.
     *out = "GET " + path_ +
            " HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
@@ -177,8 +177,8 @@ class WsProtocol : public HttpProtocol {
   }
 
  protected:
-  size_t upgraded(Connection& connection, std::string_view data, Listener* listener) override {
-    std::string& head = connection.kept;
+  size_t readUpgraded(Connection& connection, std::string_view data, Listener* listener) override {
+    std::string& head = connection.partial;
     if (!connection.flag) {
       // A head: two bytes, and further bytes by the second one.
       const size_t before = head.size();
@@ -187,22 +187,22 @@ class WsProtocol : public HttpProtocol {
       head.append(data.substr(0, used));
       if (head.size() < 2 || head.size() < headLength(static_cast<uint8_t>(head[1]))) return used;
       const auto second = static_cast<uint8_t>(head[1]);
-      if ((second & 0x80) != 0) listener->broken("a frame that is masked");
-      connection.left = second;
+      if ((second & 0x80) != 0) listener->fail("a frame that is masked");
+      connection.bytesLeft = second;
       if (head.size() > 2) {
-        connection.left = 0;
+        connection.bytesLeft = 0;
         for (size_t i = 2; i < head.size(); ++i) {
-          connection.left = connection.left << 8 | static_cast<uint8_t>(head[i]);
+          connection.bytesLeft = connection.bytesLeft << 8 | static_cast<uint8_t>(head[i]);
         }
       }
       connection.flag = true;
-      if (connection.left == 0) frameDone(connection, listener);
+      if (connection.bytesLeft == 0) finishFrame(connection, listener);
       return used;
     }
-    const size_t used = std::min<uint64_t>(connection.left, data.size());
-    keep(connection, data.substr(0, used));
-    connection.left -= used;
-    if (connection.left == 0) frameDone(connection, listener);
+    const size_t used = std::min<uint64_t>(connection.bytesLeft, data.size());
+    keepSample(connection, data.substr(0, used));
+    connection.bytesLeft -= used;
+    if (connection.bytesLeft == 0) finishFrame(connection, listener);
     return used;
   }
 
@@ -214,27 +214,27 @@ class WsProtocol : public HttpProtocol {
   }
 
   /** Called after a whole frame of text or bytes, which mostly is a message. */
-  virtual void frame(Connection& connection, Listener* listener) {
-    listener->message(connection, connection.sample);
+  virtual void onFrame(Connection& connection, Listener* listener) {
+    listener->onMessage(connection, connection.sample);
   }
 
  private:
-  void frameDone(Connection& connection, Listener* listener) {
-    const auto first = static_cast<uint8_t>(connection.kept[0]);
+  void finishFrame(Connection& connection, Listener* listener) {
+    const auto first = static_cast<uint8_t>(connection.partial[0]);
     const bool final = (first & 0x80) != 0;
     const uint8_t opcode = first & 0x0f;
     connection.flag = false;
-    connection.kept.clear();
-    if (opcode == kClose) listener->broken("a close frame");
+    connection.partial.clear();
+    if (opcode == kClose) listener->fail("a close frame");
     if (opcode == kPing) {
       // A pong, with a mask of zeros.
       std::string pong("\x8a\x80\0\0\0\0", 6);
       pong[1] = static_cast<char>(0x80 | connection.sample.size());
       listener->send(connection, pong + connection.sample);
     } else if (final && opcode <= kBytes) {
-      frame(connection, listener);
+      onFrame(connection, listener);
     }
-    if (final) forget(connection);
+    if (final) clearSample(connection);
   }
 
   enum Opcode : uint8_t { kContinues = 0, kText = 1, kBytes = 2, kClose = 8, kPing = 9 };

@@ -23,8 +23,8 @@ using watchers::Options;
 using watchers::Protocol;
 using watchers::Stamp;
 
-[[noreturn]] void refuse(const std::string& wrong) {
-  fprintf(stderr, "watchers: %s (it is started by test/bench/contenders.js)\n", wrong.c_str());
+[[noreturn]] void refuse(const std::string& why) {
+  fprintf(stderr, "watchers: %s (it is started by test/bench/contenders.js)\n", why.c_str());
   exit(2);
 }
 
@@ -41,43 +41,43 @@ Options readOptions(int argc, char** argv) {
   const swarm::Setters setters = {
       {"port", number(&options.port)},
       {"protocol", swarm::text(&options.protocol)},
-      {"then", swarm::text(&options.then)},
+      {"then", swarm::text(&options.secondProtocol)},
       {"connections", number(&options.connections)},
-      {"stalled", number(&options.stalled)},
+      {"stalled", number(&options.stalledShare)},
       {"addresses", number(&options.addresses)},
       {"bytes", number(&options.bytes)},
       {"every", number(&options.every)},
       {"seconds", number(&options.seconds)},
       {"warmup", number(&options.warmup)},
       {"warmup-every", number(&options.warmupEvery)},
-      {"grow", number(&options.grow)},
-      {"changing", number(&options.changing)},
-      {"cut", number(&options.cut)},
-      {"again", number(&options.again)},
-      {"awake", swarm::flag(&options.awake)},
-      {"read", number(&options.read)},
+      {"grow", number(&options.newPerSecond)},
+      {"changing", number(&options.changingShare)},
+      {"cut", number(&options.cutSeconds)},
+      {"again", number(&options.reopenAfter)},
+      {"awake", swarm::flag(&options.staysAwake)},
+      {"read", number(&options.pieceBytes)},
       {"token", swarm::text(&options.token)},
   };
   if (!swarm::readArguments(argc, argv, setters, &error)) refuse(error);
-  const bool isMeant = options.port > 0 && options.connections > 0 && options.addresses > 0 &&
-                       options.every > 0 && options.seconds > 0;
-  if (options.read == 0 && !isMeant) {
+  const bool isComplete = options.port > 0 && options.connections > 0 && options.addresses > 0 &&
+                          options.every > 0 && options.seconds > 0;
+  if (options.pieceBytes == 0 && !isComplete) {
     refuse("port, connections, addresses, every and seconds must be above 0");
   }
   return options;
 }
 
 // Reads a recording of a real server's bytes to one watcher, to test the protocols' readers.
-class Reader : public Listener {
+class RecordingReader : public Listener {
  public:
-  void message(Connection&, std::string_view sample) override {
+  void onMessage(Connection&, std::string_view sample) override {
     const Stamp stamp = Stamp::in(sample);
     if (stamp.version > 0) versions_.push_back(stamp.version);
   }
 
   void send(Connection&, std::string_view) override { ++sends_; }
 
-  [[noreturn]] void broken(const std::string& why) override {
+  [[noreturn]] void fail(const std::string& why) override {
     fprintf(stderr, "watchers: %s\n", why.c_str());
     exit(1);
   }
@@ -104,10 +104,10 @@ void readRecording(Protocol& protocol, size_t piece) {
   for (ssize_t got; (got = ::read(STDIN_FILENO, buffer, sizeof buffer)) > 0;) {
     bytes.append(buffer, static_cast<size_t>(got));
   }
-  Reader reader;
+  RecordingReader reader;
   Connection connection;
   std::string request;
-  protocol.open(connection, &request);
+  protocol.makeOpenRequest(connection, &request);
   for (size_t at = 0; at < bytes.size(); at += piece) {
     protocol.read(connection, std::string_view(bytes).substr(at, piece), &reader);
   }
@@ -120,10 +120,11 @@ int main(int argc, char** argv) {
   const Options options = readOptions(argc, argv);
   swarm::raiseFileLimit();
   auto protocol = protocolOf(options.protocol, options.token);
-  auto then = options.then.empty() ? nullptr : protocolOf(options.then, options.token);
-  if (options.read > 0) {
-    readRecording(*protocol, options.read);
+  auto secondProtocol =
+      options.secondProtocol.empty() ? nullptr : protocolOf(options.secondProtocol, options.token);
+  if (options.pieceBytes > 0) {
+    readRecording(*protocol, options.pieceBytes);
   } else {
-    watchers::runCrowd(options, std::move(protocol), std::move(then));
+    watchers::runCrowd(options, std::move(protocol), std::move(secondProtocol));
   }
 }

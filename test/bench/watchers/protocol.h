@@ -25,34 +25,34 @@ constexpr size_t kSample = 2048;
 /** One watcher. The first part belongs to the crowd, the other parts to the protocol. */
 struct Connection {
   int fd = -1;
-  uint64_t seen = 0;     // the version it has
-  uint64_t since = 0;    // the newest there was when it was first opened
-  uint64_t target = 0;   // the newest there was when it came again; 0: it has got something since
-  uint64_t away = 0;     // the newest there was when it was last opened
-  uint64_t came = 0;     // when it came again, microseconds
-  bool stalled = false;  // it reads no more after its first document
-  bool silent = false;   // it came again, and the server has said nothing yet
+  uint64_t seenVersion = 0;       // the version it has
+  uint64_t firstOpenVersion = 0;  // the newest there was when it was first opened
+  uint64_t reopenVersion = 0;     // the newest when it came again; 0: it has got something since
+  uint64_t lastOpenVersion = 0;   // the newest there was when it was last opened
+  uint64_t reopenedAt = 0;        // when it came again, microseconds
+  bool isStalled = false;         // it reads no more after its first document
+  bool isSilent = false;          // it came again, and the server has said nothing yet
   // Where all ask once before they watch: until it is answered. Only so many may be. A connection
   // is open before the server has taken it, and the kernel resets those above its backlog.
-  bool opening = false;
+  bool isOpening = false;
 
   uint8_t step = 0;
   bool flag = false;
-  uint64_t left = 0;   // bytes left of the current body, chunk or frame
-  std::string kept;    // an incomplete head or line
-  std::string sample;  // the first bytes of the current message
-  std::string tail;    // its last bytes, if the protocol needs them
+  uint64_t bytesLeft = 0;  // bytes left of the current body, chunk or frame
+  std::string partial;     // an incomplete head or line
+  std::string sample;      // the first bytes of the current message
+  std::string tail;        // its last bytes, if the protocol needs them
 
   // What it will ask with, also after it has lost its connection.
   std::string cursor;
   std::string tag;
 
   /** Forgets what was being read: the next bytes are of a new connection. */
-  void fresh() {
+  void resetReader() {
     step = 0;
     flag = false;
-    left = 0;
-    kept.clear();
+    bytesLeft = 0;
+    partial.clear();
     sample.clear();
     tail.clear();
   }
@@ -64,13 +64,13 @@ class Listener {
   virtual ~Listener() = default;
 
   /** Called with each whole message. */
-  virtual void message(Connection& connection, std::string_view sample) = 0;
+  virtual void onMessage(Connection& connection, std::string_view sample) = 0;
 
   /** Sends at most a few hundred bytes. */
   virtual void send(Connection& connection, std::string_view bytes) = 0;
 
   /** Ends the program, since the server broke its protocol. */
-  [[noreturn]] virtual void broken(const std::string& why) = 0;
+  [[noreturn]] virtual void fail(const std::string& why) = 0;
 };
 
 /** Returns a request with a body. */
@@ -89,13 +89,13 @@ class Protocol {
   virtual ~Protocol() = default;
 
   /** The first request of a connection, or of one that comes again. */
-  virtual void open(Connection& connection, std::string* out) = 0;
+  virtual void makeOpenRequest(Connection& connection, std::string* out) = 0;
 
   /** Reads received bytes. */
   virtual void read(Connection& connection, std::string_view data, Listener* listener) = 0;
 
   /** Sets `out` to the request that publishes a document. */
-  virtual void publish(std::string_view document, std::string* out) {
+  virtual void makePublishRequest(std::string_view document, std::string* out) {
     *out = withBody("POST /publish", "Content-Type: application/json\r\n", document);
   }
 };

@@ -19,79 +19,81 @@ std::string textOf(const std::string& json, std::string_view name) {
 
 class SpritesProtocol : public HttpProtocol {
  public:
-  struct How {
+  struct Variant {
     bool once, stream, delta, granted;  // `granted`: the token is a grant, which also reads
     bool cached;                        // polls as the clients do behind a cache
   };
 
-  SpritesProtocol(How how, const std::string& token)
-      : once_(how.once),
-        stream_(how.stream),
-        delta_(how.delta),
-        cached_(how.cached),
+  SpritesProtocol(Variant variant, const std::string& token)
+      : asksOnce_(variant.once),
+        isStream_(variant.stream),
+        wantsDelta_(variant.delta),
+        isCached_(variant.cached),
         authorization_("Authorization: Bearer " + token + "\r\n"),
-        reading_(how.granted ? authorization_ : "") {}
+        readHeaders_(variant.granted ? authorization_ : "") {}
 
-  void open(Connection& connection, std::string* out) override { ask(connection, out); }
+  void makeOpenRequest(Connection& connection, std::string* out) override {
+    appendRequest(connection, out);
+  }
 
-  void publish(std::string_view document, std::string* out) override {
+  void makePublishRequest(std::string_view document, std::string* out) override {
     *out = withBody("PUT /feed/bench", authorization_, document);
   }
 
  protected:
   // Joined patches of several versions may exceed a sample: the newest is at their end.
-  size_t tail() const override { return delta_ ? 128 : 0; }
+  size_t tailBytes() const override { return wantsDelta_ ? 128 : 0; }
 
-  void event(Connection& connection, Listener* listener) override {
-    if (!connection.sample.starts_with(':')) takeCursor(connection, listener);
-    tell(connection, listener);
+  void onEvent(Connection& connection, Listener* listener) override {
+    if (!connection.sample.starts_with(':')) readCursor(connection, listener);
+    report(connection, listener);
   }
 
-  void body(Connection& connection, Listener* listener) override {
-    takeCursor(connection, listener);
-    tell(connection, listener);
-    if (once_) return;
+  void onBody(Connection& connection, Listener* listener) override {
+    readCursor(connection, listener);
+    report(connection, listener);
+    if (asksOnce_) return;
     std::string request;
-    ask(connection, &request);
+    appendRequest(connection, &request);
     listener->send(connection, request);
   }
 
  private:
-  static void tell(Connection& connection, Listener* listener) {
-    if (connection.tail.empty()) return listener->message(connection, connection.sample);
-    listener->message(connection, connection.sample + connection.tail);
+  static void report(Connection& connection, Listener* listener) {
+    if (connection.tail.empty()) return listener->onMessage(connection, connection.sample);
+    listener->onMessage(connection, connection.sample + connection.tail);
   }
 
-  static void takeCursor(Connection& connection, Listener* listener) {
+  static void readCursor(Connection& connection, Listener* listener) {
     connection.cursor = textOf(connection.sample, R"("cursor":")");
-    if (connection.cursor.empty()) listener->broken("no cursor in " + connection.sample);
+    if (connection.cursor.empty()) listener->fail("no cursor in " + connection.sample);
     connection.tag = textOf(connection.sample, R"("turn":")");
   }
 
-  void ask(const Connection& connection, std::string* out) const {
-    const bool waits = cached_ && connection.cursor.empty();
-    *out += "GET /feed/bench?after=" + (waits ? "none" : connection.cursor);
-    if (cached_) *out += "&hold=55";
-    if (delta_) *out += "&delta=1";
-    if (cached_ && !connection.tag.empty()) *out += "&turn=" + connection.tag;
-    *out += " HTTP/1.1\r\nHost: 127.0.0.1\r\n" + reading_;
-    if (stream_) *out += "Accept: text/event-stream\r\n";
+  void appendRequest(const Connection& connection, std::string* out) const {
+    const bool waitsForFirst = isCached_ && connection.cursor.empty();
+    *out += "GET /feed/bench?after=" + (waitsForFirst ? "none" : connection.cursor);
+    if (isCached_) *out += "&hold=55";
+    if (wantsDelta_) *out += "&delta=1";
+    if (isCached_ && !connection.tag.empty()) *out += "&turn=" + connection.tag;
+    *out += " HTTP/1.1\r\nHost: 127.0.0.1\r\n" + readHeaders_;
+    if (isStream_) *out += "Accept: text/event-stream\r\n";
     *out += "\r\n";
   }
 
-  const bool once_;
-  const bool stream_;
-  const bool delta_;
-  const bool cached_;
+  const bool asksOnce_;
+  const bool isStream_;
+  const bool wantsDelta_;
+  const bool isCached_;
   const std::string authorization_;
-  const std::string reading_;
+  const std::string readHeaders_;
 };
 
 // Event streams of a server that knows nothing else: node:http's, in transports/servers.js.
 
 class SseProtocol : public HttpProtocol {
  public:
-  void open(Connection&, std::string* out) override {
+  void makeOpenRequest(Connection&, std::string* out) override {
     *out = "GET /events HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: text/event-stream\r\n\r\n";
   }
 };
@@ -100,41 +102,43 @@ class SseProtocol : public HttpProtocol {
 
 class NchanStream : public HttpProtocol {
  public:
-  void open(Connection& connection, std::string* out) override {
+  void makeOpenRequest(Connection& connection, std::string* out) override {
     *out = "GET /stream HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: text/event-stream\r\n";
     if (!connection.cursor.empty()) *out += "Last-Event-ID: " + connection.cursor + "\r\n";
     *out += "\r\n";
   }
 
  protected:
-  void event(Connection& connection, Listener* listener) override {
+  void onEvent(Connection& connection, Listener* listener) override {
     constexpr std::string_view kId = "id: ";
     const std::string& sample = connection.sample;
     if (sample.starts_with(kId)) {
       connection.cursor = sample.substr(kId.size(), sample.find_first_of("\r\n") - kId.size());
     }
-    listener->message(connection, sample);
+    listener->onMessage(connection, sample);
   }
 };
 
 class NchanPoll : public HttpProtocol {
  public:
-  void open(Connection& connection, std::string* out) override { ask(connection, out); }
+  void makeOpenRequest(Connection& connection, std::string* out) override {
+    appendRequest(connection, out);
+  }
 
  protected:
-  void head(Connection& connection, const swarm::Head& head) override {
+  void onHead(Connection& connection, const swarm::Head& head) override {
     connection.cursor = head.lastModified;
     connection.tag = head.etag;
   }
-  void body(Connection& connection, Listener* listener) override {
-    listener->message(connection, connection.sample);
+  void onBody(Connection& connection, Listener* listener) override {
+    listener->onMessage(connection, connection.sample);
     std::string request;
-    ask(connection, &request);
+    appendRequest(connection, &request);
     listener->send(connection, request);
   }
 
  private:
-  static void ask(const Connection& connection, std::string* out) {
+  static void appendRequest(const Connection& connection, std::string* out) {
     *out += "GET /poll HTTP/1.1\r\nHost: 127.0.0.1\r\n";
     if (!connection.cursor.empty()) {
       *out += "If-Modified-Since: " + connection.cursor + "\r\nIf-None-Match: " + connection.tag;
@@ -155,22 +159,22 @@ class EngineIo : public WsProtocol {
  protected:
   explicit EngineIo(std::string path) : WsProtocol(std::move(path)) {}
 
-  void frame(Connection& connection, Listener* listener) override {
+  void onFrame(Connection& connection, Listener* listener) override {
     switch (connection.sample.empty() ? '?' : connection.sample[0]) {
       case '0':
-        return ready(connection, listener);
+        return onReady(connection, listener);
       case '2':
         return sendText(connection, "3", listener);  // a ping
       case '4':
-        return packet(connection, listener);
+        return onPacket(connection, listener);
       default:
-        listener->broken("a frame of Engine.IO: " + connection.sample);
+        listener->fail("a frame of Engine.IO: " + connection.sample);
     }
   }
 
-  virtual void ready(Connection&, Listener*) {}
-  virtual void packet(Connection& connection, Listener* listener) {
-    listener->message(connection, connection.sample);
+  virtual void onReady(Connection&, Listener*) {}
+  virtual void onPacket(Connection& connection, Listener* listener) {
+    listener->onMessage(connection, connection.sample);
   }
 };
 
@@ -183,16 +187,16 @@ class SocketIo : public EngineIo {
   SocketIo() : EngineIo("/socket.io/?EIO=4&transport=websocket") {}
 
  protected:
-  size_t tail() const override { return 64; }
+  size_t tailBytes() const override { return 64; }
 
-  void ready(Connection& connection, Listener* listener) override {
+  void onReady(Connection& connection, Listener* listener) override {
     if (connection.tag.empty()) return sendText(connection, "40", listener);
     sendText(connection,
              R"(40{"pid":")" + connection.tag + R"(","offset":")" + connection.cursor + "\"}",
              listener);
   }
 
-  void packet(Connection& connection, Listener* listener) override {
+  void onPacket(Connection& connection, Listener* listener) override {
     const std::string& sample = connection.sample;
     if (sample.starts_with("40")) {
       connection.tag = textOf(sample, R"("pid":")");
@@ -202,9 +206,9 @@ class SocketIo : public EngineIo {
         const size_t begin = tail.rfind(",\"");
         if (begin != tail.npos) connection.cursor = tail.substr(begin + 2, tail.size() - begin - 4);
       }
-      listener->message(connection, sample);
+      listener->onMessage(connection, sample);
     } else {
-      listener->broken("a packet of Socket.IO: " + sample);
+      listener->fail("a packet of Socket.IO: " + sample);
     }
   }
 };
@@ -214,13 +218,13 @@ class Primus : public WsProtocol {
   Primus() : WsProtocol("/primus/?_primuscb=bench") {}
 
  protected:
-  void frame(Connection& connection, Listener* listener) override {
+  void onFrame(Connection& connection, Listener* listener) override {
     constexpr std::string_view kPing = "\"primus::ping::";
     const std::string& sample = connection.sample;
     if (sample.starts_with(kPing)) {
       return sendText(connection, "\"primus::pong::" + sample.substr(kPing.size()), listener);
     }
-    listener->message(connection, sample);
+    listener->onMessage(connection, sample);
   }
 };
 
@@ -229,17 +233,17 @@ class SockJs : public WsProtocol {
  public:
   SockJs() : WsProtocol("") {}
 
-  void open(Connection& connection, std::string* out) override {
+  void makeOpenRequest(Connection& connection, std::string* out) override {
     // A session is named by its client, and lives as long as its connection.
-    WsProtocol at("/feed/000/s" + std::to_string(connection.fd) + "/websocket");
-    at.open(connection, out);
+    WsProtocol path("/feed/000/s" + std::to_string(connection.fd) + "/websocket");
+    path.makeOpenRequest(connection, out);
   }
 
  protected:
-  void frame(Connection& connection, Listener* listener) override {
+  void onFrame(Connection& connection, Listener* listener) override {
     const char type = connection.sample.empty() ? '?' : connection.sample[0];
-    if (type == 'a') return listener->message(connection, connection.sample);
-    if (type != 'o' && type != 'h') listener->broken("a frame of SockJS: " + connection.sample);
+    if (type == 'a') return listener->onMessage(connection, connection.sample);
+    if (type != 'o' && type != 'h') listener->fail("a frame of SockJS: " + connection.sample);
   }
 };
 
@@ -263,8 +267,8 @@ std::unique_ptr<Protocol> makeProtocol(std::string_view name, const std::string&
   const bool stream = name == "sprites-stream";
   const bool cached = name == "sprites-cached";
   if (!once && !stream && !cached && name != "sprites-poll") return nullptr;
-  const SpritesProtocol::How how{once, stream, delta, granted, cached};
-  return std::make_unique<SpritesProtocol>(how, token);
+  const SpritesProtocol::Variant variant{once, stream, delta, granted, cached};
+  return std::make_unique<SpritesProtocol>(variant, token);
 }
 
 }  // namespace watchers
