@@ -3,10 +3,10 @@ import { digits, escape, nines } from './words.js';
 /** Parts of a report's page. They run in Node and in browsers: the panel of an arena saves reports, too. */
 
 /** JSON for a script element, in which nothing may look like the end of the element. */
-const json = (value) => JSON.stringify(value).replaceAll('<', '\\u003c');
+const scriptJson = (value) => JSON.stringify(value).replaceAll('<', '\\u003c');
 
 /** @param {string} name @returns {string} the mark that fill() replaces with a part of the content */
-export const mark = (name) => `<!--${name}-->`;
+export const placeholder = (name) => `<!--${name}-->`;
 
 /**
  * @param {string} template the template of lib/report/page.js
@@ -18,13 +18,13 @@ export const mark = (name) => `<!--${name}-->`;
  * @returns {string} a whole HTML page
  */
 export function fill(template, { title, body, charts, data }) {
-  const parts = { title: escape(title), body, charts: json(charts), data: json(data) };
+  const parts = { title: escape(title), body, charts: scriptJson(charts), data: scriptJson(data) };
   // One pass for all marks, so that text like a mark within a part stays unchanged.
   return template.replace(/<!--(title|body|charts|data)-->/g, (all, name) => parts[name]);
 }
 
 /** @param {string} id id of a chart @param {string} label description of the chart @returns {string} HTML */
-export function box(id, label) {
+export function chartBox(id, label) {
   return `<div class="chart" id="${id}" role="img" aria-label="${escape(label)}"></div>`;
 }
 
@@ -42,11 +42,11 @@ export function tile(value, name, className = '') {
  * @param {Array<{name: string, value: number, words: string, className: string}>} rows
  * @returns {string} HTML: a bar for each row, the longest for the largest value
  */
-export function bars(rows) {
-  const most = Math.max(...rows.map(({ value }) => value), 1e-3);
+export function barChart(rows) {
+  const largest = Math.max(...rows.map(({ value }) => value), 1e-3);
   const lines = rows.map(
     ({ name, value, words, className }) => `<span>${escape(name)}</span><div><i class="${className}"
-style="width: ${digits((value / most) * 100)}%"></i><b>${escape(words)}</b></div>`
+style="width: ${digits((value / largest) * 100)}%"></i><b>${escape(words)}</b></div>`
   );
   return `<div class="bars">${lines.join('')}</div>`;
 }
@@ -56,7 +56,7 @@ style="width: ${digits((value / most) * 100)}%"></i><b>${escape(words)}</b></div
  * @param {string[][]} rows HTML: the name of each row, and its figures
  * @returns {string} HTML: a table
  */
-export function figures(head, rows) {
+export function figureTable(head, rows) {
   const row = (tag, [first, ...others]) =>
     `<tr><th>${first}</th>${others.map((one) => `<${tag} class="number">${one}</${tag}>`).join('')}</tr>`;
   const lines = rows.map((cells) => row('td', cells));
@@ -64,7 +64,7 @@ export function figures(head, rows) {
 }
 
 /** @param {string[]} lines escaped lines @param {string} [className] @returns {string} HTML */
-export function list(lines, className = '') {
+export function htmlList(lines, className = '') {
   return `<ul class="${className}">${lines.map((line) => `<li>${line}</li>`).join('\n')}</ul>`;
 }
 
@@ -88,24 +88,26 @@ export function list(lines, className = '') {
 
 /** Returns the whole decades around the values, for a logarithmic axis. */
 function decadesAround(values) {
-  const known = values.filter((value) => value > 0);
-  if (known.length === 0) return undefined;
-  const low = 10 ** Math.floor(Math.log10(Math.min(...known)));
-  const high = 10 ** Math.ceil(Math.log10(Math.max(...known) * 1.001));
+  const positiveValues = values.filter((value) => value > 0);
+  if (positiveValues.length === 0) return undefined;
+  const low = 10 ** Math.floor(Math.log10(Math.min(...positiveValues)));
+  const high = 10 ** Math.ceil(Math.log10(Math.max(...positiveValues) * 1.001));
   return [low, Math.max(high, low * 10)];
 }
 
 /**
- * @param {Array<Array<[number, ?number]>>} lines points of each line
+ * @param {Array<Array<[number, ?number]>>} pointLists points of each line
  * @returns {Array<Array<?number>>} all x, then the values of each line
  */
-function joined(lines) {
-  const at = [...new Set(lines.flatMap((points) => points.map(([x]) => x)))].sort((a, b) => a - b);
+function mergedOnX(pointLists) {
+  const xs = [...new Set(pointLists.flatMap((points) => points.map(([x]) => x)))].sort(
+    (a, b) => a - b
+  );
   return [
-    at,
-    ...lines.map((points) => {
+    xs,
+    ...pointLists.map((points) => {
       const values = new Map(points);
-      return at.map((x) => values.get(x) ?? null);
+      return xs.map((x) => values.get(x) ?? null);
     })
   ];
 }
@@ -120,12 +122,12 @@ function joined(lines) {
  * @returns {Chart}
  */
 export function percentileChart(curves, marks) {
-  const below = curves.flatMap(({ points }) => points.map(([percent]) => percent));
-  const most = Math.max(1, ...below.filter((percent) => percent < 100).map(nines));
-  const top = most * 1.06;
-  const at = (percent) => Math.round((percent >= 100 ? top : nines(percent)) * 1e4) / 1e4;
-  const data = joined(
-    curves.map(({ points }) => points.map(([percent, ms]) => [at(percent), Math.max(ms, 1e-4)]))
+  const percents = curves.flatMap(({ points }) => points.map(([percent]) => percent));
+  const mostNines = Math.max(1, ...percents.filter((percent) => percent < 100).map(nines));
+  const top = mostNines * 1.06;
+  const xOf = (percent) => Math.round((percent >= 100 ? top : nines(percent)) * 1e4) / 1e4;
+  const data = mergedOnX(
+    curves.map(({ points }) => points.map(([percent, ms]) => [xOf(percent), Math.max(ms, 1e-4)]))
   );
   return {
     kind: 'percentile',
@@ -133,7 +135,7 @@ export function percentileChart(curves, marks) {
     series: curves.map(({ points, ...one }) => (void points, one)),
     data,
     range: decadesAround(data.slice(1).flat()),
-    top: at(100),
+    top: xOf(100),
     marks
   };
 }
@@ -143,14 +145,14 @@ export function percentileChart(curves, marks) {
  *
  * @param {Chart['unit']} unit the axis of values begins at 0; for `time` it is logarithmic
  * @param {Array<{name: string, color: string, points: Array<[number, ?number]>}>} lines points of seconds and value
- * @param {object} [more] further members of the chart: `phase`, `shared`, `joined`
+ * @param {object} [extras] further members of the chart: `phase`, `shared`, `joined`
  * @returns {?Chart} null when there is nothing to draw
  */
-export function timeChart(unit, lines, more = {}) {
-  const logarithmic = unit === 'time';
-  const data = joined(
+export function timeChart(unit, lines, extras = {}) {
+  const isLogarithmic = unit === 'time';
+  const data = mergedOnX(
     lines.map(({ points }) =>
-      points.map(([at, value]) => [at, logarithmic && value === 0 ? null : value])
+      points.map(([at, value]) => [at, isLogarithmic && value === 0 ? null : value])
     )
   );
   const values = data.slice(1).flat();
@@ -160,8 +162,8 @@ export function timeChart(unit, lines, more = {}) {
     unit,
     series: lines.map(({ points, ...one }) => (void points, one)),
     data,
-    ...(logarithmic && { range: decadesAround(values) }),
+    ...(isLogarithmic && { range: decadesAround(values) }),
     from: 0,
-    ...more
+    ...extras
   };
 }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 
-import { fill, mark } from './page-parts.js';
+import { fill, placeholder } from './page-parts.js';
 
 /**
  * The HTML of a report: one file that fetches nothing. It contains one script, with uPlot and the code that draws the
@@ -9,21 +9,21 @@ import { fill, mark } from './page-parts.js';
  * run.
  */
 
-const here = (file) => readFileSync(new URL(file, import.meta.url), 'utf8');
-const uplot = (file) => readFileSync(new URL(import.meta.resolve(`uplot/${file}`)), 'utf8');
+const readHere = (file) => readFileSync(new URL(file, import.meta.url), 'utf8');
+const readUplot = (file) => readFileSync(new URL(import.meta.resolve(`uplot/${file}`)), 'utf8');
 
 /** Returns a module's text without imports and exports: all modules are in the same script. */
-const inlined = (text) => text.replace(/^import .*;$/gm, '').replace(/^export /gm, '');
+const withoutImports = (text) => text.replace(/^import .*;$/gm, '').replace(/^export /gm, '');
 
 /** @returns {string} the template of a report's page, for fill() */
 export function template() {
-  const license = uplot('LICENSE').replaceAll('*/', '');
+  const license = readUplot('LICENSE').replaceAll('*/', '');
   const script = [
-    here('language.js'),
+    readHere('language.js'),
     `/* uPlot:\n${license}*/`,
-    uplot('dist/uPlot.iife.min.js'),
-    inlined(here('words.js')),
-    inlined(here('report-page/view.js'))
+    readUplot('dist/uPlot.iife.min.js'),
+    withoutImports(readHere('words.js')),
+    withoutImports(readHere('report-page/view.js'))
   ].join('\n');
   const hash = createHash('sha256').update(script).digest('base64');
   const policy =
@@ -33,16 +33,16 @@ export function template() {
 <html lang="en"><head><meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="${policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${mark('title')}</title>
-<style>${uplot('dist/uPlot.min.css')}
-${here('report-page/report.css')}</style></head>
+<title>${placeholder('title')}</title>
+<style>${readUplot('dist/uPlot.min.css')}
+${readHere('report-page/report.css')}</style></head>
 <body><main>
-${mark('body')}
+${placeholder('body')}
 </main>
 <noscript><main class="soft">The charts need JavaScript; all that they show is in this file's data, too.
 </main></noscript>
-<script type="application/json" id="charts">${mark('charts')}</script>
-<script type="application/json" id="result">${mark('data')}</script>
+<script type="application/json" id="charts">${placeholder('charts')}</script>
+<script type="application/json" id="result">${placeholder('data')}</script>
 <script type="module">${script}</script>
 </body></html>
 `;

@@ -1,12 +1,12 @@
 /** Formats figures for the terminal and for reports. */
 
 /** The number format, made at first use: it takes some 10 ms, also of the server's start, which imports this module. */
-let big;
+let numberFormat;
 
 /** @param {number} value @returns {string} the number, such as 12,345 */
-export function n(value) {
-  big ??= new Intl.NumberFormat('en-US');
-  return big.format(value);
+export function number(value) {
+  numberFormat ??= new Intl.NumberFormat('en-US');
+  return numberFormat.format(value);
 }
 
 /** @param {string} text @returns {string} the text, escaped for HTML */
@@ -15,13 +15,13 @@ export function escape(text) {
 }
 
 /** @param {Record<string, number>} counts @returns {string} counts and names, such as `3 throttled, 2 gone` */
-export const named = (counts) =>
+export const countsText = (counts) =>
   Object.entries(counts)
-    .map(([name, count]) => `${n(count)} ${name}`)
+    .map(([name, count]) => `${number(count)} ${name}`)
     .join(', ');
 
 /** @param {number} value seconds @returns {number} the seconds, rounded to the millisecond */
-export const thousandths = (value) => Math.round(value * 1000) / 1000;
+export const roundedToMs = (value) => Math.round(value * 1000) / 1000;
 
 /** @param {number} value @returns {string} the value with three digits */
 export function digits(value) {
@@ -77,12 +77,12 @@ export function lawOf(status) {
 export const nines = (percent) => -Math.log10(1 - percent / 100);
 
 /** A smaller difference counts as none, in percent. */
-export const SAME = 1;
+export const SAME_PERCENT = 1;
 
 /** @param {?number} change percent @returns {string} words for a change from one run to another */
 export function changeWords(change) {
   if (change === null) return 'from nothing';
-  if (Math.abs(change) < SAME) return 'the same';
+  if (Math.abs(change) < SAME_PERCENT) return 'the same';
   if (change >= 100) return `${digits(1 + change / 100)} times`;
   return `${change > 0 ? '+' : '−'}${Math.abs(change).toFixed(Math.abs(change) < 10 ? 1 : 0)}%`;
 }

@@ -1,5 +1,5 @@
 import { UsageError } from '../base/option-help.js';
-import { n, size, time } from '../report/words.js';
+import { number, size, time } from '../report/words.js';
 
 /**
  * The bounds of a run's figures, which set the exit code. An unknown figure exceeds its bound: a test that
@@ -71,7 +71,7 @@ export const bounds = [
   ),
   arrivalBound('p99.9', 'time for 99.9% of the sprites'),
   arrivalBound('max', 'time for all sprites'),
-  ...boundsOfType(count, n, {
+  ...boundsOfType(count, number, {
     'per-second': [
       'accepted sprites per second, at least',
       ({ throwing }) => throwing?.perSecond,

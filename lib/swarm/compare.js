@@ -4,7 +4,7 @@ import { UsageError } from '../base/option-help.js';
 import { isObject } from '../client/answers.js';
 import { dataOf } from '../report/page.js';
 import { ReportFile } from './report-file.js';
-import { changeWords, digits, n, SAME, size, time } from '../report/words.js';
+import { changeWords, digits, number, SAME_PERCENT, size, time } from '../report/words.js';
 
 /**
  * Compares two runs: `sprites-swarm compare A B` reads reports or the output of --json.
@@ -33,7 +33,7 @@ const percentileFigure = (name) => [
 
 /** @type {Figure[]} */
 const FIGURES = [
-  steadyFigure('sprites a second', ({ throwing }) => throwing?.perSecond, n, 1),
+  steadyFigure('sprites a second', ({ throwing }) => throwing?.perSecond, number, 1),
   ...['p50', 'p90', 'p99', 'p99.9'].map((name) => steadyFigure(...percentileFigure(name))),
   figure(...percentileFigure('max')),
   ...[50, 99, 100].map((part) =>
@@ -43,10 +43,10 @@ const FIGURES = [
   figure("the server's CPU, cores", ({ use }) => use?.cores, digits, -1),
   steadyFigure("the server's memory", ({ use }) => use?.memory, size, -1),
   figure("the server's longest stall", ({ server }) => server?.longestStallMs, time, -1),
-  figure('clients opened a second', ({ opened }) => opened?.perSecond, n, 1),
-  figure('throws refused', ({ account }) => account.refused, n, -1),
-  figure('connections broken', ({ connections }) => connections.closed, n, -1),
-  steadyFigure('sprites missing', ({ account }) => account.missing, n, -1)
+  figure('clients opened a second', ({ opened }) => opened?.perSecond, number, 1),
+  figure('throws refused', ({ account }) => account.refused, number, -1),
+  figure('connections broken', ({ connections }) => connections.closed, number, -1),
+  steadyFigure('sprites missing', ({ account }) => account.missing, number, -1)
 ];
 
 /** Conditions that should be equal in both runs: else the figures compare two loads and not two servers. */
@@ -163,7 +163,7 @@ function rowOf({ name, value, format, better, steady = false }, a, b) {
   const change = valueA === 0 ? null : ((valueB - valueA) / valueA) * 100;
   // From 0 to any other value the change is infinite.
   const loss = (change ?? Infinity) * -better;
-  const hasSameValue = Math.abs(change ?? Infinity) < SAME;
+  const hasSameValue = Math.abs(change ?? Infinity) < SAME_PERCENT;
   const verdict = hasSameValue ? 'same' : loss > 0 ? 'worse' : 'better';
   return {
     name,

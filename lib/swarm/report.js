@@ -1,6 +1,6 @@
-import { box, figures, percentileChart, timeChart } from '../report/page-parts.js';
+import { chartBox, figureTable, percentileChart, timeChart } from '../report/page-parts.js';
 import { page } from '../report/page.js';
-import { contentOf, fromDrop, notes, titleOf } from '../report/report-body.js';
+import { contentOf, pointsSinceDrop, notesSection, titleOf } from '../report/report-body.js';
 import { changeWords, escape } from '../report/words.js';
 
 /**
@@ -23,7 +23,7 @@ export function comparisonOf({ files, a, b, rows, remarks, faults }) {
   const body = [
     `<h1>Two runs compared</h1>`,
     ...runs.map((run, i) => introduction('AB'[i], RUN_COLORS[i], files[i], run)),
-    notes({ faults, remarks }),
+    notesSection({ faults, remarks }),
     figuresSection(rows),
     latencySection(runs, charts),
     timeSections(runs, charts)
@@ -52,7 +52,7 @@ function figuresSection(rows) {
     return [escape(name), ...words.map(escape), changeCell];
   });
   return `<section><h2>The figures</h2>
-${figures(['What', 'A', 'B', 'B to A'], lines)}</section>`;
+${figureTable(['What', 'A', 'B', 'B to A'], lines)}</section>`;
 }
 
 function seriesOfRuns(runs, pointsOf) {
@@ -67,7 +67,7 @@ function latencySection(runs, charts) {
   charts.percentiles = percentileChart(curves);
   return `<section><h2>How long a sprite flies</h2>
 <p class="soft">From throw to arrival, by percentile; both axes are logarithmic.</p>
-${box('percentiles', 'Latency by percentile of both runs')}</section>`;
+${chartBox('percentiles', 'Latency by percentile of both runs')}</section>`;
 }
 
 function timeSections(runs, charts) {
@@ -77,14 +77,14 @@ function timeSections(runs, charts) {
     if (!chart || chart.data.slice(1).some((values) => values.every((value) => !value))) return;
     charts[id] = chart;
     sections.push(
-      `<section><h2>${title}</h2>${box(id, `${title} of both runs over time`)}</section>`
+      `<section><h2>${title}</h2>${chartBox(id, `${title} of both runs over time`)}</section>`
     );
   };
   const seriesPoints = (name) => (run) => run.series.map((point) => [point.at, point[name]]);
   addChart('rates', 'Sprites a second', 'count', seriesPoints('received'));
   addChart('times', '99% in flight', 'time', seriesPoints('p99'));
   if (runs.every(({ storm }) => storm)) {
-    addChart('storm', 'Clients parked from the drop on', 'count', fromDrop);
+    addChart('storm', 'Clients parked from the drop on', 'count', pointsSinceDrop);
   }
   const usePoints = (name) => (run) =>
     (run.use?.series ?? []).map((point) => [point.at, point[name]]);

@@ -1,7 +1,7 @@
 import { boundsIn, judge } from './bounds.js';
 import { coresBetween } from './server-watch.js';
 import { hostInUrl } from './target.js';
-import { commandLine, lawOf, n } from '../report/words.js';
+import { commandLine, lawOf, number } from '../report/words.js';
 
 /**
  * The result of a run, for `--json` and the report.
@@ -341,7 +341,7 @@ function remarksOf(result, { facts, options }) {
 
 /** Returns the remark that the server's --throw-rate, and not its capacity, bounds the figures. */
 function throwRateRemark({ account, throwing, clients }) {
-  const refusedText = n(account.refusals['too-many-throws']);
+  const refusedText = number(account.refusals['too-many-throws']);
   if (throwing.rate !== null || throwing.perSecond === undefined) {
     return (
       `The server's --throw-rate bounds this run: it refused ${refusedText} of the throws (429 too-many-throws), since ` +
@@ -351,9 +351,9 @@ function throwRateRemark({ account, throwing, clients }) {
   }
   const perThrower = throwing.perSecond / throwing.throwers;
   return (
-    `The server's --throw-rate bounds the ${n(throwing.perSecond)} sprites a second, not what it can do: ` +
-    `${n(throwing.throwers)} throwers were told to wait with ${refusedText} of the throws (429 too-many-throws), and did; ` +
+    `The server's --throw-rate bounds the ${number(throwing.perSecond)} sprites a second, not what it can do: ` +
+    `${number(throwing.throwers)} throwers were told to wait with ${refusedText} of the throws (429 too-many-throws), and did; ` +
     `that leaves ${Number(perThrower.toPrecision(3))} a second to each. To see what it can do: --every-client, ` +
-    `which has all ${n(clients)} clients throw in turn, or a server with --throw-rate 0.`
+    `which has all ${number(clients)} clients throw in turn, or a server with --throw-rate 0.`
   );
 }

@@ -17,7 +17,7 @@ import {
   resolveTarget,
   tlsOf
 } from './target.js';
-import { thousandths } from '../report/words.js';
+import { roundedToMs } from '../report/words.js';
 
 /**
  * One run of the swarm: its phases, and the engines that carry them out.
@@ -301,7 +301,7 @@ export class Run {
     this.#facts.opened = {
       clients: parked,
       wanted: all,
-      seconds: thousandths(seconds),
+      seconds: roundedToMs(seconds),
       perSecond: Math.round(parked / seconds)
     };
     if (areAllParked) await this.#waitUntilServerCounts(all);
@@ -390,7 +390,7 @@ export class Run {
       this.tally.stageTarget = null;
       this.#facts.stages = log.rows;
     }
-    this.#facts.phases[phase] = { from: thousandths(started), to: thousandths(this.tally.seconds) };
+    this.#facts.phases[phase] = { from: roundedToMs(started), to: roundedToMs(this.tally.seconds) };
     this.#progress.end();
   }
 
@@ -412,7 +412,7 @@ export class Run {
     await sleep(TICK_MS * 1.2);
     const after = this.tally.counts;
     this.#facts.throwing = {
-      seconds: thousandths(seconds),
+      seconds: roundedToMs(seconds),
       thrown: after.accepted - before.accepted,
       arrived: after.received - before.received,
       perSecond: Math.round((after.accepted - before.accepted) / seconds)
@@ -503,7 +503,7 @@ export class Run {
       });
       this.#progress.end();
     }
-    this.#facts.drainSeconds = thousandths((performance.now() - started) / 1000);
+    this.#facts.drainSeconds = roundedToMs((performance.now() - started) / 1000);
     if (this.#interruptCount < 2) await sleep(ACK_MS);
     this.#facts.drained = await this.#lastStatus();
     // Counts all clients with a place, not only the parked ones: a client that pauses or reconnects is no

@@ -3,7 +3,7 @@ import { isIPv4 } from 'node:net';
 import { join, resolve } from 'node:path';
 
 import { interfacesHere } from '../base/lan-addresses.js';
-import { thousandths } from '../report/words.js';
+import { roundedToMs } from '../report/words.js';
 
 /**
  * Samples the server's CPU time and memory under load: on this host from the kernel, for all of the server's
@@ -91,7 +91,7 @@ export class ServerWatch {
         ? useOf(this.#pid)
         : ((await this.#status.metrics())?.use ?? null);
     if (!use) return null;
-    const point = { at: thousandths(this.#clock()), ...use };
+    const point = { at: roundedToMs(this.#clock()), ...use };
     this.peakMemory = Math.max(this.peakMemory, use.memory);
     this.points.push(point);
     if (this.points.length > MOST_POINTS) {

@@ -1,7 +1,7 @@
 import { performance } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { thousandths } from '../report/words.js';
+import { roundedToMs } from '../report/words.js';
 
 /**
  * The storm: all connections close at once, and all clients reconnect. The run polls the server for its number of
@@ -80,8 +80,8 @@ export async function storm({
     spread,
     parked: lastCount,
     seconds,
-    from: thousandths(from),
-    to: thousandths(clock()),
+    from: roundedToMs(from),
+    to: roundedToMs(clock()),
     track: track.points
   };
 }
@@ -95,7 +95,7 @@ async function pollUntil(isDone, ms, isOver) {
   return false;
 }
 
-const secondsSince = (startedAt) => thousandths((performance.now() - startedAt) / 1000);
+const secondsSince = (startedAt) => roundedToMs((performance.now() - startedAt) / 1000);
 
 /** The samples of a storm, which would be over between two points of the run's series. */
 
@@ -113,7 +113,7 @@ class ParkedTrack {
     const last = this.points.at(-1);
     // Of equal samples only the first and the last are kept.
     if (last?.[1] === parked && this.points.at(-2)?.[1] === parked) this.points.pop();
-    this.points.push([thousandths(at), parked]);
+    this.points.push([roundedToMs(at), parked]);
     if (this.points.length > MOST_POINTS) this.#thin();
   }
 

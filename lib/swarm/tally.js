@@ -1,6 +1,6 @@
 import { performance } from 'node:perf_hooks';
 
-import { thousandths } from '../report/words.js';
+import { roundedToMs } from '../report/words.js';
 import { Histogram } from './histogram.js';
 
 /** Most points of a series in a run of the expected length; a longer run has up to twice as many. */
@@ -113,7 +113,7 @@ export class Tally {
     const rate = (name) => (elapsed > 0 ? (counts[name] - before[name]) / elapsed : 0);
     const { p50, p99, max } = this.#intervalTimes.summary();
     this.series.push({
-      at: thousandths(at),
+      at: roundedToMs(at),
       parked: counts.parked,
       ...(this.stageTarget !== null && { asked: round(this.stageTarget) }),
       accepted: Math.round(rate('accepted')),

@@ -1,11 +1,11 @@
-import { digits, n, named, size, time } from '../report/words.js';
+import { digits, number, countsText, size, time } from '../report/words.js';
 
 /** Formats a result as lines for a terminal. */
 
 function latencyLine(label, { count, p50, p90, p99, 'p99.9': p999, max }) {
   return (
     `${label.padEnd(18)} p50 ${time(p50)}, p90 ${time(p90)}, p99 ${time(p99)}, p99.9 ${time(p999)}, ` +
-    `max ${time(max)}  (${n(count)})`
+    `max ${time(max)}  (${number(count)})`
   );
 }
 
@@ -28,27 +28,28 @@ export function textOf(result) {
 function loadLines({ opened, parkedByServer, throwing, storm, stages = [], interruptions }) {
   const lines = [];
   if (opened) {
-    const confirmed = parkedByServer === null ? '' : `, the server counts ${n(parkedByServer)}`;
+    const confirmed =
+      parkedByServer === null ? '' : `, the server counts ${number(parkedByServer)}`;
     lines.push(
-      `parked             ${n(opened.clients)} of ${n(opened.wanted)} in ` +
-        `${opened.seconds} s (${n(opened.perSecond)} a second)${confirmed}`
+      `parked             ${number(opened.clients)} of ${number(opened.wanted)} in ` +
+        `${opened.seconds} s (${number(opened.perSecond)} a second)${confirmed}`
     );
   }
   if (throwing?.perSecond !== undefined) {
     const loadText =
       throwing.rate === null
         ? `${throwing.throwers} throwers`
-        : `${stages.length > 0 ? 'up to ' : ''}${n(throwing.rate)} a second asked`;
+        : `${stages.length > 0 ? 'up to ' : ''}${number(throwing.rate)} a second asked`;
     lines.push(
-      `sprites            ${n(throwing.perSecond)} a second for ${throwing.seconds} s ` +
+      `sprites            ${number(throwing.perSecond)} a second for ${throwing.seconds} s ` +
         `(${throwing.mode}, ${loadText}, ${throwing.size} bytes)`
     );
   }
   stages.forEach((stage, i) => {
     const reachedText = throwing
-      ? `${stage.perSecond === null ? '-' : n(stage.perSecond)} a second, p99 ${time(stage.p99)}`
-      : `${n(stage.parked)} parked`;
-    const stageText = `${n(stage.from)} to ${n(stage.target)} in ${digits(stage.seconds)} s`;
+      ? `${stage.perSecond === null ? '-' : number(stage.perSecond)} a second, p99 ${time(stage.p99)}`
+      : `${number(stage.parked)} parked`;
+    const stageText = `${number(stage.from)} to ${number(stage.target)} in ${digits(stage.seconds)} s`;
     lines.push(`stage ${i + 1}`.padEnd(19) + `${stageText}: ${reachedText}`);
   });
   if (storm) {
@@ -60,7 +61,7 @@ function loadLines({ opened, parkedByServer, throwing, storm, stages = [], inter
   for (const { at, lowest, seconds } of interruptions) {
     const endText =
       seconds === null ? 'not back by the end' : `99% parked again after ${seconds} s`;
-    lines.push(`interrupted        at ${at} s down to ${n(lowest)} parked; ${endText}`);
+    lines.push(`interrupted        at ${at} s down to ${number(lowest)} parked; ${endText}`);
   }
   return lines;
 }
@@ -77,16 +78,16 @@ function latencyLines({ latency, throwing }) {
 function accountLines({ account }) {
   if (account.sent === 0) return [];
   const accepted =
-    `${n(account.accepted)} accepted (${n(account.delivered)} delivered, ` +
-    `${n(account.queued)} queued, ${n(account.duplicates)} duplicate)`;
-  const refused = account.refused > 0 ? `, refused ${named(account.refusals)}` : '';
-  const unanswered = account.unanswered > 0 ? `, ${n(account.unanswered)} unanswered` : '';
+    `${number(account.accepted)} accepted (${number(account.delivered)} delivered, ` +
+    `${number(account.queued)} queued, ${number(account.duplicates)} duplicate)`;
+  const refused = account.refused > 0 ? `, refused ${countsText(account.refusals)}` : '';
+  const unanswered = account.unanswered > 0 ? `, ${number(account.unanswered)} unanswered` : '';
   const elsewhere =
-    account.landedElsewhere > 0 ? `, ${n(account.landedElsewhere)} landed elsewhere` : '';
+    account.landedElsewhere > 0 ? `, ${number(account.landedElsewhere)} landed elsewhere` : '';
   return [
-    `sent               ${n(account.sent)}: ${accepted}${refused}${unanswered}`,
-    `received           ${n(account.received)}, ${n(account.resent)} resent, ` +
-      `${n(account.repeated)} repeated, ${n(account.missing)} missing${elsewhere}`
+    `sent               ${number(account.sent)}: ${accepted}${refused}${unanswered}`,
+    `received           ${number(account.received)}, ${number(account.resent)} resent, ` +
+      `${number(account.repeated)} repeated, ${number(account.missing)} missing${elsewhere}`
   ];
 }
 
@@ -94,12 +95,12 @@ function troubleLines({ connections, problems, connectErrors }) {
   const lines = [];
   if (connections.closed > 0 || connections.rejoined > 0) {
     lines.push(
-      `connections        ${n(connections.closed)} broke, ${n(connections.rejoined)} ` +
-        `clients joined again, ${n(connections.resends)} requests repeated`
+      `connections        ${number(connections.closed)} broke, ${number(connections.rejoined)} ` +
+        `clients joined again, ${number(connections.resends)} requests repeated`
     );
   }
   for (const [label, counts] of Object.entries({ problems, 'connect errors': connectErrors })) {
-    if (named(counts)) lines.push(label.padEnd(19) + named(counts));
+    if (countsText(counts)) lines.push(label.padEnd(19) + countsText(counts));
   }
   return lines;
 }
@@ -120,12 +121,12 @@ function serverLines({ server }) {
   if (server.law) {
     const { thrown, acked, waiting, lost, crossedIn, crossedOut, holds } = server.law;
     const [crossedInText, crossedOutText] = [
-      crossedIn === undefined ? '' : ` + crossed in ${n(crossedIn)}`,
-      crossedOut === undefined ? '' : ` + crossed out ${n(crossedOut)}`
+      crossedIn === undefined ? '' : ` + crossed in ${number(crossedIn)}`,
+      crossedOut === undefined ? '' : ` + crossed out ${number(crossedOut)}`
     ];
     lines.push(
-      `the server's law   thrown ${n(thrown)}${crossedInText} ${holds ? '=' : '≠'} acked ${n(acked)} + ` +
-        `waiting ${n(waiting)} + lost ${n(lost)}${crossedOutText}`
+      `the server's law   thrown ${number(thrown)}${crossedInText} ${holds ? '=' : '≠'} acked ${number(acked)} + ` +
+        `waiting ${number(waiting)} + lost ${number(lost)}${crossedOutText}`
     );
   }
   if (server.longestStallMs !== null) {

@@ -1,5 +1,5 @@
 /* global uPlot */
-import { digits, n, nines, size, time } from '../words.js';
+import { digits, number, nines, size, time } from '../words.js';
 
 /**
  * Draws a report's charts in the browser, with uPlot. The legend shows the values under the pointer. The charts over
@@ -8,19 +8,19 @@ import { digits, n, nines, size, time } from '../words.js';
  */
 
 const FONT = '13px system-ui, "Segoe UI", Roboto, sans-serif';
-const BOLD = `600 ${FONT}`;
+const BOLD_FONT = `600 ${FONT}`;
 
 /** Widest label, in CSS pixels. */
-const LABEL = 58;
+const LABEL_WIDTH = 58;
 
-const NARROW = 600;
+const NARROW_WIDTH = 600;
 
 const compact = new Intl.NumberFormat('en-US', { notation: 'compact', maximumFractionDigits: 1 });
 
 /** For each unit: the format of the axis, and of the legend. */
 const UNITS = {
   time: [time, time],
-  count: [(value) => compact.format(value), (value) => n(Math.round(value))],
+  count: [(value) => compact.format(value), (value) => number(Math.round(value))],
   cores: [digits, (value) => `${digits(value)} cores`],
   bytes: [size, size]
 };
@@ -29,17 +29,18 @@ const color = (name) =>
   getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
 /** Returns the ticks with room for a label. Whole numbers have priority, then lower ticks. */
-function spaced(u, ticks) {
+function ticksWithRoom(u, ticks) {
   const [low, high] = [u.scales.x.min, u.scales.x.max];
-  const wide = u.bbox.width / window.devicePixelRatio;
-  const at = (tick) => ((tick - low) / (high - low || 1)) * wide;
-  const kept = [];
+  const axisWidth = u.bbox.width / window.devicePixelRatio;
+  const pixelOf = (tick) => ((tick - low) / (high - low || 1)) * axisWidth;
+  const shownTicks = [];
   for (const tick of [...ticks].sort(
     (a, b) => Number.isInteger(b) - Number.isInteger(a) || a - b
   )) {
-    if (kept.every((other) => Math.abs(at(other) - at(tick)) >= LABEL)) kept.push(tick);
+    if (shownTicks.every((other) => Math.abs(pixelOf(other) - pixelOf(tick)) >= LABEL_WIDTH))
+      shownTicks.push(tick);
   }
-  return kept.sort((a, b) => a - b);
+  return shownTicks.sort((a, b) => a - b);
 }
 
 const PERCENTS = [0, 50, 90, 99, 99.9, 99.99, 99.999, 99.9999];
@@ -50,18 +51,18 @@ function percentAt(x, top) {
   return `${Number(percent.toFixed(Math.ceil(x) + 1))}%`;
 }
 
-function decades([low, high]) {
-  const few = high / low <= 100;
+function decadeTicks([low, high]) {
+  const isShortRange = high / low <= 100;
   const ticks = [];
   for (let tick = low; tick <= high * 1.0001; tick *= 10) {
-    for (const step of few ? [1, 2, 5] : [1]) {
+    for (const step of isShortRange ? [1, 2, 5] : [1]) {
       if (tick * step <= high * 1.0001) ticks.push(Number((tick * step).toPrecision(1)));
     }
   }
   return ticks;
 }
 
-function axes(chart) {
+function axesOf(chart) {
   const common = {
     font: FONT,
     stroke: color('soft'),
@@ -72,17 +73,17 @@ function axes(chart) {
     chart.kind === 'percentile'
       ? {
           splits: (u) =>
-            spaced(
+            ticksWithRoom(
               u,
               PERCENTS.map(nines).filter((one) => one <= chart.top)
             ),
           values: (u, ticks) => ticks.map((tick) => percentAt(tick, Infinity))
         }
-      : { space: LABEL, values: (u, ticks) => ticks.map((tick) => `${digits(tick)} s`) };
+      : { space: LABEL_WIDTH, values: (u, ticks) => ticks.map((tick) => `${digits(tick)} s`) };
   const y = {
     size: 64,
     gap: 8,
-    ...(chart.range && { splits: () => decades(chart.range), filter: (u, ticks) => ticks }),
+    ...(chart.range && { splits: () => decadeTicks(chart.range), filter: (u, ticks) => ticks }),
     values: (u, ticks) => ticks.map(UNITS[chart.unit][0])
   };
   return [
@@ -91,15 +92,15 @@ function axes(chart) {
   ];
 }
 
-function series(chart) {
-  const first = {
+function seriesOf(chart) {
+  const xSeries = {
     label: chart.kind === 'percentile' ? 'of all' : 'at',
     value: (u, x) => {
       if (x === null || x === undefined) return '–';
       return chart.kind === 'percentile' ? percentAt(x, chart.top) : `${digits(x)} s`;
     }
   };
-  const rest = chart.series.map(({ name, color: named, filled, dashed, stepped }) => ({
+  const valueSeries = chart.series.map(({ name, color: named, filled, dashed, stepped }) => ({
     label: name,
     stroke: color(named),
     width: 2,
@@ -110,21 +111,21 @@ function series(chart) {
     ...(stepped && { paths: uPlot.paths.stepped({ align: 1 }) }),
     value: (u, value) => (value === null || value === undefined ? '–' : UNITS[chart.unit][1](value))
   }));
-  return [first, ...rest];
+  return [xSeries, ...valueSeries];
 }
 
-function shade(u, phase) {
+function shadePhase(u, phase) {
   const [from, to] = [phase.from, phase.to].map((at) => u.valToPos(at, 'x', true));
   u.ctx.fillStyle = color('shade');
   u.ctx.fillRect(from, u.bbox.top, to - from, u.bbox.height);
 }
 
 /** Draws the marks, from the slowest one on. A value that would overlap another one is not written. */
-function mark(u, { marks, top }) {
+function drawMarks(u, { marks, top }) {
   const scale = window.devicePixelRatio;
-  let free = Infinity;
+  let freeUntil = Infinity;
   u.ctx.save();
-  u.ctx.font = BOLD.replace('13px', `${13 * scale}px`);
+  u.ctx.font = BOLD_FONT.replace('13px', `${13 * scale}px`);
   for (const [percent, ms] of [...marks].reverse()) {
     const x = u.valToPos(percent >= 100 ? top : nines(percent), 'x', true);
     const y = u.valToPos(ms, 'y', true);
@@ -135,23 +136,23 @@ function mark(u, { marks, top }) {
     u.ctx.arc(x, y, 4 * scale, 0, 7);
     u.ctx.fill();
     u.ctx.stroke();
-    const right = Math.min(x + u.ctx.measureText(time(ms)).width / 2, u.bbox.left + u.bbox.width);
-    if (right > free) continue;
+    const textEnd = Math.min(x + u.ctx.measureText(time(ms)).width / 2, u.bbox.left + u.bbox.width);
+    if (textEnd > freeUntil) continue;
     u.ctx.textAlign = 'right';
     u.ctx.lineWidth = 4 * scale;
     u.ctx.strokeStyle = color('card');
-    u.ctx.strokeText(time(ms), right, y - 12 * scale);
+    u.ctx.strokeText(time(ms), textEnd, y - 12 * scale);
     u.ctx.fillStyle = color('ink');
-    u.ctx.fillText(time(ms), right, y - 12 * scale);
-    free = right - u.ctx.measureText(time(ms)).width - 8 * scale;
+    u.ctx.fillText(time(ms), textEnd, y - 12 * scale);
+    freeUntil = textEnd - u.ctx.measureText(time(ms)).width - 8 * scale;
   }
   u.ctx.restore();
 }
 
-function draw(box, chart) {
+function drawChart(box, chart) {
   const width = box.clientWidth;
-  const tall = chart.kind === 'percentile';
-  const height = tall ? (width < NARROW ? 300 : 380) : 200;
+  const isPercentileChart = chart.kind === 'percentile';
+  const height = isPercentileChart ? (width < NARROW_WIDTH ? 300 : 380) : 200;
   const y = chart.range
     ? { distr: 3, range: chart.range }
     : { range: (u, low, high) => [0, (high || 1) * 1.06] };
@@ -160,8 +161,8 @@ function draw(box, chart) {
     height,
     padding: [18, 20, 0, 0],
     scales: { x: { time: false, range: (u, low, high) => [chart.from ?? low, high] }, y },
-    axes: axes(chart),
-    series: series(chart),
+    axes: axesOf(chart),
+    series: seriesOf(chart),
     cursor: {
       y: false,
       points: { size: 9, fill: (u, i) => u.series[i].stroke(u, i) },
@@ -170,8 +171,10 @@ function draw(box, chart) {
     // A series without fill shows its colour in the legend, too.
     legend: { markers: { width: 0, fill: (u, i) => u.series[i].stroke(u, i) } },
     hooks: {
-      drawClear: [(u) => chart.phase && shade(u, chart.phase)],
-      draw: [(u) => chart.marks && mark(Object.assign(u, { marked: chart.series[0].color }), chart)]
+      drawClear: [(u) => chart.phase && shadePhase(u, chart.phase)],
+      draw: [
+        (u) => chart.marks && drawMarks(Object.assign(u, { marked: chart.series[0].color }), chart)
+      ]
     }
   };
   box.replaceChildren();
@@ -182,17 +185,17 @@ const charts = JSON.parse(document.getElementById('charts').textContent);
 
 for (const [id, chart] of Object.entries(charts)) {
   const box = document.getElementById(id);
-  let plot = draw(box, chart);
-  const again = () => {
+  let plot = drawChart(box, chart);
+  const redraw = () => {
     plot.destroy();
-    plot = draw(box, chart);
+    plot = drawChart(box, chart);
   };
-  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', again);
-  matchMedia('print').addEventListener('change', again);
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw);
+  matchMedia('print').addEventListener('change', redraw);
   let { width } = plot;
   new ResizeObserver(() => {
     if (box.clientWidth === width) return;
     width = box.clientWidth;
-    again();
+    redraw();
   }).observe(box);
 }
