@@ -435,8 +435,8 @@ async function chooseArena(fetch, base, options) {
   const names = await fetchArenaNames(fetch, base, options);
   const { arena = names.length === 1 ? names[0] : undefined } = options;
   if (names.includes(arena)) return arena;
-  const all = names.map((name) => `${base}play/${name}`).join(', ');
-  throw new UsageError(arena ? `no arena "${arena}" there: ${all}` : `which arena? ${all}`);
+  const urls = names.map((name) => `${base}play/${name}`).join(', ');
+  throw new UsageError(arena ? `no arena "${arena}" there: ${urls}` : `which arena? ${urls}`);
 }
 
 /**

@@ -118,7 +118,7 @@ function parseResult(text) {
   try {
     return (text.trimStart().startsWith('{') ? JSON.parse(text) : dataOf(text)) ?? {};
   } catch {
-    return {}; // lackOf() reports the missing parts
+    return {}; // missingPartOf() reports the missing parts
   }
 }
 

@@ -57,10 +57,10 @@ export class Engine {
   }
 
   #describeEnd(code, signal) {
-    const how = signal ? `was killed by ${signal}` : `ended with ${code}`;
+    const endText = signal ? `was killed by ${signal}` : `ended with ${code}`;
     const why = this.#stderr.trim();
     const hint = signal === 'SIGKILL' ? ' (out of memory?)' : '';
-    return `${how}${hint}${why ? `: ${why}` : ''}`;
+    return `${endText}${hint}${why ? `: ${why}` : ''}`;
   }
 
   /** @returns {number | undefined} process id; undefined when the engine did not start */
@@ -109,22 +109,22 @@ export class FrameReader {
     this.#chunks.push(chunk);
     this.#length += chunk.length;
     if (this.#header && this.#length < this.#header.bytes) return;
-    let rest = this.#chunks.length === 1 ? chunk : Buffer.concat(this.#chunks, this.#length);
+    let unread = this.#chunks.length === 1 ? chunk : Buffer.concat(this.#chunks, this.#length);
     for (;;) {
       if (!this.#header) {
-        const end = rest.indexOf(NEWLINE);
+        const end = unread.indexOf(NEWLINE);
         if (end < 0) break;
-        this.#header = JSON.parse(rest.toString('utf8', 0, end));
-        rest = rest.subarray(end + 1);
+        this.#header = JSON.parse(unread.toString('utf8', 0, end));
+        unread = unread.subarray(end + 1);
       }
-      if (rest.length < this.#header.bytes) break;
+      if (unread.length < this.#header.bytes) break;
       const header = this.#header;
       this.#header = null;
-      this.#onFrame(header, rest.subarray(0, header.bytes));
-      rest = rest.subarray(header.bytes);
+      this.#onFrame(header, unread.subarray(0, header.bytes));
+      unread = unread.subarray(header.bytes);
     }
-    if (!this.#header && rest.length > LONGEST_LINE) throw new SyntaxError('an endless line');
-    this.#chunks = rest.length > 0 ? [rest] : [];
-    this.#length = rest.length;
+    if (!this.#header && unread.length > LONGEST_LINE) throw new SyntaxError('an endless line');
+    this.#chunks = unread.length > 0 ? [unread] : [];
+    this.#length = unread.length;
   }
 }

@@ -16,7 +16,7 @@ const EXIT_FAILED = 2;
  * Runs bin/sprites-swarm.
  *
  * @param {string[]} args the command line
- * @returns {Promise<number>} the exit code: 0, 1 for a fault, NOT_DONE, 3 for an exceeded bound
+ * @returns {Promise<number>} the exit code: 0, 1 for a fault, EXIT_FAILED, 3 for an exceeded bound
  */
 export async function main(args) {
   // A broken pipe on stdout does not end the run: the report would be lost, too.

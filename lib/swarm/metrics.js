@@ -45,15 +45,15 @@ const BUCKET_BOUNDS = [
 
 /** @param {import('./histogram.js').Histogram} histogram @returns the buckets for createNativeHistogram() */
 function bucketsOf(histogram) {
-  const counts = new Array(BUCKET_BOUNDS.length + 1).fill(0);
+  const bucketCounts = new Array(BUCKET_BOUNDS.length + 1).fill(0);
   let sum = 0;
   for (const [bucket, count] of histogram.buckets()) {
     const seconds = highestValueOf(bucket) / 1e9;
     const index = BUCKET_BOUNDS.findIndex((bound) => seconds <= bound);
-    counts[index < 0 ? BUCKET_BOUNDS.length : index] += count;
+    bucketCounts[index < 0 ? BUCKET_BOUNDS.length : index] += count;
     sum += seconds * count;
   }
-  return { bounds: BUCKET_BOUNDS, counts, sum };
+  return { bounds: BUCKET_BOUNDS, counts: bucketCounts, sum };
 }
 
 /**

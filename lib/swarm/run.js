@@ -272,12 +272,12 @@ export class Run {
   async #open() {
     const { ramp, stages } = this.#options;
     const clients = this.#firstClients;
-    const all = clients + this.#facts.probes;
+    const wantedClients = clients + this.#facts.probes;
     const started = performance.now();
     const limit = openLimit(this.#options);
     let lastGrowth = started;
     let parked = 0;
-    this.#progress.begin('opening', all);
+    this.#progress.begin('opening', wantedClients);
     const load = this.#engines.slice(0, this.#facts.loadEngines);
     if (stages && this.#options.command === 'park') this.#setClientCount(clients);
     else this.#send('open', load);
@@ -294,28 +294,28 @@ export class Run {
     await this.#waitUntil(hasReached(clients), limit, show);
     if (this.#facts.probes > 0 && parked >= clients) {
       this.#send('open', this.#engines.slice(this.#facts.loadEngines));
-      await this.#waitUntil(hasReached(all), limit, show);
+      await this.#waitUntil(hasReached(wantedClients), limit, show);
     }
     const seconds = (performance.now() - started) / 1000;
-    const areAllParked = parked >= all;
+    const areAllParked = parked >= wantedClients;
     this.#facts.opened = {
       clients: parked,
-      wanted: all,
+      wanted: wantedClients,
       seconds: roundedToMs(seconds),
       perSecond: Math.round(parked / seconds)
     };
-    if (areAllParked) await this.#waitUntilServerCounts(all);
-    this.#progress.end(`${parked} of ${all} parked after ${seconds.toFixed(1)} s`);
+    if (areAllParked) await this.#waitUntilServerCounts(wantedClients);
+    this.#progress.end(`${parked} of ${wantedClients} parked after ${seconds.toFixed(1)} s`);
     return areAllParked;
   }
 
   /** Waits up to 10 s until the server counts all polls as parked; the swarm counts each as soon as it is written. */
-  async #waitUntilServerCounts(all) {
+  async #waitUntilServerCounts(wantedClients) {
     const otherPolls = this.#facts.before?.parked ?? 0;
     const end = performance.now() + 10_000;
     let status = await this.status.tryRead();
     while (
-      status?.parked < all + otherPolls &&
+      status?.parked < wantedClients + otherPolls &&
       performance.now() < end &&
       this.#interruptCount === 0
     ) {
@@ -366,7 +366,7 @@ export class Run {
   }
 
   /** @param {(asked: number) => void} [onTarget] gets the current target of the stages, if there are any */
-  async #runTimedPhase(phase, seconds, note, onTarget = () => {}) {
+  async #runTimedPhase(phase, seconds, describe, onTarget = () => {}) {
     const { stages, command } = this.#options;
     const started = this.tally.seconds;
     const log = stages && new StageLog(stages, this.tally);
@@ -382,7 +382,7 @@ export class Run {
       () => {
         const elapsed = this.tally.seconds - started;
         samplePhase(elapsed);
-        this.#progress.update(Math.floor(elapsed), note());
+        this.#progress.update(Math.floor(elapsed), describe());
       }
     );
     if (log) {
@@ -515,8 +515,8 @@ export class Run {
   async #leave() {
     if (this.#options.stay || this.#isAborted) return;
     this.#handledInterrupts = this.#interruptCount;
-    const all = this.#options.clients + this.#facts.probes;
-    this.#progress.begin('leaving', all);
+    const total = this.#options.clients + this.#facts.probes;
+    this.#progress.begin('leaving', total);
     this.#send('clients 0');
     let lastProgress = { left: -1, at: 0 };
     const isOver = () => {

@@ -45,7 +45,7 @@ export class StatusReader {
 
   /**
    * @param {number} [timeout] timeout in milliseconds, at most TIMEOUT_MS
-   * @returns {Promise<?object>} the document: its FIGURES are numbers from 0 up; null for any other answer
+   * @returns {Promise<?object>} the document: its NUMERIC_FIGURES are numbers from 0 up; null for any other answer
    * @throws {Error} when there is no answer
    */
   async read(timeout) {

@@ -56,8 +56,8 @@ function throwSprites(server) {
 
 /** Returns the server's counts of connections and requests so far. */
 async function readCounts({ adminPort }) {
-  const all = await statusAt(adminPort);
-  return { connections: all.accepted, requests: all.requests, at: performance.now() };
+  const status = await statusAt(adminPort);
+  return { connections: status.accepted, requests: status.requests, at: performance.now() };
 }
 
 /** Measures the honest clients during one attack, or none. */

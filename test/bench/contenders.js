@@ -222,15 +222,15 @@ export async function startSprites(options, { pin, probed = true, program = SPRI
  * Runs `work` with something that has a `stop()`, such as a server, and stops it in any case.
  *
  * @template T, R
- * @param {T & {stop: () => Promise<void>}} started
+ * @param {T & {stop: () => Promise<void>}} resource
  * @param {(started: T) => Promise<R>} work
  * @returns {Promise<R>}
  */
-export async function withStarted(started, work) {
+export async function withStarted(resource, work) {
   try {
-    return await work(started);
+    return await work(resource);
   } finally {
-    await started.stop();
+    await resource.stop();
   }
 }
 
@@ -356,28 +356,31 @@ export const contenders = {
 };
 
 /**
- * @param {string} only names, separated by commas
- * @param {Record<string, object>} all all contenders, by name
+ * @param {string} list names, separated by commas
+ * @param {Record<string, object>} entriesByName all contenders, by name
  * @param {string} url URL of the program, which ends by `refuseUsage` for an unknown name
  * @returns {string[]}
  */
-export function parseNames(only, all, url) {
-  const names = only.split(',');
-  const unknown = names.find((name) => !Object.hasOwn(all, name));
+export function parseNames(list, entriesByName, url) {
+  const names = list.split(',');
+  const unknown = names.find((name) => !Object.hasOwn(entriesByName, name));
   return unknown === undefined
     ? names
-    : refuseUsage(url, `no contender "${unknown}": there are ${Object.keys(all).join(', ')}`);
+    : refuseUsage(
+        url,
+        `no contender "${unknown}": there are ${Object.keys(entriesByName).join(', ')}`
+      );
 }
 
 /**
  * @param {string[]} names
- * @param {Record<string, {title: string, missing: () => string | null}>} all
+ * @param {Record<string, {title: string, missing: () => string | null}>} contendersByName
  * @returns {string[]} names of those that can run here; for the others a message is printed
  */
-export const availableNames = (names, all) =>
+export const availableNames = (names, contendersByName) =>
   names.filter((name) => {
-    const why = all[name].missing();
-    if (why !== null) console.error(`bench: ${all[name].title} is left out: ${why}`);
+    const why = contendersByName[name].missing();
+    if (why !== null) console.error(`bench: ${contendersByName[name].title} is left out: ${why}`);
     return why === null;
   });
 

@@ -85,7 +85,7 @@ const PUBLICATIONS = 12;
 const EVERY = 0.1;
 
 /** Runs a short load on a contender, and checks the counts. @returns {Promise<?object>} null: not installed */
-async function runLoad(t, contender, more) {
+async function runLoad(t, contender, extraOptions) {
   const why = contender.missing();
   if (why !== null) return t.skip(why) && null;
   const server = await contender.start(false);
@@ -94,7 +94,7 @@ async function runLoad(t, contender, more) {
     ...{ protocol: contender.protocol, token: contender.token?.() ?? TOKEN },
     // This length gives frames and chunks of all kinds of lengths.
     ...{ connections: CONNECTIONS, bytes: 70000, stalled: STALLED / CONNECTIONS },
-    ...{ every: EVERY, seconds: PUBLICATIONS * EVERY, warmup: 2, ...more }
+    ...{ every: EVERY, seconds: PUBLICATIONS * EVERY, warmup: 2, ...extraOptions }
   };
   const load = startLoad(server, false, work);
   t.teardown(() => load.stop());
@@ -183,9 +183,9 @@ t.test('what was due before the measuring is not counted, late or not', async (t
     else response.writeHead(200, { 'Content-Type': 'text/event-stream' }).write(':\n\n');
   });
   const port = await listening(t, server);
-  const work = { protocol: 'sse', connections: 3, warmup: 10, 'warmup-every': 0.01 };
-  const how = { ...work, every: 0.05, seconds: 0.1 };
-  const load = startLoad({ port, pids: [process.pid] }, false, how);
+  const warmup = { protocol: 'sse', connections: 3, warmup: 10, 'warmup-every': 0.01 };
+  const loadOptions = { ...warmup, every: 0.05, seconds: 0.1 };
+  const load = startLoad({ port, pids: [process.pid] }, false, loadOptions);
   t.teardown(() => load.stop());
   const measured = await load.measure(async () => {
     isMeasured = true;
@@ -204,15 +204,15 @@ const result = (more = {}) => ({
 });
 
 t.test('the cells', async (t) => {
-  const all = { changes: ['none', 'stalled', 'cut'], seconds: 6 };
-  const namesOf = (how) => cellsOf({ ...all, ...how }).map(({ name }) => name);
-  const study = cellsOf({ ...all, study: true });
+  const options = { changes: ['none', 'stalled', 'cut'], seconds: 6 };
+  const namesOf = (how) => cellsOf({ ...options, ...how }).map(({ name }) => name);
+  const study = cellsOf({ ...options, study: true });
   t.equal(study.length, 12);
   t.equal(new Set(namesOf({ study: true })).size, 12);
   for (const { every, cut, seconds } of study.filter(({ cut }) => cut)) {
     const before = Math.floor(seconds / every / 2) + 1;
-    const back = (before - 1) * every + 0.3 * every + cut;
-    t.ok(seconds - every > back, 'something is published after all are back');
+    const returnSeconds = (before - 1) * every + 0.3 * every + cut;
+    t.ok(seconds - every > returnSeconds, 'something is published after all are back');
   }
   t.equal(namesOf({ changes: ['none', 'stalled'] }).length, 12);
   const short = [SEARCH_WORK.name, '5 KB a second to 4,000'];
@@ -238,8 +238,8 @@ t.test('the search for the number at which one breaks', async (t) => {
     const attempts = [];
     const measure = async (connections, seconds) => {
       attempts.push([connections, seconds]);
-      const late = connections > (seconds === 60 ? minute : limit);
-      return figuresOf(result(late ? { lateness: [[34000, 200]] } : {}));
+      const isLate = connections > (seconds === 60 ? minute : limit);
+      return figuresOf(result(isLate ? { lateness: [[34000, 200]] } : {}));
     };
     const outcome = await searchBreak(measure, {
       ...{ first: 100, most: 5000, seconds: 6, held: 60, guess }
@@ -394,17 +394,20 @@ t.test('the longest turn of a loop, and what of it was its own work', async (t) 
 t.test('what holds of feeds, and what does not', async (t) => {
   const [cell] = cellsOf({ changes: ['none'], seconds: 6 }).filter(({ ws }) => ws === 0.5);
   const ws = figuresOf(result({ cpu: 0.0041 }));
-  const good = verdicts(cell, { 'sprites-poll': figuresOf(result(), { longestStall: 3 }), ws });
-  t.equal(good.length, 5);
-  t.ok(good.every(({ holds }) => holds));
-  const bad = {
+  const goodVerdicts = verdicts(cell, {
+    'sprites-poll': figuresOf(result(), { longestStall: 3 }),
+    ws
+  });
+  t.equal(goodVerdicts.length, 5);
+  t.ok(goodVerdicts.every(({ holds }) => holds));
+  const badCases = {
     'CPU a document': [result({ cpu: 0.003 }), 3],
     'resident size': [result({ residentPeak: 9e7 }), 3],
     'later than 2 s': [result({ latest: 2000001 }), 3],
     'misses what is newest': [result({ missing: 1 }), 3],
     stall: [result(), 11]
   };
-  for (const [what, [figures, stall]] of Object.entries(bad)) {
+  for (const [what, [figures, stall]] of Object.entries(badCases)) {
     const list = verdicts(cell, {
       'sprites-poll': figuresOf(figures, { longestStall: stall }),
       ws

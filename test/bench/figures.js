@@ -45,11 +45,11 @@ const ROUND_FIGURES = [
  * @returns {Record<string, {median: number, min: number, max: number}>} the spread of each figure that any round has
  */
 function spreads(rounds, names, ratios = {}) {
-  const plain = Object.fromEntries(names.map((name) => [name, (round) => round[name]]));
-  const all = Object.entries({ ...plain, ...ratios })
-    .map(([name, of]) => [name, rounds.map(of).filter(Number.isFinite)])
+  const figureGetters = Object.fromEntries(names.map((name) => [name, (round) => round[name]]));
+  const valuesByName = Object.entries({ ...figureGetters, ...ratios })
+    .map(([name, figureOf]) => [name, rounds.map(figureOf).filter(Number.isFinite)])
     .filter(([, values]) => values.length > 0);
-  return Object.fromEntries(all.map(([name, values]) => [name, spread(values)]));
+  return Object.fromEntries(valuesByName.map(([name, values]) => [name, spread(values)]));
 }
 
 /**
@@ -115,9 +115,18 @@ export async function measureInRounds(names, count, measure, prefix = '') {
 export async function compareKinds({ kinds, loads, rounds, measure, figures, ratios }) {
   const rows = [];
   for (const [load, how] of Object.entries(loads)) {
-    const all = await measureInRounds(kinds, rounds, (kind) => measure(kind, how), `${load}, `);
+    const roundsByKind = await measureInRounds(
+      kinds,
+      rounds,
+      (kind) => measure(kind, how),
+      `${load}, `
+    );
     rows.push(
-      ...kinds.map((kind) => ({ load, kind, ...spreads(all[kind], figures, ratios(all)) }))
+      ...kinds.map((kind) => ({
+        load,
+        kind,
+        ...spreads(roundsByKind[kind], figures, ratios(roundsByKind))
+      }))
     );
   }
   return rows;
@@ -145,13 +154,13 @@ export const describeMachine = (pin) =>
  *
  * @param {{json?: boolean, strict?: boolean}} options `json`: prints nothing, as the JSON has them; `strict`: the exit
  *     code is 1 if a bound does not hold
- * @param {{figure: string, value: string, holds: boolean}[]} held
+ * @param {{figure: string, value: string, holds: boolean}[]} rows
  */
-export function printVerdicts({ json = false, strict = false }, held) {
-  for (const { figure, value, holds } of json ? [] : held) {
+export function printVerdicts({ json = false, strict = false }, rows) {
+  for (const { figure, value, holds } of json ? [] : rows) {
     console.log(`${holds ? 'holds' : 'DOES NOT HOLD'}: ${figure}: ${value}`);
   }
-  if (strict && held.some(({ holds }) => !holds)) process.exitCode = 1;
+  if (strict && rows.some(({ holds }) => !holds)) process.exitCode = 1;
 }
 
 /**
@@ -209,7 +218,7 @@ export function tableOf(columns, rows) {
   const [first, ...others] = Object.values(columns);
   const cells = (row) =>
     row.failed === undefined
-      ? others.map((of) => of(row))
+      ? others.map((cellOf) => cellOf(row))
       : others.map((_, i) => (i === 0 ? row.failed : ''));
   const lines = rows.map((row) => [first(row), ...cells(row)]);
   return [headings, headings.map(() => '---'), ...lines]
@@ -218,8 +227,8 @@ export function tableOf(columns, rows) {
 }
 
 /** @returns {object[]} rows of a table, from figures by name */
-export const rowsByName = (all) =>
-  Object.entries(all).map(([name, figures]) => ({ name, ...figures }));
+export const rowsByName = (figuresByName) =>
+  Object.entries(figuresByName).map(([name, figures]) => ({ name, ...figures }));
 
 function heapCell({ heapBefore, heapAfter }) {
   if (!heapBefore) return '-';
@@ -267,11 +276,11 @@ export function verdicts({ sprites = {}, nchan }, memoryClients) {
   const medianOf = (name) => sprites[name]?.median;
   const [overEpoll, cpu, overNode] = ['cpuOverEpoll', 'cpuPerSprite', 'rateOverNode'].map(medianOf);
   const [bytes, heap] = ['bytesPerClient', 'heapGrowth'].map(medianOf);
-  const late = medianOf('p99.9');
+  const p999 = medianOf('p99.9');
   const nchanCpu = nchan?.cpuPerSprite?.median;
   const { cpuOverEpoll, rateOverNode, bytesPerClient, heapPerClient } = BOUNDS;
   return knownVerdicts([
-    [`p99.9 of sprites at most ${BOUNDS.late} ms`, late, fine.format, late <= BOUNDS.late],
+    [`p99.9 of sprites at most ${BOUNDS.late} ms`, p999, fine.format, p999 <= BOUNDS.late],
     [
       `CPU per sprite at most ${cpuOverEpoll} × epoll's`,
       ...[overEpoll, (value) => `${fine.format(value)} ×`, overEpoll <= cpuOverEpoll]
@@ -315,6 +324,6 @@ const MOST_RESIDENT = 600e6;
  */
 export function residentVerdict({ clients, mostResident }, resident) {
   const most = mostResident ?? MOST_RESIDENT;
-  const counts = mostResident !== undefined || clients >= COUNTING_CLIENTS;
-  return { resident, most, holds: resident <= most, counts };
+  const isBinding = mostResident !== undefined || clients >= COUNTING_CLIENTS;
+  return { resident, most, holds: resident <= most, counts: isBinding };
 }

@@ -58,12 +58,12 @@ async function publish(publisher, pid, bytes) {
     `PUT /feed/bench HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${TOKEN}\r\n` +
     `Content-Length: ${body.length}\r\n\r\n`;
   const before = readCpu();
-  const began = performance.now();
+  const publishedAt = performance.now();
   publisher.write(head + body);
   const samples = [];
   for (let elapsed = 0; elapsed < QUIET_MS;) {
     await pause(SAMPLE_MS);
-    elapsed = performance.now() - began;
+    elapsed = performance.now() - publishedAt;
     samples.push({ at: elapsed, cpu: readCpu().map((now, i) => now - before[i]) });
   }
   const totalCpu = samples.at(-1).cpu;

@@ -42,7 +42,7 @@ export const closedLoops = ({ port, clients, throwers, nchan = false }) => ({
 });
 
 /** @returns {Record<string, string | number>} an engine's options: `rate` sprites a second, by the clock */
-export const byClock = (how) => ({ lanes: 32, throwing: 'rate', ...how });
+export const byClock = (options) => ({ lanes: 32, throwing: 'rate', ...options });
 
 export class Load {
   #engines;
@@ -188,9 +188,15 @@ export class Load {
     const { missing, unconfirmed: uncalled } = this.#account.result();
     const counts = this.tally.counts;
     const { sent, received, refused, pending: unanswered, doubles } = counts;
-    const wrong = counts.mangled + counts.foreign + counts.badAnswers + counts.closed;
+    const violations = counts.mangled + counts.foreign + counts.badAnswers + counts.closed;
     const repeated = doubles + this.#account.doubles;
-    const faultTexts = Object.entries({ missing, unanswered, repeated, uncalled, wrong })
+    const faultTexts = Object.entries({
+      missing,
+      unanswered,
+      repeated,
+      uncalled,
+      wrong: violations
+    })
       .filter(([, count]) => count > 0)
       .map(([name, count]) => `${count} ${name}`);
     if (faultTexts.length > 0) throw new Error(`of ${sent} sprites ${faultTexts.join(', ')}`);

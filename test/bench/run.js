@@ -91,8 +91,8 @@ function readOptions() {
 }
 
 /** Runs `work` with a load on the contender. */
-const withLoadOn = ({ nchan }, { port }, pin, how, work) =>
-  withLoad([closedLoops({ port, nchan, ...how })], pin, work);
+const withLoadOn = ({ nchan }, { port }, pin, loadOptions, work) =>
+  withLoad([closedLoops({ port, nchan, ...loadOptions })], pin, work);
 
 const measureThrows = async (contender, pin, { clients, throwers, seconds }) =>
   withStarted(await contender.start(pin), (server) =>

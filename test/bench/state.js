@@ -72,7 +72,7 @@ async function connect(port) {
   return socket;
 }
 
-/** Sends `count` requests over CONNECTIONS connections, pipelined; `see(answers)` gets the answers' text. */
+/** Sends `count` requests over CONNECTIONS connections, pipelined; `onAnswers(answers)` gets the answers' text. */
 async function sendAll(port, count, requestOf, onAnswers = () => {}) {
   let sentCount = 0;
   const runConnection = async () => {
@@ -132,10 +132,10 @@ function throwOf(ids, i) {
 async function throwFor(port, ids, seconds) {
   const sockets = await Promise.all(Array.from({ length: CONNECTIONS }, () => connect(port)));
   for (const socket of sockets) socket.resume();
-  const begun = performance.now();
+  const startedAt = performance.now();
   let thrown = 0;
-  for (let passed = 0; passed < seconds; passed = (performance.now() - begun) / 1000) {
-    for (; thrown < passed * RATE; thrown += 1) {
+  for (let elapsed = 0; elapsed < seconds; elapsed = (performance.now() - startedAt) / 1000) {
+    for (; thrown < elapsed * RATE; thrown += 1) {
       sockets[thrown % CONNECTIONS].write(throwOf(ids, thrown));
     }
     await pause(STEP_MS);
@@ -154,7 +154,7 @@ function journalBytes(folder) {
  *     `snapshots` made meanwhile; `snapshotBytes`; `journalBytes` of a minute's work; the start after it, in
  *     milliseconds: `listening` for the whole, `reading` for its part that reads the state
  */
-async function measure({ clients, snapshots: wanted }) {
+async function measure({ clients, snapshots: wantedSnapshots }) {
   const folder = mkdtempSync(join(tmpdir(), 'bench-state-'));
   const state = join(folder, 'state');
   const options = { state, capacity: clients + 1000, 'journal-bytes': '1G' };
@@ -171,7 +171,7 @@ async function measure({ clients, snapshots: wanted }) {
       );
       const before = await server.status();
       await askProbe(server);
-      await throwFor(server.port, ids, wanted * SNAPSHOT_SECONDS);
+      await throwFor(server.port, ids, wantedSnapshots * SNAPSHOT_SECONDS);
       const { longestStall: stall, longestWork: work } = await askProbe(server);
       const snapshots = (await server.status()).snapshots - before.snapshots;
       return { ids, stall, work, snapshots };

@@ -72,29 +72,33 @@ async function startServers(kind, teardownHost) {
   const nats = await startNats(teardownHost);
   // The broker runs on the load's core, since it could run on another machine.
   pinToLoad(nats.pid);
-  const all = [];
-  for (let i = 0; i < servers; i++) all.push(await start({ world: nats.url, name: `s${i}` }));
-  await untilOneRing(all);
-  return { all, nats };
+  const members = [];
+  for (let i = 0; i < servers; i++) members.push(await start({ world: nats.url, name: `s${i}` }));
+  await untilOneRing(members);
+  return { all: members, nats };
 }
 
-const untilOneRing = (all) =>
+const untilOneRing = (ringServers) =>
   until(async () => {
-    const statuses = await Promise.all(all.map((one) => one.status()));
+    const statuses = await Promise.all(ringServers.map((one) => one.status()));
     return statuses.every(
-      ({ worldMember, worldServers }) => worldMember && worldServers === all.length
+      ({ worldMember, worldServers }) => worldMember && worldServers === ringServers.length
     );
   }, 'the servers are one ring');
 
 /** Returns the engines' options: an engine for each part of the clients. */
-function partsOf(all, load) {
+function partsOf(targets, load) {
   const clientsPerEngine = Math.floor(clients / servers);
   const throwingOptions =
     load === 'rate'
       ? { throwing: 'rate', rate: rate / servers }
       : { throwing: 'closed', 'every-client': 1 };
   return Array.from({ length: servers }, (_, i) => ({
-    ...{ ...throwingOptions, port: all[i % all.length].port, apart: all.length > 1 ? 1 : 0 },
+    ...{
+      ...throwingOptions,
+      port: targets[i % targets.length].port,
+      apart: targets.length > 1 ? 1 : 0
+    },
     ...{
       clients: clientsPerEngine,
       'first-client': i * clientsPerEngine,

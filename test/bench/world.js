@@ -35,12 +35,12 @@ function printHeading(title, ...cells) {
 }
 
 /** Returns the longest of several histories, and the number of late writes in all of them. */
-async function longestHealing(how) {
+async function longestHealing(loss) {
   let healed = 0;
   let conflicts = 0;
-  for (let round = 0; round < (how.servers > MOST_SERVERS_OF_MANY_ROUNDS ? 1 : rounds); round++) {
-    const random = new Random(seed + 1000 * round + how.servers);
-    const history = await healingOf({ ...how, random, lease: lease * 1000 });
+  for (let round = 0; round < (loss.servers > MOST_SERVERS_OF_MANY_ROUNDS ? 1 : rounds); round++) {
+    const random = new Random(seed + 1000 * round + loss.servers);
+    const history = await healingOf({ ...loss, random, lease: lease * 1000 });
     healed = Math.max(healed, history.healed);
     conflicts += history.conflicts;
   }

@@ -17,8 +17,8 @@ t.test('times as other load testers write them', async (t) => {
   const times = { 30: 30, 1.5: 1.5, '30s': 30, '1m30s': 90, '2h': 7200, '250ms': 0.25 };
   for (const [text, seconds] of Object.entries(times)) t.equal(secondsIn(text), seconds, text);
   for (const text of ['', 's', '3x', '-1s', '1s30', '1e3', '1 s']) t.notOk(secondsIn(text), text);
-  for (const given of ['--time 1m', '--time=60', '--duration 1m', '-d 60s', '-d1m', '-z 60']) {
-    t.equal(parsed(`park 5 ${given}`).time, 60, given);
+  for (const timeOption of ['--time 1m', '--time=60', '--duration 1m', '-d 60s', '-d1m', '-z 60']) {
+    t.equal(parsed(`park 5 ${timeOption}`).time, 60, timeOption);
   }
 });
 

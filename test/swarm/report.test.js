@@ -30,11 +30,11 @@ function result({ p99 = 5, perSecond = 100, missing = 0, clients = 10 } = {}) {
 const verdicts = ({ rows }) => Object.fromEntries(rows.map(({ name, verdict }) => [name, verdict]));
 
 t.test('what is better and what is worse depends on the figure', async (t) => {
-  const more = compare(result(), result({ p99: 6, perSecond: 120 }));
-  t.same(verdicts(more), { 'sprites a second': 'better', 'in flight, p99': 'worse' });
-  t.match(more.rows[1], { a: 5, b: 6, words: ['5 ms', '6 ms'], change: 20 });
-  const none = compare(result(), result({ p99: 5.01 }));
-  t.same(verdicts(none), { 'sprites a second': 'same', 'in flight, p99': 'same' });
+  const comparison = compare(result(), result({ p99: 6, perSecond: 120 }));
+  t.same(verdicts(comparison), { 'sprites a second': 'better', 'in flight, p99': 'worse' });
+  t.match(comparison.rows[1], { a: 5, b: 6, words: ['5 ms', '6 ms'], change: 20 });
+  const almostEqual = compare(result(), result({ p99: 5.01 }));
+  t.same(verdicts(almostEqual), { 'sprites a second': 'same', 'in flight, p99': 'same' });
   t.same(verdicts(compare(result(), result({ missing: 1 })))['sprites missing'], 'worse');
 });
 
@@ -66,11 +66,11 @@ t.test('two files, a report and a JSON, are read and compared', async (t) => {
   const after = JSON.parse(out);
   after.latency.arrival.p99 *= 3;
   writeFileSync(json, JSON.stringify(after));
-  const both = join(dir, 'both.html');
-  const told = await start(t, ['compare', report, json, '--report', both]).result();
-  t.match(told, { code: 0, out: /^in flight, p99 .* 3 times {2}worse$/m });
-  t.match(told.out, /^in flight, p50 .* the same$/m);
-  const html = readFileSync(both, 'utf8');
+  const comparisonFile = join(dir, 'both.html');
+  const compared = await start(t, ['compare', report, json, '--report', comparisonFile]).result();
+  t.match(compared, { code: 0, out: /^in flight, p99 .* 3 times {2}worse$/m });
+  t.match(compared.out, /^in flight, p50 .* the same$/m);
+  const html = readFileSync(comparisonFile, 'utf8');
   t.match(html, /<span class="bad">3 times<small>worse<\/small><\/span>/);
   const charts = JSON.parse(/id="charts">(.*)<\/script>/.exec(html)[1]);
   t.same(Object.keys(charts).slice(0, 3), ['percentiles', 'rates', 'times']);
@@ -89,7 +89,7 @@ t.test('two files, a report and a JSON, are read and compared', async (t) => {
   });
   t.equal(readFileSync(report, 'utf8'), before, 'it is not written over');
   const changed = (part) => JSON.stringify({ ...after, ...part });
-  const other = join(dir, 'other.html');
+  const unwrittenFile = join(dir, 'other.html');
   for (const [lack, text] of [
     ['target.host', changed({ target: { ...after.target, host: undefined } })],
     ['storm.track', changed({ storm: {} })],
@@ -98,13 +98,13 @@ t.test('two files, a report and a JSON, are read and compared', async (t) => {
     ...['{', '<html></html>'].map((text) => ['command', text])
   ]) {
     writeFileSync(json, text);
-    const refused = await start(t, ['compare', json, json, '--report', other]).result();
+    const refused = await start(t, ['compare', json, json, '--report', unwrittenFile]).result();
     t.match(refused, { code: 2, err: `b.json is no result of a run, it has no ${lack}: ` });
   }
   rmSync(json);
-  const none = await start(t, ['compare', json, json, '--report', other]).result();
+  const none = await start(t, ['compare', json, json, '--report', unwrittenFile]).result();
   t.match(none, { code: 2, err: /b\.json can't be read: / });
-  t.notOk(existsSync(other));
+  t.notOk(existsSync(unwrittenFile));
 });
 
 const chartsIn = (html) =>
@@ -123,9 +123,9 @@ t.test('the report has the command line, the server, its CPU and memory', async 
   t.match(html, /<b>[0-9.]+ MB<\/b><span>the server&#39;s memory/);
   t.match(html, /✓ kept<\/span> p99 /);
   t.notMatch(/<main>[^]*<\/main>/.exec(html)[0], /NaN|undefined|Infinity/);
-  const { use, version, commandLine, server: told } = dataOf(html);
-  t.type(told.longestStallMs, 'number');
-  t.ok(told.law.holds);
+  const { use, version, commandLine, server: serverAccount } = dataOf(html);
+  t.type(serverAccount.longestStallMs, 'number');
+  t.ok(serverAccount.law.holds);
   t.equal(use.by, 'kernel');
   t.match(commandLine, /--p99 20s/);
   t.match(version, /^[0-9]/);
@@ -179,31 +179,36 @@ t.jobs = 3;
 
 t.test('each bound holds up to itself, and none that is not known', async (t) => {
   const latency = { arrival: { p99: 5 }, probe: { p99: 7 } };
-  const held = (result, asked) => judge({ latency, ...result }, asked).map(({ holds }) => holds);
-  t.same(held({ command: 'throw' }, { p99: 5 }), [true]);
-  t.same(held({ command: 'throw' }, { p99: 4.99 }), [false]);
-  t.same(held({ command: 'latency' }, { p99: 6 }), [false], "the probe's, where there is one");
-  t.same(held({ command: 'throw' }, { p90: 5 }), [false], 'nothing was measured');
-  t.same(held({ throwing: { perSecond: 99 } }, { 'per-second': 100 }), [false]);
-  t.same(held({ throwing: { perSecond: 100 } }, { 'per-second': 100 }), [true]);
-  t.same(held({ storm: { seconds: { 100: 2 } } }, { back: 2000 }), [true]);
-  t.same(held({ storm: { seconds: { 100: null } } }, { back: 2000 }), [false]);
-  t.same(held({ account: { complete: false, missing: 0 } }, { missing: 0 }), [false]);
-  t.same(held({ server: { longestStallMs: null } }, { stall: 1000 }), [false]);
-  t.same(held({ use: null }, { cpu: 1000, memory: 1e12 }), [false, false]);
+  const judgedBounds = (result, limits) =>
+    judge({ latency, ...result }, limits).map(({ holds }) => holds);
+  t.same(judgedBounds({ command: 'throw' }, { p99: 5 }), [true]);
+  t.same(judgedBounds({ command: 'throw' }, { p99: 4.99 }), [false]);
+  t.same(
+    judgedBounds({ command: 'latency' }, { p99: 6 }),
+    [false],
+    "the probe's, where there is one"
+  );
+  t.same(judgedBounds({ command: 'throw' }, { p90: 5 }), [false], 'nothing was measured');
+  t.same(judgedBounds({ throwing: { perSecond: 99 } }, { 'per-second': 100 }), [false]);
+  t.same(judgedBounds({ throwing: { perSecond: 100 } }, { 'per-second': 100 }), [true]);
+  t.same(judgedBounds({ storm: { seconds: { 100: 2 } } }, { back: 2000 }), [true]);
+  t.same(judgedBounds({ storm: { seconds: { 100: null } } }, { back: 2000 }), [false]);
+  t.same(judgedBounds({ account: { complete: false, missing: 0 } }, { missing: 0 }), [false]);
+  t.same(judgedBounds({ server: { longestStallMs: null } }, { stall: 1000 }), [false]);
+  t.same(judgedBounds({ use: null }, { cpu: 1000, memory: 1e12 }), [false, false]);
 });
 
 t.test('bounds set the exit code, and are told', async (t) => {
   const server = await startServer(t);
   const args = ['throw', 20, '--rate', 50, '--time', 0.5, '--missing', 0, '--refused', 0];
-  const kept = await swarm(t, server.port, [...args, '--p99', '20s', '--memory', '10G']);
-  t.equal(kept.code, 0, kept.err);
-  t.equal(kept.result.bounds.length, 4);
-  const passed = await swarm(t, server.port, [...args, '--p99', '1us']);
-  t.equal(passed.code, 3);
-  t.same(passed.result.faults, []);
-  const last = [...args, '--port', server.port, '--p99', '1us', '--quiet'];
-  const quiet = await start(t, last).result();
+  const withinBounds = await swarm(t, server.port, [...args, '--p99', '20s', '--memory', '10G']);
+  t.equal(withinBounds.code, 0, withinBounds.err);
+  t.equal(withinBounds.result.bounds.length, 4);
+  const exceeded = await swarm(t, server.port, [...args, '--p99', '1us']);
+  t.equal(exceeded.code, 3);
+  t.same(exceeded.result.faults, []);
+  const quietArgs = [...args, '--port', server.port, '--p99', '1us', '--quiet'];
+  const quiet = await start(t, quietArgs).result();
   t.match(quiet, { code: 3, out: '', err: /NOT KEPT: p99 .*, at most 1 µs asked/ });
 });
 

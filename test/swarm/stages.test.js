@@ -23,8 +23,8 @@ const parsed = (line) => parse(line.split(' '));
 
 t.test('between two targets it goes in a straight line', async (t) => {
   const { stages } = parsed('park 100 -s 10s:200 -s 5s:200 -s 0s:50 -s 5s:0');
-  const seen = [0, 5, 10, 12, 14.9, 15, 17.5, 20, 99].map((at) => stages.targetAt(at));
-  t.same(seen, [100, 150, 200, 200, 200, 50, 25, 0, 0]);
+  const targets = [0, 5, 10, 12, 14.9, 15, 17.5, 20, 99].map((at) => stages.targetAt(at));
+  t.same(targets, [100, 150, 200, 200, 200, 50, 25, 0, 0]);
 });
 
 t.test('what each stage has reached is told by the clock of the engines', async (t) => {
@@ -54,18 +54,18 @@ t.test('what each stage has reached is told by the clock of the engines', async 
 });
 
 t.test('an interruption lasts until all but one in a hundred are back', async (t) => {
-  const seen = new Interruptions(1000);
+  const interruptions = new Interruptions(1000);
   const parked = { 1: 1000, 2: 995, 3: 400, 4: 0, 5: 900, 6.5: 990, 7: 985 };
-  for (const at of Object.keys(parked).map(Number).sort()) seen.observe(at, parked[at]);
-  t.same(seen.list, [
+  for (const at of Object.keys(parked).map(Number).sort()) interruptions.observe(at, parked[at]);
+  t.same(interruptions.list, [
     { at: 3, lowest: 0, seconds: 3.5 },
     { at: 7, lowest: 985, seconds: null }
   ]);
 });
 
 t.test('clients that come or go by a stage interrupt nothing, those that break do', async (t) => {
-  const seen = new Interruptions(100);
-  const looks = [
+  const interruptions = new Interruptions(100);
+  const parkedCounts = [
     ...[
       [0, 100, 100],
       [1, 120, 200],
@@ -80,11 +80,11 @@ t.test('clients that come or go by a stage interrupt nothing, those that break d
       [7.6, 60, 60]
     ]
   ];
-  for (const look of looks) seen.observe(...look);
-  t.same(seen.list, []);
-  seen.observe(8, 30, 80);
-  seen.observe(9, 70, 80);
-  t.same(seen.list, [{ at: 8, lowest: 30, seconds: 1 }]);
+  for (const sample of parkedCounts) interruptions.observe(...sample);
+  t.same(interruptions.list, []);
+  interruptions.observe(8, 30, 80);
+  interruptions.observe(9, 70, 80);
+  t.same(interruptions.list, [{ at: 8, lowest: 30, seconds: 1 }]);
 });
 
 t.test('a rate goes through its stages, and what it owes is known to the sprite', async (t) => {
@@ -132,9 +132,9 @@ t.test('the number of clients goes through its stages, and all are told in the e
 
 t.test('fewer clients than the last stage asks for are a fault', async (t) => {
   const options = parsed('park 4 -s 1s:30');
-  const faults = (parked, more) => {
+  const faults = (parked, runMembers) => {
     const stages = [{ seconds: 1, from: 4, target: 30, parked }];
-    return resultWith(options, { opened: { clients: 4, wanted: 4 }, stages }, more).faults;
+    return resultWith(options, { opened: { clients: 4, wanted: 4 }, stages }, runMembers).faults;
   };
   t.same(faults(10), ['10 of 30 clients were parked at the end of the stages']);
   t.same(faults(30), []);
@@ -156,19 +156,19 @@ t.test('a scrape has what the result has, at every moment', async (t) => {
   const run = new Run(options, await createProgress(true));
   const metrics = await serveMetrics(0, () => run.tally);
   t.teardown(() => metrics.close());
-  const at = `http://127.0.0.1:${metrics.port}`;
-  const scrape = async () => samples(await (await fetch(`${at}/metrics`)).text());
+  const base = `http://127.0.0.1:${metrics.port}`;
+  const scrape = async () => samples(await (await fetch(`${base}/metrics`)).text());
   t.same(await scrape(), {}, 'nothing before it has begun');
-  t.equal((await fetch(`${at}/else`)).status, 404);
-  const going = run.execute();
-  const seen = [];
+  t.equal((await fetch(`${base}/else`)).status, 404);
+  const running = run.execute();
+  const scrapes = [];
   let isOver = false;
-  const over = going.finally(() => (isOver = true));
-  while (!isOver) seen.push(await scrape());
-  const result = await over;
+  const finished = running.finally(() => (isOver = true));
+  while (!isOver) scrapes.push(await scrape());
+  const result = await finished;
   const named = (name) => `sprites_swarm_${name}`;
   let before = {};
-  for (const now of seen.filter((one) => named('sent_total') in one)) {
+  for (const now of scrapes.filter((one) => named('sent_total') in one)) {
     const get = (name) => now[named(`${name}_total`)];
     if (get('accepted') !== get('delivered') + get('queued') + get('duplicates'))
       t.fail('accepted');
@@ -190,7 +190,7 @@ t.test('a scrape has what the result has, at every moment', async (t) => {
   t.equal(last[named('left_total')], connections.left);
   t.equal(last[named('arrival_seconds_count')], latency.arrival.count);
   t.equal(last[`${named('arrival_seconds_bucket')}{le="+Inf"}`], latency.arrival.count);
-  t.ok(seen.some((one) => one[named('parked')] === 20));
+  t.ok(scrapes.some((one) => one[named('parked')] === 20));
 });
 
 t.test('what a stage asks for is among the figures', async (t) => {

@@ -101,11 +101,11 @@ t.test('frames come out whole, however the pipe cuts them', async (t) => {
     '{"type":"tick","bytes":0}\n{"type":"page","bytes":3}\na\nb' + '{"type":"z","bytes":0}\n'
   );
   for (let size = 1; size <= wire.length; size++) {
-    const seen = [];
-    const reader = new FrameReader(({ type }, bytes) => seen.push([type, bytes.toString()]));
+    const frames = [];
+    const reader = new FrameReader(({ type }, bytes) => frames.push([type, bytes.toString()]));
     for (let at = 0; at < wire.length; at += size) reader.push(wire.subarray(at, at + size));
     t.same(
-      seen,
+      frames,
       [
         ['tick', ''],
         ['page', 'a\nb'],
@@ -141,7 +141,7 @@ t.test('what a host must have is worked out before anything is opened', async (t
   const away = { address: '192.0.2.1' };
   const sessions = { clients: 15000, lanes: 1 };
   t.equal(plan({ ...wanted, ...sessions }, { ...host, memory: 2e8 }).engines.length, 1);
-  for (const [more, here, message] of [
+  for (const [wantedChanges, hostChanges, message] of [
     [{ processes: 1 }, {}, /needs 50080 open files .* have 20000.*ulimit -n 50080.*--processes 3/],
     [away, {}, /ports: 50064 .*28232 ports.*sysctl -w net.ipv4.ip_local_port_range="1024 65535"/],
     [{ ...away, clients: 1e5 }, {}, /over 2 hosts/],
@@ -150,7 +150,7 @@ t.test('what a host must have is worked out before anything is opened', async (t
     [{}, { systemFiles: 1000 }, /sysctl -w fs.file-max=/],
     [{ clients: 2e6 }, { files: 1024 }, /files: each of 64 engines/]
   ]) {
-    t.throws(() => plan({ ...wanted, ...more }, { ...host, ...here }), { message });
+    t.throws(() => plan({ ...wanted, ...wantedChanges }, { ...host, ...hostChanges }), { message });
   }
 });
 
@@ -201,13 +201,13 @@ t.test(
 for (const throwers of [6, 1]) {
   t.test(`throw in a closed loop by ${throwers}, over two engines`, async (t) => {
     const server = await startServer(t, { options: { 'throw-rate': 0 } });
-    const seen = new Set();
+    const throwerIds = new Set();
     const proxy = await startProxy(t, server.port, ({ sprites }) => {
-      for (const { sprite } of sprites) seen.add(sprite.id.split('-', 3).join('-'));
+      for (const { sprite } of sprites) throwerIds.add(sprite.id.split('-', 3).join('-'));
     });
     const line = `throw 100 --throwers ${throwers} --time 3 --processes 2`;
     const result = await goodRun(t, proxy.port, line);
-    t.equal(seen.size, throwers);
+    t.equal(throwerIds.size, throwers);
     // Each thrower has thrown again; how often depends on the machine.
     t.ok(result.account.received > throwers, `${result.account.received} came`);
     t.equal(result.account.missing, 0);
@@ -236,10 +236,10 @@ t.test('a storm ends when the server counts everyone parked again', async (t) =>
   for (const id of ['storm', 'parked']) {
     const [, parked] = charts[id].data;
     // The count may also fall to 0 at the end of the run, when all leave.
-    const all = parked.indexOf(500);
-    t.ok(all >= 0, `${id} comes from all`);
-    const bottom = parked.indexOf(0, all);
-    t.ok(bottom > all, `${id} goes down to 0`);
+    const firstFull = parked.indexOf(500);
+    t.ok(firstFull >= 0, `${id} comes from all`);
+    const bottom = parked.indexOf(0, firstFull);
+    t.ok(bottom > firstFull, `${id} goes down to 0`);
     t.equal(Math.max(...parked.slice(bottom)), 500, `${id} goes back to all`);
   }
 });
@@ -289,10 +289,10 @@ t.test(
 
 t.test('clients that stay away are an interruption, whoever is there beside them', async (t) => {
   const server = await startServer(t);
-  const away = new Set();
+  const absentPolls = new Set();
   const proxy = await startProxy(t, server.port, (answer, path) => {
-    if (answer.sprites.length === 0 || away.size > 5) return;
-    away.add(path);
+    if (answer.sprites.length === 0 || absentPolls.size > 5) return;
+    absentPolls.add(path);
     answer.retry = 600_000;
   });
   const args = 'latency 12 --probes 8 --rate 100 --time 3 --drain 0 --stay';
@@ -322,19 +322,20 @@ t.test('of a process that has ended nothing is known, and its memory is not 0', 
   const parent = spawn('sh', ['-c', script], { stdio });
   t.teardown(() => parent.kill());
   const pid = Number(await once(parent.stdout, 'data'));
-  const says = (one, file, pattern) => pattern.test(readFileSync(`/proc/${one}/${file}`, 'utf8'));
+  const matches = (one, file, pattern) =>
+    pattern.test(readFileSync(`/proc/${one}/${file}`, 'utf8'));
   // A shell would wait for the end of its child; this parent does not, so the child stays a zombie.
-  await until(() => says(parent.pid, 'comm', /^sleep$/m));
+  await until(() => matches(parent.pid, 'comm', /^sleep$/m));
   t.ok(useOf(pid).memory > 0);
   parent.stdio[3].end();
-  await until(() => says(pid, 'status', /^State:\s+Z/m));
+  await until(() => matches(pid, 'status', /^State:\s+Z/m));
   t.equal(useOf(pid), null);
 });
 
 /** Returns the result of a run of 100 clients that missed 7 sprites, with `facts` about the server. */
-function missingSeven(facts, more = {}) {
+function missingSeven(facts, runMembers = {}) {
   const status = { clients: 100, thrown: 1000, acked: 1000, waiting: 0, lost: 0 };
-  const all = {
+  const allFacts = {
     opened: { clients: 100, wanted: 100 },
     serverParked: 100,
     before: { ...status, clients: 0, thrown: 0, acked: 0 },
@@ -342,39 +343,43 @@ function missingSeven(facts, more = {}) {
   };
   const options = { command: 'throw', clients: 100, throwing: 'closed', throwers: 1, seed: 1 };
   const account = { missing: 7, unconfirmed: 0, examples: ['0/1'] };
-  return resultWith(options, all, { account, ...more });
+  return resultWith(options, allFacts, { account, ...runMembers });
 }
 
 t.test('a storm that the server has not noticed has no times', async (t) => {
-  const counted = async (parked) => {
-    const looks = [...parked];
+  const stormWith = async (parked) => {
+    const counts = [...parked];
     return storm({
       options: { clients: 100, time: 5, spread: 0 },
       countedBy: 'server',
-      parked: async () => (looks.length > 1 ? looks.shift() : looks[0]),
+      parked: async () => (counts.length > 1 ? counts.shift() : counts[0]),
       ...{ clock: () => 0, send() {}, isOver: () => false, show() {}, notice: 50 }
     });
   };
   const none = { 50: null, 90: null, 99: null, 100: null };
-  const ghosts = await counted([100]);
-  t.match(ghosts, { seconds: none, ghosts: 100, dropNoticed: null });
-  const { faults } = missingSeven({ storm: ghosts });
+  const unnoticedStorm = await stormWith([100]);
+  t.match(unnoticedStorm, { seconds: none, ghosts: 100, dropNoticed: null });
+  const { faults } = missingSeven({ storm: unnoticedStorm });
   t.match(faults[1], /^the server did not notice that all were gone, and counted 100 parked:/);
   t.equal(faults.length, 2);
-  t.match(await counted([100, NaN]), { seconds: none, ghosts: 100 }, 'nothing is told');
-  const noticed = await counted([100, 0, 100]);
-  t.notOk(noticed.ghosts);
-  t.type(noticed.seconds[100], 'number');
+  t.match(await stormWith([100, NaN]), { seconds: none, ghosts: 100 }, 'nothing is told');
+  const noticedStorm = await stormWith([100, 0, 100]);
+  t.notOk(noticedStorm.ghosts);
+  t.type(noticedStorm.seconds[100], 'number');
 });
 
 t.test('what a server took that began anew is not known, and no less than nothing', async (t) => {
-  const look = (at, cpu) => ({ at, cpu, memory: 1e6 });
-  const points = [look(0, 9), look(1, 2)];
+  const sampleAt = (at, cpu) => ({ at, cpu, memory: 1e6 });
+  const points = [sampleAt(0, 9), sampleAt(1, 2)];
   const watch = { source: 'metrics', process: null, points, peakMemory: 1e6, version: null };
-  const of = (before, after) =>
+  const useBetween = (before, after) =>
     missingSeven({ use: { before, after }, throwing: { thrown: 10 } }, { watch }).use;
-  t.match(of(...points), { cores: null, cpuSeconds: null, perSpriteMs: null });
-  t.match(of(look(0, 1), look(1, 2)), { cores: 1, cpuSeconds: 1, perSpriteMs: 100 });
+  t.match(useBetween(...points), { cores: null, cpuSeconds: null, perSpriteMs: null });
+  t.match(useBetween(sampleAt(0, 1), sampleAt(1, 2)), {
+    cores: 1,
+    cpuSeconds: 1,
+    perSpriteMs: 100
+  });
 });
 
 for (const command of ['park 20', 'throw 20 --rate 20']) {
@@ -394,12 +399,12 @@ for (const command of ['park 20', 'throw 20 --rate 20']) {
 }
 
 t.test('clients that get no answer to their leave are a fault', async (t) => {
-  const thrown = new Set();
+  const seenThrows = new Set();
   const port = await startStranger(t, ({ url, socket }, body, response) => {
     // Polls are parked, leaves get no answer, and a throw is cut off and then refused.
     if (/^.(poll|leave)/.test(url)) return undefined;
     if (!url.startsWith('/throw')) return response.end('{}');
-    if (!thrown.has(url)) return socket.destroy(void thrown.add(url));
+    if (!seenThrows.has(url)) return socket.destroy(void seenThrows.add(url));
     response.statusCode = 400;
     return response.end('{}');
   });
@@ -424,10 +429,10 @@ t.test('what a server that stalls keeps from being thrown counts in the times', 
 t.test('what is missing is excused by strangers alone, and only by a law that holds', async (t) => {
   const status = { clients: 101, thrown: 1000, acked: 1000, waiting: 0, lost: 0 };
   const missing = { missing: 7, landedElsewhere: 0 };
-  const excused = { missing: 0, landedElsewhere: 7 };
+  const excusedMissing = { missing: 0, landedElsewhere: 7 };
   t.match(missingSeven({}), { account: missing, faults: [/^7 sprites are missing/] });
   t.match(missingSeven({ ownMembers: 101 }).account, missing, 'one of them left meanwhile');
-  t.match(missingSeven({ drained: status }), { account: excused, faults: { length: 0 } });
+  t.match(missingSeven({ drained: status }), { account: excusedMissing, faults: { length: 0 } });
   t.match(missingSeven({ drained: { ...status, acked: 995, lost: 5 } }), {
     account: { missing: 5, landedElsewhere: 2 },
     faults: [/^5 sprites are missing/]
@@ -439,12 +444,15 @@ t.test('what is missing is excused by strangers alone, and only by a law that ho
     acked: 1000 - crossedOut,
     crossedOut
   });
-  t.match(missingSeven({ drained: crossed(7) }), { account: excused, faults: { length: 0 } });
+  t.match(missingSeven({ drained: crossed(7) }), {
+    account: excusedMissing,
+    faults: { length: 0 }
+  });
   t.match(missingSeven({ drained: crossed(4) }).account, { missing: 3, landedElsewhere: 4 });
   const tally = new Tally(10);
   tally.add({ process: 0, accepted: 1001, arrival: [], answer: [], probe: [] });
-  const anew = missingSeven({ drained: status }, { tally });
-  t.match(anew, { account: missing, faults: [/^7 sprites are missing/] }, 'it began anew');
+  const afterRestart = missingSeven({ drained: status }, { tally });
+  t.match(afterRestart, { account: missing, faults: [/^7 sprites are missing/] }, 'it began anew');
   t.match(missingSeven({ drained: null }).account, missing);
   const early = missingSeven({ serverParked: 50 }, { interrupted: true });
   t.equal(early.faults.length, 1, 'a signal came before all were seen parked');
@@ -499,7 +507,7 @@ for (const name of ['SIGINT', 'SIGHUP']) {
   t.test(`${name} stops it with the account so far`, async (t) => {
     const server = await startServer(t);
     const child = start(t, `throw 50 --rate 100 --time 600 --port ${server.port} --json`);
-    await thrown(server, 20);
+    await untilThrown(server, 20);
     // A terminal sends the signal to all processes of the group.
     for (const pid of [...childrenOf(child.pid), child.pid]) process.kill(pid, name);
     const { code, out } = await child.result();
@@ -511,12 +519,12 @@ for (const name of ['SIGINT', 'SIGHUP']) {
   });
 }
 
-const thrown = (server, count) => server.until((status) => status.thrown >= count);
+const untilThrown = (server, count) => server.until((status) => status.thrown >= count);
 
 t.test('a second signal ends it at once', async (t) => {
   const server = await startServer(t);
   const child = start(t, `throw 50 --rate 100 --time 600 --drain 600 --port ${server.port} --json`);
-  await thrown(server, 20);
+  await untilThrown(server, 20);
   server.child.kill('SIGSTOP');
   child.kill('SIGTERM');
   await child.says(/^throwing: /m);
@@ -560,13 +568,13 @@ t.test('too few files for one process: it takes more processes', async (t) => {
  *     tick for which `done` is true, and rejects when the engine ends before
  */
 function startEngine(t, options) {
-  let look = () => {};
+  let onTick = () => {};
   let last;
-  const engine = new Engine(options, { tick: (tick) => look(tick), died() {} });
+  const engine = new Engine(options, { tick: (tick) => onTick(tick), died() {} });
   t.teardown(() => engine.kill());
   const until = (done) =>
     new Promise((resolve, reject) => {
-      look = (tick) => {
+      onTick = (tick) => {
         last = tick;
         if (done(tick)) resolve(tick);
       };
@@ -647,15 +655,15 @@ for (const [when, status, body, unackedLosses] of [
   t.test(`a client leaves ${when}`, async (t) => {
     let sprite;
     const parked = [];
-    let toldToLeave = false;
-    const bring = (response) =>
+    let hasAnsweredLeave = false;
+    const sendSprite = (response) =>
       response.end(`{"seq":1,"sprites":[{"seq":1,"from":"left","sprite":${sprite}}]}`);
     const port = await startStranger(t, (request, thrown, response) => {
       if (request.url.startsWith('/poll/c1')) return parked.push(response);
-      if (request.url.startsWith('/poll/c2?ack=0')) return bring(response);
+      if (request.url.startsWith('/poll/c2?ack=0')) return sendSprite(response);
       if (request.url.startsWith('/poll')) return undefined;
       if (request.url === '/leave/c1') {
-        response.on('finish', () => (toldToLeave = true));
+        response.on('finish', () => (hasAnsweredLeave = true));
         response.statusCode = 204;
         return response.end();
       }
@@ -670,10 +678,10 @@ for (const [when, status, body, unackedLosses] of [
     engine.send('throw 60000');
     await until(() => sprite !== undefined);
     engine.send('stop');
-    bring(parked[0]);
+    sendSprite(parked[0]);
     await until(() => parked.length === 2);
     engine.send('clients 0');
-    await until(() => toldToLeave);
+    await until(() => hasAnsweredLeave);
     parked[1].statusCode = status;
     parked[1].end(body);
     t.match(await engine.until(({ members }) => members === 0), { unackedLosses, left: 1 });
@@ -684,20 +692,20 @@ for (const [when, status, body, unackedLosses] of [
 }
 
 t.test('what an engine keeps of what a server sends is bounded', async (t) => {
-  let thrown;
+  let firstSprite;
   const port = await startStranger(t, (request, body, response) => {
     if (request.url.startsWith('/throw')) {
-      thrown ??= JSON.parse(body);
+      firstSprite ??= JSON.parse(body);
       response.statusCode = 202;
       return response.end('{"state":"delivered"}');
     }
     // Polls are parked until there is a sprite to copy.
-    if (thrown === undefined) return undefined;
+    if (firstSprite === undefined) return undefined;
     if (request.url.startsWith('/poll/c1?ack=0')) {
       // Each sprite needs a page of the account of its own, 8 KB.
       const sprites = Array.from({ length: 1000 }, (_, n) => {
-        const id = thrown.id.replace(/[0-9]+$/, 65536 * n);
-        return { seq: n + 1, from: 'up', sprite: { ...thrown, id } };
+        const id = firstSprite.id.replace(/[0-9]+$/, 65536 * n);
+        return { seq: n + 1, from: 'up', sprite: { ...firstSprite, id } };
       });
       return response.end(JSON.stringify({ seq: 1000, sprites }));
     }
@@ -710,7 +718,7 @@ t.test('what an engine keeps of what a server sends is bounded', async (t) => {
   engine.send('open');
   await engine.until(({ parked }) => parked === 11);
   engine.send('throw 60000');
-  await until(() => thrown !== undefined);
+  await until(() => firstSprite !== undefined);
   engine.send('drop');
   engine.send('back 0');
   // A million bytes have room for 122 pages, and for the pieces of three answers of ten.
@@ -722,7 +730,7 @@ t.test('what an engine keeps of what a server sends is bounded', async (t) => {
 t.test('whatever a stranger says of itself, what is taken of it are figures', async (t) => {
   const figures =
     '"thrown":"1","acked":{},"waiting":null,"lost":-1,"clients":"9","longestStallMs":[]';
-  const bad = `{${figures},"parked":1e999,"\\u001b]0;x":1,"__proto__":{"parked":1},"rows":"\u009b2J"}`;
+  const badStatus = `{${figures},"parked":1e999,"\\u001b]0;x":1,"__proto__":{"parked":1},"rows":"\u009b2J"}`;
   let status;
   const port = await startStranger(t, (request, body, response) => {
     if (request.url === '/status') return status(response);
@@ -733,21 +741,21 @@ t.test('whatever a stranger says of itself, what is taken of it are figures', as
   });
   const reader = new StatusReader({ address: '127.0.0.1', host: '127.0.0.1', port });
   t.teardown(() => reader.close());
-  for (const [says, read] of [
-    ...['null', '[]', '7', '<html>', '', '"x"'].map((says) => [says, null]),
-    [bad, { rows: '\u009b2J' }],
+  for (const [statusText, expected] of [
+    ...['null', '[]', '7', '<html>', '', '"x"'].map((body) => [body, null]),
+    [badStatus, { rows: '\u009b2J' }],
     ['{"parked":7,"uptime":"x"}', { parked: 7, uptime: 'x' }]
   ]) {
-    status = (response) => response.end(says);
-    t.strictSame(await reader.read(), read, says);
+    status = (response) => response.end(statusText);
+    t.strictSame(await reader.read(), expected, statusText);
   }
-  status = (response) => response.end(bad);
+  status = (response) => response.end(badStatus);
   const run = start(t, `throw 2 --rate 5 --time 0.3 --drain 0 --port ${port}`);
   const { code, err, out } = await run.result();
   t.equal(code, 0, err);
   t.notMatch(out, /NaN|undefined|\[object|the server's law/);
-  const steers = ['\u001b', '\u009b'].some((one) => out.includes(one));
-  t.notOk(steers, 'nothing that steers a terminal');
+  const hasControlCodes = ['\u001b', '\u009b'].some((one) => out.includes(one));
+  t.notOk(hasControlCodes, 'nothing that steers a terminal');
 
   status = (response) => response.end('x'.repeat(2 ** 21));
   await t.rejects(reader.read());
@@ -761,18 +769,18 @@ t.test('whatever a stranger says of itself, what is taken of it are figures', as
 });
 
 t.test('a kept connection that ends in the moment of a question is no answer', async (t) => {
-  const asked = new Set();
+  const usedSockets = new Set();
   const port = await startStranger(t, ({ socket }, body, response) => {
     // Like a server that closes an idle connection.
-    if (asked.has(socket)) return socket.destroy();
-    asked.add(socket);
+    if (usedSockets.has(socket)) return socket.destroy();
+    usedSockets.add(socket);
     return response.end('{"parked":7}');
   });
   const reader = new StatusReader({ address: '127.0.0.1', host: '127.0.0.1', port });
   t.teardown(() => reader.close());
   for (let i = 1; i <= 3; i += 1) {
     t.strictSame(await reader.read(), { parked: 7 });
-    t.equal(asked.size, i);
+    t.equal(usedSockets.size, i);
   }
 });
 
@@ -781,18 +789,18 @@ t.test('a first answer that comes after --wait is none', async (t) => {
     const timer = setTimeout(() => response.end('{}'), 5000);
     response.on('close', () => clearTimeout(timer));
   });
-  const late = await start(t, `park 5 --wait 0 --port ${port}`).result();
-  t.match(late, { code: 2, out: '', err: /^sprites-swarm: nothing answers at .* in time/ });
+  const outcome = await start(t, `park 5 --wait 0 --port ${port}`).result();
+  t.match(outcome, { code: 2, out: '', err: /^sprites-swarm: nothing answers at .* in time/ });
 });
 
 t.test('a signal while the server has not answered ends it, and leaves no report', async (t) => {
-  let asked = 0;
+  let requests = 0;
   const port = await startStranger(t, () => {
-    asked += 1;
+    requests += 1;
   });
   const report = join(t.testdir(), 'report.html');
   const child = start(t, `park 5 --wait 600 --port ${port} --report ${report}`);
-  await until(() => asked > 0);
+  await until(() => requests > 0);
   child.kill('SIGTERM');
   t.match(await child.result(), { code: null, signal: 'SIGTERM', out: '' });
   t.notOk(existsSync(report));
@@ -811,14 +819,14 @@ t.test('a signal while an engine starts ends it', async (t) => {
 });
 
 t.test('a signal between two phases ends the next one as well', async (t) => {
-  let asked = 0;
+  let statusRequests = 0;
   let child;
   const port = await startStranger(t, (request, body, response) => {
     if (request.url.startsWith('/poll')) return undefined;
     response.statusCode = request.url === '/status' ? 200 : 404;
-    asked += request.url === '/status' ? 1 : 0;
+    statusRequests += request.url === '/status' ? 1 : 0;
     // All clients are opened, but the server counts none as parked.
-    if (asked === 2) child.kill('SIGINT');
+    if (statusRequests === 2) child.kill('SIGINT');
     return response.end('{"parked":0}');
   });
   child = start(t, `throw 5 --rate 20 --time 2 --json --port ${port}`);
@@ -830,23 +838,23 @@ t.test('a signal between two phases ends the next one as well', async (t) => {
 t.test('a server that does not say how many are parked has not said that none is', async (t) => {
   const parked = new Set();
   let dropped;
-  let untold;
+  let skippedCounts;
   const port = await startStranger(t, (request, body, response) => {
     if (request.url.startsWith('/poll')) {
       parked.add(response);
-      if (dropped) untold ??= dropped.length;
+      if (dropped) skippedCounts ??= dropped.length;
       response.on('close', () => {
         parked.delete(response);
         dropped ??= [null, 5, 5];
       });
       return undefined;
     }
-    const told = dropped?.length > 0 ? dropped.shift() : parked.size;
-    response.statusCode = request.url === '/status' && told !== null ? 200 : 404;
-    return response.end(`{"parked":${told}}`);
+    const reported = dropped?.length > 0 ? dropped.shift() : parked.size;
+    response.statusCode = request.url === '/status' && reported !== null ? 200 : 404;
+    return response.end(`{"parked":${reported}}`);
   });
   await goodRun(t, port, 'storm 5 --stay');
-  t.equal(untold, 0, 'it was asked until none was parked, before they came back');
+  t.equal(skippedCounts, 0, 'it was asked until none was parked, before they came back');
 });
 
 t.test('where it can say nothing the run goes on, and the exit code tells of it', async (t) => {
@@ -941,11 +949,11 @@ t.test('the engine is built when it is first wanted', async (t) => {
       cwd: '/',
       ...more
     });
-    let said = '';
-    child.stdout.on('data', (text) => (said += text));
-    child.stderr.on('data', (text) => (said += text));
+    let output = '';
+    child.stdout.on('data', (text) => (output += text));
+    child.stderr.on('data', (text) => (output += text));
     const [code] = await once(child, 'close');
-    return { code, said };
+    return { code, said: output };
   };
 
   writeFileSync(join(tree, 'fails'), '');
@@ -956,8 +964,8 @@ t.test('the engine is built when it is first wanted', async (t) => {
   rmSync(join(tree, 'fails'));
 
   t.equal(builds().length, 1);
-  const both = await Promise.all([build(), build()]);
-  t.match(both, [{ code: 0 }, { code: 0 }]);
+  const outcomes = await Promise.all([build(), build()]);
+  t.match(outcomes, [{ code: 0 }, { code: 0 }]);
   t.equal(builds().length, 2, 'two that want it at once build it once');
   t.same(await build(), { code: 0, said: '' }, 'nothing is said when it is there');
   t.equal(builds().length, 2);

@@ -84,8 +84,8 @@ t.test('the engine checks the certificate itself, and its name', async (t) => {
     [[], `https://localhost:${port}`, 'TLS self-signed certificate'],
     [['--ca', ca], `https://127.0.0.1:${port}`, 'TLS IP address mismatch']
   ];
-  for (const [more, url, why] of cases) {
-    const { code, result } = await run([...park, ...more], url);
+  for (const [trustOptions, url, why] of cases) {
+    const { code, result } = await run([...park, ...trustOptions], url);
     t.equal(code, 1, why);
     t.ok(result.connectErrors[why] > 0, JSON.stringify(result.connectErrors));
     t.match(result.faults, [/^0 of 3 clients got parked/]);
@@ -115,8 +115,8 @@ t.test("an agent's request ends in time, and its connection with it", alone, asy
   const requests = new Requests(fetch, globalTimers(), { requestTimeout: 500, answerMost: 100 });
   for (const [name, port] of Object.entries(ports)) {
     const before = openSockets();
-    const asked = requests.ask(`http://127.0.0.1:${port}/`, { method: 'POST', body: '{}' });
-    await t.rejects(asked, { reason: /^(slow|network)$/ }, name);
+    const answer = requests.ask(`http://127.0.0.1:${port}/`, { method: 'POST', body: '{}' });
+    await t.rejects(answer, { reason: /^(slow|network)$/ }, name);
     await until(() => openSockets() === before, 'its connection is closed', 8);
   }
 });
