@@ -28,7 +28,7 @@ bool readLine(std::string_view line, Head* head) {
   std::string_view value;
   switch (line.front() | 0x20) {
     case 'c':
-      if (header(line, "content-length:", &value)) return readNumber(value, &head->length);
+      if (header(line, "content-length:", &value)) return readNumber(value, &head->contentLength);
       if (header(line, "content-type:", &value)) {
         head->isEventStream = value.starts_with("text/event-stream");
       } else if (header(line, "connection:", &value)) {
@@ -62,8 +62,8 @@ ReadState readHead(std::string_view bytes, Head* head) {
   const auto* end = static_cast<const char*>(memmem(bytes.data(), bytes.size(), "\r\n\r\n", 4));
   if (end == nullptr) return bytes.size() > kLongestHead ? ReadState::kBad : ReadState::kMore;
   *head = Head();
-  head->size = end - bytes.data() + 4;
-  std::string_view lines = bytes.substr(0, head->size - 2);
+  head->headBytes = end - bytes.data() + 4;
+  std::string_view lines = bytes.substr(0, head->headBytes - 2);
   uint64_t status;
   if (lines.size() < 14 || !lines.starts_with("HTTP/1.1 ") ||
       !readNumber(lines.substr(9, 3), &status)) {
@@ -83,11 +83,12 @@ ReadState readResponse(std::string_view bytes, Response* response) {
   const ReadState state = readHead(bytes, response);
   if (state != ReadState::kDone) return state;
   if (response->status < 200 || response->isChunked) return ReadState::kBad;
-  if (response->status == 204 && response->length == kNoLength) response->length = 0;
-  if (response->length > kLongestResponse) return ReadState::kBad;
-  response->body = bytes.substr(response->size);
-  if (response->body.size() < response->length) return ReadState::kMore;
-  return response->body.size() > response->length ? ReadState::kBad : ReadState::kDone;
+  if (response->status == 204 && response->contentLength == kNoContentLength)
+    response->contentLength = 0;
+  if (response->contentLength > kLongestResponse) return ReadState::kBad;
+  response->body = bytes.substr(response->headBytes);
+  if (response->body.size() < response->contentLength) return ReadState::kMore;
+  return response->body.size() > response->contentLength ? ReadState::kBad : ReadState::kDone;
 }
 
 }  // namespace swarm

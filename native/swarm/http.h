@@ -10,20 +10,20 @@
 
 namespace swarm {
 
-/** Head::length of a head without Content-Length. */
-constexpr uint64_t kNoLength = UINT64_MAX;
+/** Head::contentLength of a head without Content-Length. */
+constexpr uint64_t kNoContentLength = UINT64_MAX;
 
 /** Longest head, in bytes. */
 constexpr size_t kLongestHead = 8192;
 
 struct Head {
-  size_t size = 0;  ///< length of the head with the empty line, in bytes
+  size_t headBytes = 0;  ///< length of the head with the empty line, in bytes
   int status = 0;
   bool willClose = false;      ///< the server will close the connection
   bool isChunked = false;      ///< the head has a Transfer-Encoding
   bool isEventStream = false;  ///< the Content-Type is text/event-stream
   uint32_t retryAfter = 0;     ///< seconds; 0: absent
-  uint64_t length = kNoLength;
+  uint64_t contentLength = kNoContentLength;
   std::string_view lastModified, etag;  ///< views of the read bytes
 };
 

@@ -118,14 +118,14 @@ class HttpProtocol : public Protocol {
     } else if (found.isEventStream) {
       connection.step = kEvents;  // up to the connection's end
     } else {
-      const bool hasLength = found.length != swarm::kNoLength;
+      const bool hasLength = found.contentLength != swarm::kNoContentLength;
       if (!hasLength && found.status == 200)
         listener->fail("no length in " + partial.substr(0, 400));
       connection.step = kBody;
-      connection.bytesLeft = hasLength ? found.length : 0;
+      connection.bytesLeft = hasLength ? found.contentLength : 0;
     }
     partial.clear();
-    return found.size - before;
+    return found.headBytes - before;
   }
 
   size_t readChunkLine(Connection& connection, std::string_view data, Listener* listener) {
