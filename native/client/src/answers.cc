@@ -148,7 +148,7 @@ bool isCut(const Reply& reply) {
 
 Why whyOf(const Reply& reply, const Problem& problem) {
   if (reply.status == 0) {
-    const char* name = reply.tooLong ? "garbage" : reply.slow ? "slow" : "network";
+    const char* name = reply.isTooLong ? "garbage" : reply.isTimedOut ? "slow" : "network";
     return {name, reply.error};
   }
   const size_t prefix = sizeof(kProblemPrefix) - 1;

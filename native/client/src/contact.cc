@@ -216,7 +216,7 @@ void Engine::goOffline(const Why& why, Time now) {
 void Engine::losePlace(State state, const Why& why, Time now) {
   place_ = Resume();
   placeNumber_++;
-  transport_.goHome();
+  transport_.resetPlaceServer();
   transport_.cancel(std::exchange(poll_, 0));
   transport_.cancel(std::exchange(proof_, 0));
   count([](Counts* counts) { counts->failures++; });

@@ -221,7 +221,7 @@ class EngineBase {
   virtual Millis untilNext(Time now) const = 0;
 
   void takeTurn(Millis timeout) {
-    transport_.settleFd();
+    transport_.clearFd();
     move();
     if (events_.empty()) {
       transport_.wait(std::min(timeout, untilNext(Clock::now())));
@@ -237,7 +237,7 @@ class EngineBase {
     if (onLog_) events_.emplace_back([this, line] { onLog_(line); });
   }
   void say(const Reply& reply) {
-    say(reply.line + ": " + (reply.status > 0 ? std::to_string(reply.status) : reply.error));
+    say(reply.logLine + ": " + (reply.status > 0 ? std::to_string(reply.status) : reply.error));
   }
 
   /** Sets the state and its reason; returns false if neither has changed. */

@@ -99,7 +99,7 @@ bool Engine::sendThrow(Throw* pending, Time now) {
 
 void Engine::onThrow(Throws::iterator pending, const Reply& reply, Time now) {
   pending->request = 0;
-  pending->maybeTaken |= reply.resent;
+  pending->maybeTaken |= reply.isResent;
   const Problem problem = readProblem(reply.body);
   const Why why = whyOf(reply, problem);
   const std::optional<ThrowAnswer> answer =
@@ -126,7 +126,7 @@ void Engine::onThrowUnanswered(Throws::iterator pending, const Reply& reply, con
                                Time now) {
   const bool online = state() == State::kOnline;
   if (online) tryContact(now);
-  if (!reply.sent && !pending->maybeTaken) {
+  if (!reply.maybeSent && !pending->maybeTaken) {
     settle(pending, {Outcome::kOffline, backoff(1), {}, why.line});
     return;
   }

@@ -26,16 +26,16 @@ namespace sprites {
 
 namespace {
 
-struct EasyEnd {
+struct EasyDeleter {
   void operator()(CURL* easy) const { curl_easy_cleanup(easy); }
 };
-struct MultiEnd {
+struct MultiDeleter {
   void operator()(CURLM* multi) const { curl_multi_cleanup(multi); }
 };
-struct ListEnd {
+struct ListDeleter {
   void operator()(curl_slist* list) const { curl_slist_free_all(list); }
 };
-struct UrlEnd {
+struct UrlDeleter {
   void operator()(CURLU* url) const { curl_url_cleanup(url); }
 };
 
@@ -55,7 +55,7 @@ std::string partOf(CURLU* url, CURLUPart part) {
 }
 
 void checkUrl(const std::string& server) {
-  const std::unique_ptr<CURLU, UrlEnd> url(curl_url());
+  const std::unique_ptr<CURLU, UrlDeleter> url(curl_url());
   if (!url) throw std::bad_alloc();
   curl_url_set(url.get(), CURLUPART_URL, server.c_str(), 0);
   const std::string scheme = partOf(url.get(), CURLUPART_SCHEME);
@@ -84,26 +84,26 @@ void checkOptions(const ConnectionOptions& options, size_t maxAnswerBytes) {
 /** Longest single wait for sockets, in milliseconds. On Windows (seen with Wine) one answer in some
  * thousand is not signaled: it is found at the end of a wait. */
 #ifdef _WIN32
-constexpr Millis::rep kWaitAtOnce = 1000;
+constexpr Millis::rep kSingleWaitMost = 1000;
 #else
-constexpr Millis::rep kWaitAtOnce = 60000;
+constexpr Millis::rep kSingleWaitMost = 60000;
 #endif
 
 /** Most 421 answers in a row that are followed; with the next one the place counts as forgotten. */
-constexpr unsigned kMovesMost = 6;
+constexpr unsigned kRedirectsMost = 6;
 
 /** Longest header line that is read, in bytes. */
 constexpr size_t kHeaderMost = 2048;
 
 constexpr char kMisdirected[] = "urn:sprites:misdirected";
-constexpr char kForgotten[] = R"({"type":"urn:sprites:unknown-client"})";
+constexpr char kUnknownClientBody[] = R"({"type":"urn:sprites:unknown-client"})";
 
 /**
  * Returns the server in `location`, without a '/' at the end; empty if `location` is no http or
  * https URL of `path`. `secure`: the request used TLS, and `location` must do so, too.
  */
-std::string serverIn(const std::string& location, const std::string& path, bool secure) {
-  const std::unique_ptr<CURLU, UrlEnd> url(curl_url());
+std::string serverFromLocation(const std::string& location, const std::string& path, bool secure) {
+  const std::unique_ptr<CURLU, UrlDeleter> url(curl_url());
   if (!url) throw std::bad_alloc();
   if (curl_url_set(url.get(), CURLUPART_URL, location.c_str(), 0) != CURLUE_OK) return {};
   const std::string scheme = partOf(url.get(), CURLUPART_SCHEME);
@@ -119,7 +119,7 @@ std::string serverIn(const std::string& location, const std::string& path, bool 
 }
 
 /** Returns a path for a log: with the first four characters of an id, and the whole query. */
-std::string shortened(const std::string& path) {
+std::string shortenedPath(const std::string& path) {
   const size_t begin = path.find('/', 1);
   if (begin == std::string::npos) return path;
   const size_t end = (std::min)(path.find_first_of("/?", begin + 1), path.size());
@@ -129,26 +129,28 @@ std::string shortened(const std::string& path) {
 #ifdef __linux__
 
 /** An epoll set of curl's sockets and of an eventfd for wake(), for a program with its own loop. */
-class Watch {
+class EventSet {
  public:
-  Watch() : set_(epoll_create1(EPOLL_CLOEXEC)), wake_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+  EventSet()
+      : epollFd_(epoll_create1(EPOLL_CLOEXEC)), wakeFd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
     epoll_event event{};
     event.events = EPOLLIN;
-    event.data.fd = wake_;
-    if (set_ >= 0 && wake_ >= 0 && epoll_ctl(set_, EPOLL_CTL_ADD, wake_, &event) == 0) return;
-    end();
+    event.data.fd = wakeFd_;
+    if (epollFd_ >= 0 && wakeFd_ >= 0 && epoll_ctl(epollFd_, EPOLL_CTL_ADD, wakeFd_, &event) == 0)
+      return;
+    closeFds();
     throw std::runtime_error("sprites: no descriptor to be had for an event loop");
   }
-  ~Watch() { end(); }
-  Watch(const Watch&) = delete;
-  Watch& operator=(const Watch&) = delete;
+  ~EventSet() { closeFds(); }
+  EventSet(const EventSet&) = delete;
+  EventSet& operator=(const EventSet&) = delete;
 
-  int fd() const { return set_; }
+  int fd() const { return epollFd_; }
 
   /** For any thread. */
   void wake() const {
     const uint64_t one = 1;
-    if (write(wake_, &one, sizeof one) < 0) return;  // the counter is full: it is readable
+    if (write(wakeFd_, &one, sizeof one) < 0) return;  // the counter is full: it is readable
   }
 
   /** Adds a socket, edge-triggered: each change is signaled once. timeout() knows of work left. */
@@ -156,44 +158,45 @@ class Watch {
     epoll_event event{};
     event.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
     event.data.fd = socket;
-    epoll_ctl(set_, EPOLL_CTL_ADD, socket, &event);
+    epoll_ctl(epollFd_, EPOLL_CTL_ADD, socket, &event);
   }
 
-  void settle() const {
+  void clear() const {
     uint64_t count = 0;
-    if (read(wake_, &count, sizeof count) < 0) count = 0;  // wake() was not called
+    if (read(wakeFd_, &count, sizeof count) < 0) count = 0;  // wake() was not called
     epoll_event events[64];
-    epoll_wait(set_, events, 64, 0);
+    epoll_wait(epollFd_, events, 64, 0);
   }
 
  private:
-  void end() const {
-    if (wake_ >= 0) ::close(wake_);
-    if (set_ >= 0) ::close(set_);
+  void closeFds() const {
+    if (wakeFd_ >= 0) ::close(wakeFd_);
+    if (epollFd_ >= 0) ::close(epollFd_);
   }
 
-  int set_;
-  int wake_;
+  int epollFd_;
+  int wakeFd_;
 };
 
 /**
- * Opens a socket for curl, and adds it to the watch, if there is one. SOCK_CLOEXEC: a program that
- * is started meanwhile would inherit the socket and hold the connection open.
+ * Opens a socket for curl, and adds it to the event set, if there is one. SOCK_CLOEXEC: a program
+ * that is started meanwhile would inherit the socket and hold the connection open.
  */
-curl_socket_t openSocket(void* watch, curlsocktype /*purpose*/, curl_sockaddr* address) noexcept {
+curl_socket_t openSocket(void* eventSet, curlsocktype /*purpose*/,
+                         curl_sockaddr* address) noexcept {
   const int socket = ::socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
   if (socket < 0) return CURL_SOCKET_BAD;
-  if (watch != nullptr) static_cast<const Watch*>(watch)->add(socket);
+  if (eventSet != nullptr) static_cast<const EventSet*>(eventSet)->add(socket);
   return socket;
 }
 
 #else
 
-class Watch {
+class EventSet {
  public:
   int fd() const { return -1; }
   void wake() const {}
-  void settle() const {}
+  void clear() const {}
 };
 
 #endif
@@ -202,23 +205,23 @@ class Watch {
 
 struct Transport::Transfer {
   RequestId id = 0;
-  std::string line;
+  std::string logLine;
   std::string path;
-  bool ofPlace = false;
-  uint64_t stay = 0;   // of its place: see State
-  unsigned moves = 0;  // 421 answers that it has followed
-  std::string away;    // State::away when it was sent
-  std::string server;  // the server that it was sent to
-  std::unique_ptr<CURL, EasyEnd> easy;
-  std::unique_ptr<curl_slist, ListEnd> headers;
+  bool isForPlace = false;
+  uint64_t placeNumber = 0;      // of its place: see State
+  unsigned redirects = 0;        // 421 answers that it has followed
+  std::string knownPlaceServer;  // State::placeServer when it was sent
+  std::string server;            // the server that it was sent to
+  std::unique_ptr<CURL, EasyDeleter> easy;
+  std::unique_ptr<curl_slist, ListDeleter> headers;
   std::string body;
-  size_t bodyAt = 0;
-  bool bodyAsked = false;
-  bool resent = false;
+  size_t bodyOffset = 0;
+  bool isBodyRead = false;
+  bool isResent = false;
   std::string answer;
   std::string location;
   std::string retryAfter;
-  size_t maxAnswer = 0;
+  size_t maxAnswerBytes = 0;
   char error[CURL_ERROR_SIZE] = {0};
 
   void addHeader(const std::string& header) {
@@ -232,7 +235,7 @@ struct Transport::Transfer {
   static size_t onAnswer(char* data, size_t size, size_t count, void* self) noexcept {
     auto* transfer = static_cast<Transfer*>(self);
     const size_t length = size * count;
-    if (transfer->answer.size() + length > transfer->maxAnswer) return 0;
+    if (transfer->answer.size() + length > transfer->maxAnswerBytes) return 0;
     try {
       transfer->answer.append(data, length);
     } catch (const std::bad_alloc&) {
@@ -262,11 +265,11 @@ struct Transport::Transfer {
 
   static size_t onBody(char* buffer, size_t size, size_t count, void* self) noexcept {
     auto* transfer = static_cast<Transfer*>(self);
-    transfer->bodyAsked = true;
+    transfer->isBodyRead = true;
     // In parentheses: with MSVC curl's header brings windows.h, and with it a macro named min.
-    const size_t length = (std::min)(size * count, transfer->body.size() - transfer->bodyAt);
-    std::memcpy(buffer, transfer->body.data() + transfer->bodyAt, length);
-    transfer->bodyAt += length;
+    const size_t length = (std::min)(size * count, transfer->body.size() - transfer->bodyOffset);
+    std::memcpy(buffer, transfer->body.data() + transfer->bodyOffset, length);
+    transfer->bodyOffset += length;
     return length;
   }
 
@@ -276,8 +279,8 @@ struct Transport::Transfer {
     if (origin != SEEK_SET || offset < 0 || static_cast<size_t>(offset) > transfer->body.size()) {
       return CURL_SEEKFUNC_CANTSEEK;
     }
-    transfer->resent |= transfer->bodyAt > 0;
-    transfer->bodyAt = static_cast<size_t>(offset);
+    transfer->isResent |= transfer->bodyOffset > 0;
+    transfer->bodyOffset = static_cast<size_t>(offset);
     return CURL_SEEKFUNC_OK;
   }
 };
@@ -285,15 +288,15 @@ struct Transport::Transfer {
 struct Transport::State {
   ConnectionOptions options;  // no '/' at the end of its server
   size_t maxAnswerBytes = 0;
-  std::unique_ptr<Watch> watch;              // outlives curl's sockets
-  std::atomic<const Watch*> waker{nullptr};  // `watch`, for any thread
-  std::unique_ptr<CURLM, MultiEnd> multi;
+  std::unique_ptr<EventSet> eventSet;                // outlives curl's sockets
+  std::atomic<const EventSet*> wakeTarget{nullptr};  // `eventSet`, for any thread
+  std::unique_ptr<CURLM, MultiDeleter> multi;
   std::map<RequestId, std::unique_ptr<Transfer>> transfers;
   RequestId lastId = 0;
-  std::atomic<bool> woken{false};  // wake() was called, and no wait() has seen it
-  std::string away;                // the server with the place, if it is another one
-  unsigned moves = 0;              // 421 answers in a row that were followed
-  uint64_t stay = 0;               // counts places
+  std::atomic<bool> wakeRequested{false};  // wake() was called, and no wait() has seen it
+  std::string placeServer;                 // the server with the place, if it is another one
+  unsigned redirects = 0;                  // 421 answers in a row that were followed
+  uint64_t placeNumber = 0;                // counts places
 
   ~State() {
     for (auto& [id, transfer] : transfers)
@@ -303,45 +306,46 @@ struct Transport::State {
   /** Sends a request to `server` from its beginning. */
   void send(Transfer* transfer, const std::string& server) const {
     transfer->server = server;
-    transfer->away = away;
+    transfer->knownPlaceServer = placeServer;
     transfer->answer.clear();
     transfer->location.clear();
     transfer->retryAfter.clear();
-    transfer->bodyAt = 0;
-    transfer->bodyAsked = transfer->resent = false;
+    transfer->bodyOffset = 0;
+    transfer->isBodyRead = transfer->isResent = false;
     curl_easy_setopt(transfer->easy.get(), CURLOPT_URL, (server + transfer->path).c_str());
     if (curl_multi_add_handle(multi.get(), transfer->easy.get()) != CURLM_OK)
       throw std::bad_alloc();
   }
 
   /** Returns the server at which to repeat a request of the place, or an empty text. */
-  std::string moved(const Transfer& transfer, CURLcode code) {
-    if (!transfer.ofPlace || transfer.stay != stay) return {};
+  std::string redirectTarget(const Transfer& transfer, CURLcode code) {
+    if (!transfer.isForPlace || transfer.placeNumber != placeNumber) return {};
     long status = 0;
     curl_easy_getinfo(transfer.easy.get(), CURLINFO_RESPONSE_CODE, &status);
-    const std::string& said = transfer.answer;
-    const bool good = status == 204 || (status < 300 ? json::value(said).has_value()
-                                                     : said.find("urn:sprites:") != said.npos);
-    if (code != CURLE_OK || !good) {
-      if (transfer.server == away) away.clear();
+    const std::string& answer = transfer.answer;
+    const bool isSpritesAnswer =
+        status == 204 || (status < 300 ? json::value(answer).has_value()
+                                       : answer.find("urn:sprites:") != answer.npos);
+    if (code != CURLE_OK || !isSpritesAnswer) {
+      if (transfer.server == placeServer) placeServer.clear();
       return {};
     }
-    if (status < 400) moves = 0;
-    if (status != 421 || said.find(kMisdirected) == said.npos) return {};
+    if (status < 400) redirects = 0;
+    if (status != 421 || answer.find(kMisdirected) == answer.npos) return {};
     const bool secure = curl_strnequal(transfer.server.c_str(), "https:", 6) != 0;
-    return serverIn(transfer.location, transfer.path, secure);
+    return serverFromLocation(transfer.location, transfer.path, secure);
   }
 
-  /** Repeats a request at the server `there`; false after too many moves. */
-  bool sendOn(Transfer* transfer, const std::string& there) {
-    // Of several requests to the same server only the first counts as a move.
-    if (transfer->away == away) {
-      moves++;
-      away = there;
+  /** Repeats a request at the server `target`; false after too many redirects. */
+  bool followRedirect(Transfer* transfer, const std::string& target) {
+    // Of several requests to the same server only the first counts as a redirect.
+    if (transfer->knownPlaceServer == placeServer) {
+      redirects++;
+      placeServer = target;
     }
-    if ((std::max)(moves, ++transfer->moves) > kMovesMost) return false;
+    if ((std::max)(redirects, ++transfer->redirects) > kRedirectsMost) return false;
     curl_multi_remove_handle(multi.get(), transfer->easy.get());
-    send(transfer, there);
+    send(transfer, target);
     return true;
   }
 
@@ -349,13 +353,13 @@ struct Transport::State {
     CURL* easy = transfer->easy.get();
     Reply reply;
     reply.id = transfer->id;
-    reply.slow = code == CURLE_OPERATION_TIMEDOUT;
-    reply.tooLong = code == CURLE_WRITE_ERROR;
-    reply.line = transfer->line;
-    reply.sent = transfer->bodyAsked;
-    reply.resent = transfer->resent;
+    reply.isTimedOut = code == CURLE_OPERATION_TIMEDOUT;
+    reply.isTooLong = code == CURLE_WRITE_ERROR;
+    reply.logLine = transfer->logLine;
+    reply.maybeSent = transfer->isBodyRead;
+    reply.isResent = transfer->isResent;
     if (code != CURLE_OK) {
-      reply.error = reply.tooLong                ? "the server's answer is too long"
+      reply.error = reply.isTooLong              ? "the server's answer is too long"
                     : transfer->error[0] != '\0' ? transfer->error
                                                  : curl_easy_strerror(code);
       return reply;
@@ -364,8 +368,8 @@ struct Transport::State {
     curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
     reply.status = static_cast<int>(status);
     // curl's own parser reads 600 from "600 s", and dates by this machine's clock.
-    const bool asks = status == 429 || status == 503;
-    const uint64_t seconds = asks ? json::count(transfer->retryAfter).value_or(0) : 0;
+    const bool asksToWait = status == 429 || status == 503;
+    const uint64_t seconds = asksToWait ? json::count(transfer->retryAfter).value_or(0) : 0;
     reply.retryAfter = std::chrono::seconds((std::min)(seconds, uint64_t{3600}));
     reply.body = std::move(transfer->answer);
     return reply;
@@ -393,12 +397,13 @@ RequestId Transport::start(const Request& request, const std::string& header) {
   CURL* easy = transfer->easy.get();
   if (easy == nullptr) throw std::bad_alloc();
   transfer->id = ++state_->lastId;
-  transfer->maxAnswer = state_->maxAnswerBytes;
-  transfer->line = (request.method == Method::kPost ? "POST " : "GET ") + shortened(request.path);
+  transfer->maxAnswerBytes = state_->maxAnswerBytes;
+  transfer->logLine =
+      (request.method == Method::kPost ? "POST " : "GET ") + shortenedPath(request.path);
 
   transfer->path = request.path;
-  transfer->ofPlace = request.ofPlace;
-  transfer->stay = state_->stay;
+  transfer->isForPlace = request.isForPlace;
+  transfer->placeNumber = state_->placeNumber;
 #if LIBCURL_VERSION_NUM >= 0x075500
   curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
 #else
@@ -430,7 +435,7 @@ RequestId Transport::start(const Request& request, const std::string& header) {
   }
 #ifdef __linux__
   curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, &openSocket);
-  curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, state_->watch.get());
+  curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, state_->eventSet.get());
 #endif
   for (const std::string& line : state_->options.headers) transfer->addHeader(line);
   if (!header.empty()) transfer->addHeader(header);
@@ -453,16 +458,16 @@ RequestId Transport::start(const Request& request, const std::string& header) {
   }
   if (transfer->headers) curl_easy_setopt(easy, CURLOPT_HTTPHEADER, transfer->headers.get());
   const RequestId id = transfer->id;
-  const bool goesAway = request.ofPlace && !state_->away.empty();
-  state_->send(transfer.get(), goesAway ? state_->away : state_->options.server);
+  const bool usesPlaceServer = request.isForPlace && !state_->placeServer.empty();
+  state_->send(transfer.get(), usesPlaceServer ? state_->placeServer : state_->options.server);
   state_->transfers[id] = std::move(transfer);
   return id;
 }
 
-void Transport::goHome() {
-  state_->away.clear();
-  state_->moves = 0;
-  state_->stay++;
+void Transport::resetPlaceServer() {
+  state_->placeServer.clear();
+  state_->redirects = 0;
+  state_->placeNumber++;
 }
 
 void Transport::cancel(RequestId id) {
@@ -485,17 +490,17 @@ std::vector<Reply> Transport::takeReplies() {
     if (found == state_->transfers.end()) continue;
     const CURLcode code = message->data.result;  // removing the handle ends the message
     Transfer* const transfer = found->second.get();
-    const std::string there = state_->moved(*transfer, code);
-    if (there.empty()) {
+    const std::string target = state_->redirectTarget(*transfer, code);
+    if (target.empty()) {
       replies.push_back(state_->reply(transfer, code));
-    } else if (state_->sendOn(transfer, there)) {
+    } else if (state_->followRedirect(transfer, target)) {
       continue;
     } else {
       Reply reply = state_->reply(transfer, code);
       reply.status = 404;
-      reply.body = kForgotten;
+      reply.body = kUnknownClientBody;
       replies.push_back(std::move(reply));
-      goHome();
+      resetPlaceServer();
     }
     cancel(found->first);
   }
@@ -503,30 +508,32 @@ std::vector<Reply> Transport::takeReplies() {
 }
 
 void Transport::wait(Millis timeout) {
-  if (state_->woken.exchange(false)) timeout = Millis(0);
-  const auto capped = static_cast<int>(std::clamp<Millis::rep>(timeout.count(), 0, kWaitAtOnce));
+  if (state_->wakeRequested.exchange(false)) timeout = Millis(0);
+  const auto capped =
+      static_cast<int>(std::clamp<Millis::rep>(timeout.count(), 0, kSingleWaitMost));
   curl_multi_poll(state_->multi.get(), nullptr, 0, capped, nullptr);
 }
 
 void Transport::wake() {
-  state_->woken = true;
+  state_->wakeRequested = true;
   curl_multi_wakeup(state_->multi.get());
-  if (const Watch* waker = state_->waker) waker->wake();
+  if (const EventSet* wakeTarget = state_->wakeTarget) wakeTarget->wake();
 }
 
 int Transport::fd() {
-  if (!state_->watch) state_->watch = std::make_unique<Watch>();
-  state_->waker = state_->watch.get();
-  return state_->watch->fd();
+  if (!state_->eventSet) state_->eventSet = std::make_unique<EventSet>();
+  state_->wakeTarget = state_->eventSet.get();
+  return state_->eventSet->fd();
 }
 
-void Transport::settleFd() {
-  if (state_->watch) state_->watch->settle();
+void Transport::clearFd() {
+  if (state_->eventSet) state_->eventSet->clear();
 }
 
 Millis Transport::timeout() {
-  // curl_multi_poll() swallows a wake-up that wait() would need; wait() has it from `woken`.
-  // fd() signals a socket's change once: if curl has work left, it must go on at once.
+  // curl_multi_poll() swallows a wake-up that wait() would need; wait() has it from
+  // `wakeRequested`. fd() signals a socket's change once: if curl has work left, it must go on at
+  // once.
   int ready = 0;
   curl_multi_poll(state_->multi.get(), nullptr, 0, 0, &ready);
   if (ready > 0) return Millis(0);

@@ -11,8 +11,9 @@
 //
 // In a world of several servers another one may have the place: the answer then is 421
 // `misdirected` with Location. The request is repeated there at once, and later requests of the
-// place go there, too, until that server gives no answer, or garbage. The answer after kMovesMost
-// such moves in a row becomes 404 `unknown-client`: the place counts as forgotten.
+// place go there, too, until that server gives no answer, or garbage. The answer after
+// kRedirectsMost such redirects in a row becomes 404 `unknown-client`: the place counts as
+// forgotten.
 //
 // Rejected: curl_multi_socket_action(). With some dozens of sockets curl_multi_poll() costs very
 // little, needs no event loop and no file descriptors, and is the same on Windows. For a program
@@ -42,7 +43,7 @@ struct Request {
   std::string path;  // after the server's URL, beginning with '/'
   std::string body;  // of a kPost
   Millis timeout{0};
-  bool ofPlace = false;  // its path has a place's id; it goes to the server with that place
+  bool isForPlace = false;  // its path has a place's id; it goes to the server with that place
 };
 
 using RequestId = uint64_t;  // never 0, never used twice
@@ -50,15 +51,15 @@ using RequestId = uint64_t;  // never 0, never used twice
 /** The result of a request. */
 struct Reply {
   RequestId id = 0;
-  int status = 0;        // of a whole answer; 0: no whole answer, see `error`
-  std::string body;      // of a whole answer
-  bool sent = false;     // bytes of the request's body may have reached the server
-  bool resent = false;   // curl has resent it by itself: the server may have it from before
-  Millis retryAfter{0};  // Retry-After of 429 and 503, at most an hour
-  bool slow = false;     // the time limit is over
-  bool tooLong = false;  // the answer is longer than maxAnswerBytes
+  int status = 0;           // of a whole answer; 0: no whole answer, see `error`
+  std::string body;         // of a whole answer
+  bool maybeSent = false;   // bytes of the request's body may have reached the server
+  bool isResent = false;    // curl has resent it by itself: the server may have it from before
+  Millis retryAfter{0};     // Retry-After of 429 and 503, at most an hour
+  bool isTimedOut = false;  // the time limit is over
+  bool isTooLong = false;   // the answer is longer than maxAnswerBytes
   std::string error;
-  std::string line;  // for a log: the method and the path with its id shortened
+  std::string logLine;  // for a log: the method and the path with its id shortened
 };
 
 /** Sends requests. For one thread at a time, but any thread may call wake() while this lives. */
@@ -78,7 +79,7 @@ class Transport {
   RequestId start(const Request& request, const std::string& header = {});
 
   /** Forgets where the place was: its requests go to the configured server again. */
-  void goHome();
+  void resetPlaceServer();
 
   /** Drops a request and its connection; no reply will come. Ignores unknown ids. */
   void cancel(RequestId id);
@@ -98,7 +99,7 @@ class Transport {
   int fd();
 
   /** Makes fd() not readable until the next event. Call it before takeReplies(). */
-  void settleFd();
+  void clearFd();
 
   /** Returns how long takeReplies() may wait while fd() is not readable. */
   Millis timeout();
