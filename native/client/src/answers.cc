@@ -141,12 +141,12 @@ bool isProblem(const Problem& problem, const char* name) {
   return problem.type == std::string(kProblemPrefix) + name;
 }
 
-bool isCut(const Reply& reply) {
+bool isCutOff(const Reply& reply) {
   if (reply.status > 0 && reply.status < 500) return false;
   return readProblem(reply.body).type.find(kProblemPrefix) != 0;
 }
 
-Why whyOf(const Reply& reply, const Problem& problem) {
+Reason reasonOf(const Reply& reply, const Problem& problem) {
   if (reply.status == 0) {
     const char* name = reply.isTooLong ? "garbage" : reply.isTimedOut ? "slow" : "network";
     return {name, reply.error};

@@ -95,16 +95,16 @@ constexpr char kProblemPrefix[] = "urn:sprites:";
 /** Returns whether the problem has that name. */
 bool isProblem(const Problem& problem, const char* name);
 
-/** Why a request failed: a short name, and one line for people. */
-struct Why {
+/** The reason why a request failed: a short name, and one line for people. */
+struct Reason {
   std::string name;
   std::string line;
 };
 
 /** Returns whether the network or a proxy cut the request off: no answer, or a gateway's. */
-bool isCut(const Reply& reply);
+bool isCutOff(const Reply& reply);
 
-Why whyOf(const Reply& reply, const Problem& problem);
+Reason reasonOf(const Reply& reply, const Problem& problem);
 
 std::optional<JoinAnswer> readJoin(std::string_view body);
 std::optional<PollAnswer> readPoll(std::string_view body);

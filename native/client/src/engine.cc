@@ -12,7 +12,7 @@ namespace {
 
 constexpr Millis kLeavePatience{5000};
 
-Options checked(Options options) {
+Options validated(Options options) {
   const auto demand = [](bool holds, const char* what) {
     if (!holds) throw std::invalid_argument(std::string("sprites: ") + what);
   };
@@ -36,27 +36,27 @@ Options checked(Options options) {
 
 Engine::Engine(Options options, GrantCallback grant)
     : EngineBase(options, options.maxAnswerBytes),
-      options_(checked(std::move(options))),
+      options_(validated(std::move(options))),
       grant_(std::move(grant)) {
   if (!options_.resume) return;
   place_ = *options_.resume;
   resume_ = options_.resume;
-  doubt_ = true;
+  needsProof_ = true;
 }
 
 // ---- for any thread
 
 bool Engine::throwSprite(Edge edge, std::string json, ThrowCallback result) {
-  Throw fresh;
-  fresh.edge = edge;
-  fresh.json = std::move(json);
-  fresh.result = std::move(result);
-  fresh.deadline = Clock::now() + options_.throwPatience;
+  Throw newThrow;
+  newThrow.edge = edge;
+  newThrow.json = std::move(json);
+  newThrow.onResult = std::move(result);
+  newThrow.deadline = Clock::now() + options_.throwPatience;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (leaveAsked_ || pending_ >= options_.maxPendingThrows) return false;
-    inbox_.push_back(std::move(fresh));
-    pending_++;
+    if (leaveRequested_ || pendingThrows_ >= options_.maxPendingThrows) return false;
+    throwInbox_.push_back(std::move(newThrow));
+    pendingThrows_++;
   }
   wake();
   return true;
@@ -65,7 +65,7 @@ bool Engine::throwSprite(Edge edge, std::string json, ThrowCallback result) {
 void Engine::leave() {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    leaveAsked_ = true;
+    leaveRequested_ = true;
   }
   wake();
 }
@@ -73,65 +73,65 @@ void Engine::leave() {
 // ---- the turn
 
 bool Engine::turn(Millis timeout) {
-  if (finished() && events_.empty()) return false;
-  takeTurn(timeout);
-  return !finished() || !events_.empty();
+  if (isFinished() && callbacks_.empty()) return false;
+  runTurn(timeout);
+  return !isFinished() || !callbacks_.empty();
 }
 
 Millis Engine::timeout() {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (!inbox_.empty() || !lookInbox_.empty() || tryNow_) return Millis(0);
-    if (leaveAsked_ && leaving_ == Leaving::kNo) return Millis(0);
+    if (!throwInbox_.empty() || !queryInbox_.empty() || tryNowRequested_) return Millis(0);
+    if (leaveRequested_ && leaveStep_ == LeaveStep::kNotLeaving) return Millis(0);
   }
-  if (!begun_ || !events_.empty()) return Millis(0);
-  if (finished()) return std::chrono::minutes(1);
-  return std::min(untilNext(Clock::now()), transport_.timeout());
+  if (!hasBegun_ || !callbacks_.empty()) return Millis(0);
+  if (isFinished()) return std::chrono::minutes(1);
+  return std::min(timeUntilDue(Clock::now()), transport_.timeout());
 }
 
-void Engine::takeInbox(Time now) {
-  std::vector<Throw> fresh;
-  std::vector<Look> looks;
-  bool leave = false;
+void Engine::readInbox(Time now) {
+  std::vector<Throw> newThrows;
+  std::vector<Query> newQueries;
+  bool leaveRequested = false;
   bool tryNow = false;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    fresh.swap(inbox_);
-    looks.swap(lookInbox_);
-    leave = leaveAsked_;
-    tryNow = std::exchange(tryNow_, false);
+    newThrows.swap(throwInbox_);
+    newQueries.swap(queryInbox_);
+    leaveRequested = leaveRequested_;
+    tryNow = std::exchange(tryNowRequested_, false);
   }
-  for (Throw& each : fresh) throws_.push_back(std::move(each));
-  for (Look& each : looks) looks_.push_back(std::move(each));
-  if (!begun_) {
-    begun_ = true;
+  for (Throw& each : newThrows) throws_.push_back(std::move(each));
+  for (Query& each : newQueries) queries_.push_back(std::move(each));
+  if (!hasBegun_) {
+    hasBegun_ = true;
     setState(State::kJoining);
   }
-  if (leave && leaving_ == Leaving::kNo) {
-    leaving_ = Leaving::kThrows;
+  if (leaveRequested && leaveStep_ == LeaveStep::kNotLeaving) {
+    leaveStep_ = LeaveStep::kThrows;
     leaveDeadline_ = now + kLeavePatience;
     transport_.cancel(std::exchange(join_, 0));
     transport_.cancel(std::exchange(proof_, 0));
     settleWaiting("the client is leaving", Millis(0));
   } else if (tryNow) {
-    tryContact(now);
+    retryContact(now);
   }
 }
 
-void Engine::startDue(Time now) {
-  if (finished()) return;
-  if (leaving_ != Leaving::kNo) {
+void Engine::startDueRequests(Time now) {
+  if (isFinished()) return;
+  if (leaveStep_ != LeaveStep::kNotLeaving) {
     startLeaving(now);
   } else {
     startContact(now);
   }
   startThrows(now);
-  startLooks(now);
+  startQueries(now);
 }
 
 void Engine::readReplies(Time now) {
   for (const Reply& reply : transport_.takeReplies()) {
-    say(reply);
+    log(reply);
     if (reply.id == join_) {
       join_ = 0;
       onJoin(reply, now);
@@ -140,7 +140,7 @@ void Engine::readReplies(Time now) {
       onProof(reply, now);
     } else if (reply.id == poll_ || reply.id == ackPoll_) {
       (reply.id == poll_ ? poll_ : ackPoll_) = 0;
-      leaving_ == Leaving::kNo ? onPoll(reply, now) : onAckPoll(reply, now);
+      leaveStep_ == LeaveStep::kNotLeaving ? onPoll(reply, now) : onAckPoll(reply, now);
     } else if (reply.id == leave_) {
       leave_ = 0;
       onLeave(reply, now);
@@ -152,65 +152,65 @@ void Engine::readReplies(Time now) {
         onThrow(pending, reply, now);
         continue;
       }
-      const auto looked = std::find_if(looks_.begin(), looks_.end(), [&reply](const Look& each) {
-        return each.request == reply.id;
-      });
-      if (looked == looks_.end()) continue;
-      Look look = std::move(*looked);
-      looks_.erase(looked);
-      onLook(std::move(look), reply, now);
+      const auto found =
+          std::find_if(queries_.begin(), queries_.end(),
+                       [&reply](const Query& each) { return each.request == reply.id; });
+      if (found == queries_.end()) continue;
+      Query query = std::move(*found);
+      queries_.erase(found);
+      onQueryReply(std::move(query), reply, now);
     }
   }
 }
 
 /** Asks the server that has the place, by a path with its id. */
-RequestId Engine::ask(Method method, const std::string& path, Millis timeout) {
+RequestId Engine::startPlaceRequest(Method method, const std::string& path, Millis timeout) {
   return transport_.start({method, path, "", timeout, true});
 }
 
-void Engine::setState(State state, const Why& why, Millis retry, bool newPlace) {
-  if (!enter(&state_, state, why) || !options_.onState) return;
-  events_.emplace_back([this, told = StateChange{state, newPlace, why.name, why.line, retry}] {
-    options_.onState(told);
-  });
+void Engine::setState(State state, const Reason& reason, Millis retry, bool newPlace) {
+  if (!changeState(&state_, state, reason) || !options_.onState) return;
+  callbacks_.emplace_back([this, change = StateChange{state, newPlace, reason.name, reason.line,
+                                                      retry}] { options_.onState(change); });
 }
 
-void Engine::tellResume() {
-  const std::optional<Resume> told =
+void Engine::reportResume() {
+  const std::optional<Resume> resume =
       place_.id.empty() ? std::nullopt : std::optional<Resume>(place_);
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (!told && !resume_) return;
-    resume_ = told;
+    if (!resume && !resume_) return;
+    resume_ = resume;
   }
-  // noexcept, as callBack() is.
-  const auto tell = [this, &told]() noexcept { options_.onResume(told); };
-  if (options_.onResume) tell();
+  // noexcept, as runCallbacks() is.
+  const auto report = [this, &resume]() noexcept { options_.onResume(resume); };
+  if (options_.onResume) report();
 }
 
 // ---- waits
 
-Millis Engine::untilNext(Time now) const {
-  if (finished()) return Millis(0);
+Millis Engine::timeUntilDue(Time now) const {
+  if (isFinished()) return Millis(0);
   Time next = now + std::chrono::minutes(1);
-  // Work that was due before seen_ waits for an answer or for room on the wire, not for the clock.
-  const auto at = [&next, this](Time time) {
-    if (time >= seen_) next = std::min(next, time);
+  // Work that was due before lastTurnAt_ waits for an answer or for room on the wire, not for the
+  // clock.
+  const auto wakeAt = [&next, this](Time time) {
+    if (time >= lastTurnAt_) next = std::min(next, time);
   };
-  if (leaving_ != Leaving::kNo) {
-    at(leaveDeadline_);
-    at(leaveDeadline_ - kLeaveReserve);
-    at(leaveDeadline_ - kLeaveReserve / 2);
-    if (leave_ == 0) at(leaveDue_);
+  if (leaveStep_ != LeaveStep::kNotLeaving) {
+    wakeAt(leaveDeadline_);
+    wakeAt(leaveDeadline_ - kLeaveReserve);
+    wakeAt(leaveDeadline_ - kLeaveReserve / 2);
+    if (leave_ == 0) wakeAt(leaveDue_);
   } else {
-    if (join_ == 0 && proof_ == 0) at(nextContact_);
-    if (poll_ == 0) at(pollOpen_);
+    if (join_ == 0 && proof_ == 0) wakeAt(nextContact_);
+    if (poll_ == 0) wakeAt(earliestPoll_);
   }
   for (const Throw& each : throws_) {
     if (each.request != 0) continue;
-    at(each.deadline);
-    at(each.due);
-    at(opens(each.edge));
+    wakeAt(each.deadline);
+    wakeAt(each.due);
+    wakeAt(earliestThrowOver(each.edge));
   }
   return std::max(Millis(0), std::chrono::ceil<Millis>(next - now));
 }
@@ -230,7 +230,7 @@ bool isRefusal(const Reply& reply) {
 }  // namespace
 
 void Engine::startLeaving(Time now) {
-  if (leaving_ == Leaving::kThrows) {
+  if (leaveStep_ == LeaveStep::kThrows) {
     if (!throws_.empty() && now < leaveDeadline_ - kLeaveReserve) return;
     while (!throws_.empty()) {
       transport_.cancel(throws_.front().request);
@@ -241,36 +241,36 @@ void Engine::startLeaving(Time now) {
       finish();
       return;
     }
-    leaving_ = Leaving::kAck;
+    leaveStep_ = LeaveStep::kAck;
   }
-  if (leaving_ == Leaving::kAck) {
+  if (leaveStep_ == LeaveStep::kAck) {
     // No answer has proved yet that the server has the last ack. Sprites without an ack would fly
     // on from here and exist twice. Of two polls the server answers the earlier one at once.
-    if (place_.ack > ackTaken_ && now < leaveDeadline_ - kLeaveReserve / 2) {
+    if (place_.ack > confirmedAck_ && now < leaveDeadline_ - kLeaveReserve / 2) {
       for (RequestId* poll : {&poll_, &ackPoll_}) {
         if (*poll == 0 && now >= leaveDue_) *poll = startPoll(kShortestHold);
       }
       return;
     }
-    leaving_ = Leaving::kTelling;
+    leaveStep_ = LeaveStep::kRequest;
     leaveDue_ = now;
   }
-  tellLeaving(now);
+  sendLeave(now);
 }
 
-void Engine::tellLeaving(Time now) {
+void Engine::sendLeave(Time now) {
   if (now >= leaveDeadline_) {
     finish();
   } else if (leave_ == 0 && now >= leaveDue_) {
-    leave_ = ask(Method::kPost, "/leave/" + place_.id, options_.answerTimeout);
+    leave_ = startPlaceRequest(Method::kPost, "/leave/" + place_.id, options_.answerTimeout);
   }
 }
 
 /** Handles the end of a poll while leaving. */
 void Engine::onAckPoll(const Reply& reply, Time now) {
   if ((reply.status == 200 && readPoll(reply.body)) || isRefusal(reply)) {
-    ackTaken_ = place_.ack;
-  } else if (leaving_ == Leaving::kAck) {
+    confirmedAck_ = place_.ack;
+  } else if (leaveStep_ == LeaveStep::kAck) {
     leaveDue_ = now + std::max(kLeaveRetry, reply.retryAfter);
   }
 }
@@ -288,69 +288,73 @@ void Engine::finish() {
     transport_.cancel(std::exchange(*request, 0));
   }
   place_ = Resume();
-  tellResume();
+  reportResume();
   setState(State::kLeft);
   const std::lock_guard<std::mutex> lock(mutex_);
-  finished_ = true;
+  isFinished_ = true;
 }
 
-// The program's questions: its place, and the server's counts.
+// The program's queries: its place, and the server's counts.
 
 namespace {
 
-constexpr size_t kLooksMost = 16;  // most questions at once
+constexpr size_t kQueriesMost = 16;  // most queries at once
 
 }  // namespace
 
-bool Engine::place(PlaceCallback result) { return look({std::move(result), nullptr, 0, {}}); }
+bool Engine::place(PlaceCallback result) { return addQuery({std::move(result), nullptr, 0, {}}); }
 
-bool Engine::status(StatusCallback result) { return look({nullptr, std::move(result), 0, {}}); }
+bool Engine::status(StatusCallback result) { return addQuery({nullptr, std::move(result), 0, {}}); }
 
-bool Engine::look(Look look) {
+bool Engine::addQuery(Query query) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (leaveAsked_ || looking_ >= kLooksMost) return false;
-    lookInbox_.push_back(std::move(look));
-    looking_++;
+    if (leaveRequested_ || openQueries_ >= kQueriesMost) return false;
+    queryInbox_.push_back(std::move(query));
+    openQueries_++;
   }
   wake();
   return true;
 }
 
-void Engine::startLooks(Time now) {
-  std::vector<Look> waiting;
-  waiting.swap(looks_);
-  for (Look& each : waiting) {
-    if (each.request == 0 && each.place && place_.id.empty()) {
-      onLook(std::move(each), Reply(), now);
+void Engine::startQueries(Time now) {
+  std::vector<Query> waiting;
+  waiting.swap(queries_);
+  for (Query& each : waiting) {
+    if (each.request == 0 && each.onPlace && place_.id.empty()) {
+      onQueryReply(std::move(each), Reply(), now);
       continue;
     }
     if (each.request == 0) {
       // With the id: of several servers behind one address the client's own answers.
-      const bool any = !each.place && place_.id.empty();
-      const std::string path = any ? "/status" : (each.place ? "/place/" : "/status/") + place_.id;
-      each.request = transport_.start({Method::kGet, path, "", options_.answerTimeout, !any});
-      each.id = place_.id;
+      const bool hasNoPlace = !each.onPlace && place_.id.empty();
+      const std::string path =
+          hasNoPlace ? "/status" : (each.onPlace ? "/place/" : "/status/") + place_.id;
+      each.request =
+          transport_.start({Method::kGet, path, "", options_.answerTimeout, !hasNoPlace});
+      each.placeId = place_.id;
     }
-    looks_.push_back(std::move(each));
+    queries_.push_back(std::move(each));
   }
 }
 
-void Engine::onLook(Look look, const Reply& reply, Time now) {
+void Engine::onQueryReply(Query query, const Reply& reply, Time now) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    looking_--;
+    openQueries_--;
   }
-  const bool good = reply.status == 200;
-  const std::optional<Place> place = good ? readPlace(reply.body) : std::nullopt;
-  const std::optional<Status> status = good ? readStatus(reply.body) : std::nullopt;
-  const bool unanswered = look.request != 0 && reply.status == 0;
-  if (unanswered && state() == State::kOnline) tryContact(now);
-  if ((place || status) && state() == State::kOffline && !firm_) nextContact_ = now;
-  if (isProblem(readProblem(reply.body), "unknown-client")) forget(look.id, now);
-  if (status && status->clients > 0) people_ = status->clients;
-  if (look.place) events_.emplace_back([call = std::move(look.place), place] { call(place); });
-  if (look.status) events_.emplace_back([call = std::move(look.status), status] { call(status); });
+  const bool isOk = reply.status == 200;
+  const std::optional<Place> place = isOk ? readPlace(reply.body) : std::nullopt;
+  const std::optional<Status> status = isOk ? readStatus(reply.body) : std::nullopt;
+  const bool isUnanswered = query.request != 0 && reply.status == 0;
+  if (isUnanswered && state() == State::kOnline) retryContact(now);
+  if ((place || status) && state() == State::kOffline && !isServerWait_) nextContact_ = now;
+  if (isProblem(readProblem(reply.body), "unknown-client")) onUnknownPlace(query.placeId, now);
+  if (status && status->clients > 0) clientCount_ = status->clients;
+  if (query.onPlace)
+    callbacks_.emplace_back([onPlace = std::move(query.onPlace), place] { onPlace(place); });
+  if (query.onStatus)
+    callbacks_.emplace_back([onStatus = std::move(query.onStatus), status] { onStatus(status); });
 }
 
 }  // namespace sprites

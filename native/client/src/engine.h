@@ -4,9 +4,9 @@
 //   any thread                      the engine's thread (the client's own, or perform()'s caller)
 //   ─────────────                   ─────────────────────────────────────────────────────────────
 //   throwSprite ─┐                  ┌▶ throws_ ── POST /throw ──┐
-//   place, status┼─▶ inbox (mutex) ─┤                           ├▶ transport ─▶ replies ─▶ events_
-//   leave, tryNow┘    + wake-up     └▶ join, proof, poll, leave ┘                             │
-//                                                                 callbacks, no lock held ◀───┘
+//   place, status┼─▶ inbox (mutex) ─┤                           ├▶ transport ─▶ replies
+//   leave, tryNow┘    + wake-up     └▶ join, proof, poll, leave ┘                  │
+//                                            called with no lock held ◀─ callbacks_┘
 //
 // Everything but the inbox and the published state belongs to the engine's thread and needs no
 // lock. One turn() takes the inbox, starts due requests, moves bytes, reads replies, and only then
@@ -18,11 +18,11 @@
 // carries it, and a sprite at or below it is a repetition. It starts at 0 with each new place.
 //
 // Sprites out, at most once: a throw gets its number n with the place that first sends it, and
-// keeps both while the server may have accepted it (`maybeTaken`). Before that, a failure returns
-// the sprite to the caller at once; after that, only an answer or the end of the patience settles
-// the throw. The numbers in use span less than 64, as the server remembers no more.
+// keeps both while the server may have accepted it (`mayBeAccepted`). Before that, a failure
+// returns the sprite to the caller at once; after that, only an answer or the end of the patience
+// settles the throw. The numbers in use span less than 64, as the server remembers no more.
 //
-// engine.cc has the turn, the leave, and the questions for place and counts; contact.cc join, proof
+// engine.cc has the turn, the leave, and the queries for place and counts; contact.cc join, proof
 // and poll; throws.cc the throws.
 //
 // Rejected: blocking calls on two threads (one polling, one throwing). A throw's time-out would
@@ -55,10 +55,10 @@ class Engine : public EngineBase {
   bool place(PlaceCallback result);
   bool status(StatusCallback result);
   void leave();
-  State state() const { return locked(state_); }
-  Counts counts() const { return locked(counts_); }
-  std::optional<Resume> resume() const { return locked(resume_); }
-  bool finished() const { return locked(finished_); }  // the client has left: nothing more happens
+  State state() const { return readLocked(state_); }
+  Counts counts() const { return readLocked(counts_); }
+  std::optional<Resume> resume() const { return readLocked(resume_); }
+  bool isFinished() const { return readLocked(isFinished_); }  // left: nothing more happens
 
   /** Runs a turn of at most `timeout`; false once the client has left. For one thread at a time. */
   bool turn(Millis timeout);
@@ -71,45 +71,46 @@ class Engine : public EngineBase {
   struct Throw {
     Edge edge = Edge::kLeft;
     std::string json;
-    ThrowCallback result;
-    std::string place;  // the id that it is sent with; empty until it is first sent
+    ThrowCallback onResult;
+    std::string placeId;  // the id that it is sent with; empty until it is first sent
     uint64_t n = 0;
     RequestId request = 0;  // 0: not on the wire
-    unsigned tries = 0;     // times it was sent
-    unsigned attempts = 0;  // tries without an answer though online, or from a lost place
-    bool maybeTaken = false;
-    bool isLast = false;  // sent while leaving: not sent again
-    Time due;             // the earliest time to send it
-    Time deadline;        // the latest time to settle it
+    unsigned timesSent = 0;
+    unsigned failedAttempts = 0;  // sent without an answer though online, or from a lost place
+    bool mayBeAccepted = false;
+    bool isSentWhileLeaving = false;  // then it is not sent again
+    Time due;                         // the earliest time to send it
+    Time deadline;                    // the latest time to settle it
   };
   using Throws = std::list<Throw>;
 
-  /** The program's question for the place or for the counts: one of the callbacks is set. */
-  struct Look {
-    PlaceCallback place;
-    StatusCallback status;
+  /** The program's query for the place or for the counts: one of the callbacks is set. */
+  struct Query {
+    PlaceCallback onPlace;
+    StatusCallback onStatus;
     RequestId request = 0;
-    std::string id;  // the place that it is asked from
+    std::string placeId;  // of the place that it is asked from
   };
 
   /** The step of leaving. */
-  enum class Leaving : uint8_t { kNo, kThrows, kAck, kTelling };
+  enum class LeaveStep : uint8_t { kNotLeaving, kThrows, kAck, kRequest };
 
   // engine.cc
-  void takeInbox(Time now) override;
-  void startDue(Time now) override;
+  void readInbox(Time now) override;
+  void startDueRequests(Time now) override;
   void readReplies(Time now) override;
-  void setState(State state, const Why& why = {}, Millis retry = Millis(0), bool newPlace = false);
-  void tellResume();
-  bool leaveAsked() const { return locked(leaveAsked_); }
+  void setState(State state, const Reason& reason = {}, Millis retry = Millis(0),
+                bool newPlace = false);
+  void reportResume();
+  bool isLeaveRequested() const { return readLocked(leaveRequested_); }
   template <typename Change>
-  void count(Change change) {
+  void updateCounts(Change change) {
     const std::lock_guard<std::mutex> lock(mutex_);
     change(&counts_);
   }
-  Millis untilNext(Time now) const override;
+  Millis timeUntilDue(Time now) const override;
 
-  RequestId ask(Method method, const std::string& path, Millis timeout);
+  RequestId startPlaceRequest(Method method, const std::string& path, Millis timeout);
 
   // contact.cc
   void startContact(Time now);
@@ -121,64 +122,65 @@ class Engine : public EngineBase {
   void onProof(const Reply& reply, Time now);
   void onPoll(const Reply& reply, Time now);
   void onPollFailed(const Reply& reply, Time now);
-  void handOver(const std::vector<Arrival>& arrivals, uint64_t place, bool quick);
-  bool loseForgotten(const Reply& reply, const Problem& problem, Time now);
-  void wait(const Reply& reply, Time now);
-  void goOffline(const Why& why, Time now);
-  void tryContact(Time now);
-  void forget(const std::string& id, Time now);
-  void losePlace(State state, const Why& why, Time now);
+  void passToProgram(const std::vector<Arrival>& arrivals, uint64_t placeNumber, bool isEarly);
+  bool losePlaceIfUnknown(const Reply& reply, const Problem& problem, Time now);
+  void scheduleRetry(const Reply& reply, Time now);
+  void goOffline(const Reason& reason, Time now);
+  void retryContact(Time now);
+  void onUnknownPlace(const std::string& id, Time now);
+  void losePlace(State state, const Reason& reason, Time now);
 
   // throws.cc
   void startThrows(Time now);
   bool settleUnsent(Throws::iterator pending, Time now);
   bool sendThrow(Throw* pending, Time now);
-  bool mayNumber() const;
+  bool canUseNextNumber() const;
   void onThrow(Throws::iterator pending, const Reply& reply, Time now);
-  void onThrowUnanswered(Throws::iterator pending, const Reply& reply, const Why& why, Time now);
+  void onThrowUnanswered(Throws::iterator pending, const Reply& reply, const Reason& reason,
+                         Time now);
   void onThrowBusy(Throws::iterator pending, const Reply& reply, const Problem& problem, Time now);
   void onThrowForgotten(Throws::iterator pending, Time now);
   Throws::iterator settle(Throws::iterator pending, ThrowResult result);
   void settleWaiting(const std::string& detail, Millis retry);
-  Time opens(Edge edge) const;
+  Time earliestThrowOver(Edge edge) const;
 
   // Place and counts.
-  bool look(Look look);
-  void startLooks(Time now);
-  void onLook(Look look, const Reply& reply, Time now);
+  bool addQuery(Query query);
+  void startQueries(Time now);
+  void onQueryReply(Query query, const Reply& reply, Time now);
 
   // The leave.
   void startLeaving(Time now);
-  void tellLeaving(Time now);
+  void sendLeave(Time now);
   void onAckPoll(const Reply& reply, Time now);
   void onLeave(const Reply& reply, Time now);
   void finish();
 
   const Options options_;
-  std::vector<Throw> inbox_;      // under mutex_
-  std::vector<Look> lookInbox_;   // under mutex_
-  size_t looking_ = 0;            // under mutex_: looks accepted and not answered
-  bool leaveAsked_ = false;       // under mutex_
-  size_t pending_ = 0;            // under mutex_: throws accepted and not settled
-  State state_ = State::kLeft;    // under mutex_
-  bool finished_ = false;         // under mutex_
-  Counts counts_;                 // under mutex_
-  std::optional<Resume> resume_;  // under mutex_: as last reported
+  std::vector<Throw> throwInbox_;  // under mutex_
+  std::vector<Query> queryInbox_;  // under mutex_
+  size_t openQueries_ = 0;         // under mutex_: queries accepted and not answered
+  bool leaveRequested_ = false;    // under mutex_
+  size_t pendingThrows_ = 0;       // under mutex_: throws accepted and not settled
+  State state_ = State::kLeft;     // under mutex_
+  bool isFinished_ = false;        // under mutex_
+  Counts counts_;                  // under mutex_
+  std::optional<Resume> resume_;   // under mutex_: as last reported
 
   // The engine's thread only.
   Grant grant_;  // to join with
-  bool begun_ = false;
+  bool hasBegun_ = false;
   Resume place_;               // id: empty without a place; ack: passed to onSprite; n: last used
-  uint64_t placeNumber_ = 0;   // counts places, to recognize the events of an earlier one
-  uint64_t ackTaken_ = 0;      // the ack of the last answered poll
-  bool doubt_ = false;         // the place needs a proof
+  uint64_t placeNumber_ = 0;   // counts places, to recognize the callbacks of an earlier one
+  uint64_t confirmedAck_ = 0;  // the ack of the last answered poll
+  bool needsProof_ = false;    // that the server still has the place
   unsigned pollFailures_ = 0;  // in a row
-  unsigned strays_ = 0;        // 404 answers in a row without `unknown-client`
+  unsigned notFoundAnswers_ = 0;  // 404 answers in a row without `unknown-client`
   Time nextContact_;
-  bool firm_ = false;               // the server asked for the wait until nextContact_
-  Time pollOpen_;                   // the earliest next poll, by the "retry" of an answer
-  std::array<Time, 4> edgeOpen_{};  // by edge: the earliest next throw over it
-  Time throwsOpen_;                 // the earliest next throw over any edge
+  bool isServerWait_ = false;  // the server asked for the wait until nextContact_
+  Time earliestPoll_;          // the earliest next poll, by the "retry" of an answer
+  std::array<Time, 4> earliestThrowByEdge_{};  // by edge: the earliest next throw over it
+  Time earliestThrow_;                         // the earliest next throw over any edge
   RequestId join_ = 0;
   RequestId proof_ = 0;
   Time pollStarted_;
@@ -186,8 +188,8 @@ class Engine : public EngineBase {
   RequestId ackPoll_ = 0;  // a second poll while leaving, which makes the server answer the first
   RequestId leave_ = 0;
   Throws throws_;
-  std::vector<Look> looks_;
-  Leaving leaving_ = Leaving::kNo;
+  std::vector<Query> queries_;
+  LeaveStep leaveStep_ = LeaveStep::kNotLeaving;
   Time leaveDeadline_;
   Time leaveDue_;
 };

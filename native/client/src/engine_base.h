@@ -32,9 +32,10 @@ constexpr Millis kWaitSmallTorus{1000};  // least bound of the backoff by the nu
 constexpr unsigned kShortestHold = 5;  // seconds; the server's lower bound
 constexpr unsigned kUsualHold = 120;   // seconds, if the server has not told its own
 constexpr Millis kPollSlack{15000};
-constexpr Millis kQuick{1000};  // an empty answer sooner than this counts as a failure for the wait
-constexpr Millis kLong{10000};  // a poll parked so long shows that the network lets polls park
-constexpr unsigned kCutsMost = 2;          // cut-off polls in a row that shorten the hold
+constexpr Millis kEarlyAnswer{
+    1000};                          // an empty answer before this counts as a failure for the wait
+constexpr Millis kLongPark{10000};  // a poll parked so long shows that the network lets polls park
+constexpr unsigned kCutOffPollsMost = 2;   // cut-off polls in a row that shorten the hold
 constexpr Millis kPatienceMost{86400000};  // longest wait of perform() and close()
 constexpr Millis kLeaveReserve{1500};      // part of the time to leave that POST /leave has
 
@@ -43,13 +44,13 @@ constexpr Millis kLeaveReserve{1500};      // part of the time to leave that POS
  * clients is known, a millisecond per client, at least 1 s, is its bound: a small torus finds its
  * server within a second.
  */
-inline Millis longestWait(uint64_t failures, std::optional<uint64_t> clients, Millis most) {
+inline Millis longestWait(uint64_t failures, std::optional<uint64_t> clients, Millis cap) {
   const uint64_t doublings = std::min<uint64_t>(failures > 0 ? failures - 1 : 0, 16);
   if (clients) {
     const Millis each(static_cast<Millis::rep>(std::min<uint64_t>(*clients, 1U << 30)));
-    most = std::min(most, std::max(each, kWaitSmallTorus));
+    cap = std::min(cap, std::max(each, kWaitSmallTorus));
   }
-  return std::min(kWaitFirst * (1U << doublings), most);
+  return std::min(kWaitFirst * (1U << doublings), cap);
 }
 
 /** Returns the time limit of a poll with that hold, in seconds. */
@@ -78,7 +79,7 @@ class Driver {
 
   ~Driver() {
     if (!thread_.joinable()) return;
-    stop_ = true;
+    stopRequested_ = true;
     engine.wake();
     thread_.join();
   }
@@ -88,30 +89,31 @@ class Driver {
 
   void start() {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (started_) throw std::logic_error("sprites: the client was started already");
-    if (driver_ != std::thread::id()) throw std::logic_error("sprites: perform() is running");
+    if (isStarted_) throw std::logic_error("sprites: the client was started already");
+    if (drivingThread_ != std::thread::id())
+      throw std::logic_error("sprites: perform() is running");
     thread_ = std::thread([this] { run(); });
-    started_ = true;
+    isStarted_ = true;
   }
 
   bool perform(Millis timeout) {
     {
       std::unique_lock<std::mutex> lock(mutex_);
-      if (driver_ == std::this_thread::get_id())
+      if (drivingThread_ == std::this_thread::get_id())
         throw std::logic_error("sprites: perform() is running");
-      const auto isFree = [this] { return started_ || driver_ == std::thread::id(); };
-      if (!changed_.wait_for(lock, std::clamp(timeout, Millis(0), kPatienceMost), isFree))
+      const auto isFree = [this] { return isStarted_ || drivingThread_ == std::thread::id(); };
+      if (!driverChanged_.wait_for(lock, std::clamp(timeout, Millis(0), kPatienceMost), isFree))
         return true;
-      if (started_) throw std::logic_error("sprites: the client has a thread of its own");
-      driver_ = std::this_thread::get_id();
-      driven_ = true;
+      if (isStarted_) throw std::logic_error("sprites: the client has a thread of its own");
+      drivingThread_ = std::this_thread::get_id();
+      wasDriven_ = true;
     }
     const struct Release {
       Driver* self;
       ~Release() {
         const std::lock_guard<std::mutex> lock(self->mutex_);
-        self->driver_ = std::thread::id();
-        self->changed_.notify_all();
+        self->drivingThread_ = std::thread::id();
+        self->driverChanged_.notify_all();
       }
     } release{this};
     return engine.turn(timeout);
@@ -119,17 +121,18 @@ class Driver {
 
   int fd() {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (started_) throw std::logic_error("sprites: the client has a thread of its own");
-    if (driven_ && !watched_) throw std::logic_error("sprites: fd() comes before perform()");
-    watched_ = true;
+    if (isStarted_) throw std::logic_error("sprites: the client has a thread of its own");
+    if (wasDriven_ && !hasFd_) throw std::logic_error("sprites: fd() comes before perform()");
+    hasFd_ = true;
     return engine.fd();
   }
 
   /** Returns how long a loop may wait; a minute where another thread runs the turns. */
   Millis timeout() {
     const std::lock_guard<std::mutex> lock(mutex_);
-    const bool other = driver_ != std::thread::id() && driver_ != std::this_thread::get_id();
-    return started_ || other ? Millis(60000) : engine.timeout();
+    const bool isDrivenElsewhere =
+        drivingThread_ != std::thread::id() && drivingThread_ != std::this_thread::get_id();
+    return isStarted_ || isDrivenElsewhere ? Millis(60000) : engine.timeout();
   }
 
   /**
@@ -142,8 +145,8 @@ class Driver {
     const auto deadline =
         std::chrono::steady_clock::now() + std::clamp(patience, Millis(0), kPatienceMost);
     std::unique_lock<std::mutex> lock(mutex_);
-    if (driver_ == std::this_thread::get_id()) return false;
-    if (started_) return changed_.wait_until(lock, deadline, [this] { return over_; });
+    if (drivingThread_ == std::this_thread::get_id()) return false;
+    if (isStarted_) return driverChanged_.wait_until(lock, deadline, [this] { return hasEnded_; });
     lock.unlock();
     for (;;) {
       const auto now = std::chrono::steady_clock::now();
@@ -158,24 +161,24 @@ class Driver {
   void run() {
     {
       const std::lock_guard<std::mutex> lock(mutex_);
-      driver_ = std::this_thread::get_id();
+      drivingThread_ = std::this_thread::get_id();
     }
-    while (!stop_ && engine.turn(std::chrono::minutes(1))) {
+    while (!stopRequested_ && engine.turn(std::chrono::minutes(1))) {
     }
     const std::lock_guard<std::mutex> lock(mutex_);
-    over_ = true;
-    changed_.notify_all();
+    hasEnded_ = true;
+    driverChanged_.notify_all();
   }
 
   std::mutex mutex_;
-  std::condition_variable changed_;
+  std::condition_variable driverChanged_;
   std::thread thread_;
-  std::thread::id driver_;  // under mutex_: the thread inside the engine
-  bool started_ = false;    // under mutex_
-  bool driven_ = false;     // under mutex_: perform() was called
-  bool watched_ = false;    // under mutex_: fd() was called
-  bool over_ = false;       // under mutex_: the thread's last turn is over
-  std::atomic<bool> stop_{false};
+  std::thread::id drivingThread_;  // under mutex_: the thread inside the engine
+  bool isStarted_ = false;         // under mutex_
+  bool wasDriven_ = false;         // under mutex_: perform() was called
+  bool hasFd_ = false;             // under mutex_: fd() was called
+  bool hasEnded_ = false;          // under mutex_: the thread's last turn is over
+  std::atomic<bool> stopRequested_{false};
 };
 
 /** The common base of the engines of Client and Feeds: requests, callbacks, waits. */
@@ -186,7 +189,7 @@ class EngineBase {
   void tryNow() {
     {
       const std::lock_guard<std::mutex> lock(mutex_);
-      tryNow_ = true;
+      tryNowRequested_ = true;
     }
     wake();
   }
@@ -209,64 +212,64 @@ class EngineBase {
 
   /** Returns the current value of a member that mutex_ guards. */
   template <typename Value>
-  Value locked(const Value& value) const {
+  Value readLocked(const Value& value) const {
     const std::lock_guard<std::mutex> lock(mutex_);
     return value;
   }
 
   // The steps of a turn, and the time until the next due work.
-  virtual void takeInbox(Time now) = 0;
-  virtual void startDue(Time now) = 0;
+  virtual void readInbox(Time now) = 0;
+  virtual void startDueRequests(Time now) = 0;
   virtual void readReplies(Time now) = 0;
-  virtual Millis untilNext(Time now) const = 0;
+  virtual Millis timeUntilDue(Time now) const = 0;
 
-  void takeTurn(Millis timeout) {
+  void runTurn(Millis timeout) {
     transport_.clearFd();
-    move();
-    if (events_.empty()) {
-      transport_.wait(std::min(timeout, untilNext(Clock::now())));
-      move();
+    runSteps();
+    if (callbacks_.empty()) {
+      transport_.wait(std::min(timeout, timeUntilDue(Clock::now())));
+      runSteps();
     }
-    callBack();
+    runCallbacks();
     // The program has the sprites: the next poll, which acks them, goes out at once, not with the
     // program's next frame.
-    move();
+    runSteps();
   }
 
-  void say(const std::string& line) {
-    if (onLog_) events_.emplace_back([this, line] { onLog_(line); });
+  void log(const std::string& line) {
+    if (onLog_) callbacks_.emplace_back([this, line] { onLog_(line); });
   }
-  void say(const Reply& reply) {
-    say(reply.logLine + ": " + (reply.status > 0 ? std::to_string(reply.status) : reply.error));
+  void log(const Reply& reply) {
+    log(reply.logLine + ": " + (reply.status > 0 ? std::to_string(reply.status) : reply.error));
   }
 
   /** Sets the state and its reason; returns false if neither has changed. */
   template <typename State>
-  bool enter(State* state, State next, const Why& why) {
+  bool changeState(State* state, State next, const Reason& reason) {
     {
       const std::lock_guard<std::mutex> lock(mutex_);
-      if (*state == next && why_ == why.name) return false;
+      if (*state == next && reasonName_ == reason.name) return false;
       *state = next;
-      why_ = why.name;
+      reasonName_ = reason.name;
     }
-    say(toString(next) + (why.line.empty() ? "" : ": " + why.line));
+    log(toString(next) + (reason.line.empty() ? "" : ": " + reason.line));
     return true;
   }
 
   /** Runs the callbacks. noexcept, as client.h promises that their exceptions end the program. */
-  void callBack() noexcept {
-    for (const auto& event : std::exchange(events_, {})) event();
+  void runCallbacks() noexcept {
+    for (const auto& callback : std::exchange(callbacks_, {})) callback();
   }
 
   /** Returns a wait: full jitter under a ceiling that doubles, to spread a crowd that lost contact
    * at once. */
   Millis backoff(uint64_t failures) {
-    const Millis most = longestWait(failures, people_, maxBackoff_);
-    return Millis(std::uniform_int_distribution<Millis::rep>(0, most.count())(random_));
+    const Millis longest = longestWait(failures, clientCount_, maxBackoff_);
+    return Millis(std::uniform_int_distribution<Millis::rep>(0, longest.count())(random_));
   }
 
   /** Counts a failure, and returns the wait after it. */
-  Millis failed() { return backoff(++failures_); }
+  Millis nextBackoff() { return backoff(++failures_); }
 
   /** Returns the wait that the server asked for and up to half on top; at least the backoff. */
   Millis serverWait(Millis asked, uint64_t failures) {
@@ -275,34 +278,34 @@ class EngineBase {
   }
 
   /** Notes how a poll ended that was parked so long. @return whether it was long and cut off */
-  bool endsCut(const Reply& reply, Clock::duration parked) {
-    if (parked < kLong) return false;
+  bool recordPollEnd(const Reply& reply, Clock::duration parked) {
+    if (parked < kLongPark) return false;
     failures_ = 0;  // the network let it park
-    const bool isCutOff = isCut(reply);
-    cuts_ = isCutOff ? cuts_ + 1 : 0;
-    if (cuts_ >= kCutsMost) holdMost_ = std::min(holdMost_, shorterHold(parked));
-    return isCutOff;
+    const bool wasCutOff = isCutOff(reply);
+    cutOffPolls_ = wasCutOff ? cutOffPolls_ + 1 : 0;
+    if (cutOffPolls_ >= kCutOffPollsMost) holdMost_ = std::min(holdMost_, shorterHold(parked));
+    return wasCutOff;
   }
 
   Transport transport_;
   mutable std::mutex mutex_;
-  bool tryNow_ = false;  // under mutex_
-  std::string why_;      // under mutex_: the name of the state's reason
+  bool tryNowRequested_ = false;  // under mutex_
+  std::string reasonName_;        // under mutex_: the name of the state's reason
 
   // The engine's thread only.
-  std::vector<std::function<void()>> events_;
-  Time seen_;                       // when the last turn looked for due work
-  uint64_t failures_ = 0;           // in a row
-  unsigned cuts_ = 0;               // long polls in a row that were cut off
-  unsigned holdMost_ = kHoldMost;   // seconds: the longest hold that the network seems to allow
-  std::optional<uint64_t> people_;  // number of clients in the last GET /status
+  std::vector<std::function<void()>> callbacks_;
+  Time lastTurnAt_;                // when the last turn looked for due work
+  uint64_t failures_ = 0;          // in a row
+  unsigned cutOffPolls_ = 0;       // long polls in a row that were cut off
+  unsigned holdMost_ = kHoldMost;  // seconds: the longest hold that the network seems to allow
+  std::optional<uint64_t> clientCount_;  // number of clients in the last GET /status
 
  private:
-  void move() {
-    seen_ = Clock::now();
-    takeInbox(seen_);
-    startDue(seen_);
-    readReplies(seen_);
+  void runSteps() {
+    lastTurnAt_ = Clock::now();
+    readInbox(lastTurnAt_);
+    startDueRequests(lastTurnAt_);
+    readReplies(lastTurnAt_);
   }
 
   const std::function<void(const std::string& line)> onLog_;

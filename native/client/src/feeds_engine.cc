@@ -96,26 +96,26 @@ void FeedsEngine::close() {
 // ---- the turn
 
 bool FeedsEngine::turn(Millis timeout) {
-  takeTurn(timeout);
+  runTurn(timeout);
   return true;
 }
 
 Millis FeedsEngine::timeout() {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (!inbox_.empty() || tryNow_) return Millis(0);
+    if (!inbox_.empty() || tryNowRequested_) return Millis(0);
   }
-  if (!events_.empty()) return Millis(0);
-  return std::min(untilNext(Clock::now()), transport_.timeout());
+  if (!callbacks_.empty()) return Millis(0);
+  return std::min(timeUntilDue(Clock::now()), transport_.timeout());
 }
 
-void FeedsEngine::takeInbox(Time now) {
+void FeedsEngine::readInbox(Time now) {
   std::vector<Wanted> wanted;
   bool tryNow = false;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     wanted.swap(inbox_);
-    tryNow = std::exchange(tryNow_, false);
+    tryNow = std::exchange(tryNowRequested_, false);
   }
   bool more = false;
   for (Wanted& each : wanted) {
@@ -133,7 +133,7 @@ void FeedsEngine::takeInbox(Time now) {
   table_.hurry();
   doubt_ = true;
   next_ = now;
-  if (poll_ != 0 && now - pollStarted_ >= kQuick) transport_.cancel(std::exchange(poll_, 0));
+  if (poll_ != 0 && now - pollStarted_ >= kEarlyAnswer) transport_.cancel(std::exchange(poll_, 0));
 }
 
 /** Ends the poll, as more feeds are watched, or none any more. */
@@ -151,16 +151,16 @@ void FeedsEngine::changed(Time now) {
   }
 }
 
-void FeedsEngine::startDue(Time now) {
-  if (!events_.empty() || poll_ != 0 || now < next_ || now < open_) return;
+void FeedsEngine::startDueRequests(Time now) {
+  if (!callbacks_.empty() || poll_ != 0 || now < next_ || now < open_) return;
   FeedTable::Poll poll = table_.nextPoll(now);
   if (poll.feeds.empty()) return;
   const std::optional<std::string> header = grant_.header();
   now = Clock::now();  // the program's callback may have been slow
   if (!header) {
-    next_ = now + failed();
+    next_ = now + nextBackoff();
     doubt_ = true;
-    setState(FeedsState::kOffline, noGrant());
+    setState(FeedsState::kOffline, noGrantReason());
     return;
   }
   pollHold_ = holdUntil(poll.next, now);
@@ -202,12 +202,12 @@ unsigned FeedsEngine::holdUntil(Time next, Time now) const {
 
 void FeedsEngine::readReplies(Time now) {
   for (const Reply& reply : transport_.takeReplies()) {
-    say(reply);
+    log(reply);
     if (reply.id != poll_) continue;
     poll_ = 0;
     const auto parked = now - pollStarted_;
-    if (parked >= kLong) grant_.accepted();  // the server let it park
-    const bool wasCut = endsCut(reply, parked);
+    if (parked >= kLongPark) grant_.accepted();  // the server let it park
+    const bool wasCut = recordPollEnd(reply, parked);
     std::optional<FeedsAnswer> answer = answerOf(reply);
     if (answer) {
       onAnswer(std::move(*answer), now);
@@ -240,13 +240,13 @@ void FeedsEngine::onAnswer(FeedsAnswer answer, Time now) {
   const auto isOlder = [this](const auto& item) { return table_.isOlder(item); };
   if (byCache_ && std::any_of(answer.items.begin(), answer.items.end(), isOlder)) {
     direct_ = true;
-    next_ = now + failed();
+    next_ = now + nextBackoff();
     return;
   }
   const bool isNews = table_.take(std::move(answer.items), asked_, now);
   tellNews();
   if (answer.retry > Millis(0)) open_ = now + answer.retry;
-  if (isNews || answer.retry > Millis(0) || now - pollStarted_ >= kQuick) {
+  if (isNews || answer.retry > Millis(0) || now - pollStarted_ >= kEarlyAnswer) {
     failures_ = 0;
     turns_ = 0;
     if (!isNews) turn_ = answer.turn;
@@ -256,15 +256,15 @@ void FeedsEngine::onAnswer(FeedsAnswer answer, Time now) {
   // The ping came from a cache: with the new turn the next path is another.
   if (!turn_.empty() && turn_ != askedTurn_ && ++turns_ <= kTurnsAtOnce) return;
   // An empty answer should come at the end of the hold. A sender of early ones is not hammered.
-  next_ = now + failed();
+  next_ = now + nextBackoff();
 }
 
 /** Handles a missing or unusable answer. */
 void FeedsEngine::onFailure(const Reply& reply, bool wasCut, Time now) {
   const Problem problem = readProblem(reply.body);
   if (grant_.refused(problem)) return;  // a new grant is asked for at once
-  const Why why = whyOf(reply, problem);
-  next_ = now + failed();
+  const Reason why = reasonOf(reply, problem);
+  next_ = now + nextBackoff();
   if (isProblem(problem, "bad-hold") && pollHold_ > 0) {
     holdRefused_ = pollHold_;  // the answer came at once: there is contact
     return;
@@ -280,7 +280,7 @@ void FeedsEngine::onFailure(const Reply& reply, bool wasCut, Time now) {
 
 void FeedsEngine::tellNews() {
   for (FeedNews& news : table_.news()) {
-    events_.emplace_back([this, news = std::move(news)] {
+    callbacks_.emplace_back([this, news = std::move(news)] {
       for (const Feeds::WatchId watch : news.watches) {
         TellNews tell;
         {
@@ -296,15 +296,15 @@ void FeedsEngine::tellNews() {
   }
 }
 
-void FeedsEngine::setState(FeedsState state, const Why& why) {
-  if (!enter(&state_, state, why) || !options_.onState) return;
-  events_.emplace_back(
+void FeedsEngine::setState(FeedsState state, const Reason& why) {
+  if (!changeState(&state_, state, why) || !options_.onState) return;
+  callbacks_.emplace_back(
       [this, told = FeedsStateChange{state, why.name, why.line}] { options_.onState(told); });
 }
 
 // ---- waits
 
-Millis FeedsEngine::untilNext(Time now) const {
+Millis FeedsEngine::timeUntilDue(Time now) const {
   constexpr std::chrono::minutes kMost(1);
   if (poll_ != 0 || table_.size() == 0) return kMost;
   const FeedTable::Poll poll = table_.nextPoll(now);

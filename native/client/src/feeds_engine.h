@@ -37,7 +37,7 @@ class FeedsEngine : public EngineBase {
   Feeds::WatchId watch(std::string key, FeedKind kind, FeedHeld held, TellNews tell);
   void unwatch(Feeds::WatchId watch);
   void close();
-  FeedsState state() const { return locked(state_); }
+  FeedsState state() const { return readLocked(state_); }
 
   /** Runs a turn of at most `timeout`; always true: more may be watched. For one thread. */
   bool turn(Millis timeout);
@@ -57,17 +57,17 @@ class FeedsEngine : public EngineBase {
 
   using Watches = std::map<Feeds::WatchId, TellNews>;
 
-  void takeInbox(Time now) override;
+  void readInbox(Time now) override;
   void changed(Time now);
-  void startDue(Time now) override;
+  void startDueRequests(Time now) override;
   unsigned holdUntil(Time next, Time now) const;
   void readReplies(Time now) override;
   std::optional<FeedsAnswer> answerOf(const Reply& reply) const;
   void onAnswer(FeedsAnswer answer, Time now);
   void onFailure(const Reply& reply, bool wasCut, Time now);
   void tellNews();
-  void setState(FeedsState state, const Why& why = {});
-  Millis untilNext(Time now) const override;
+  void setState(FeedsState state, const Reason& why = {});
+  Millis timeUntilDue(Time now) const override;
 
   const FeedsOptions options_;
   std::vector<Wanted> inbox_;             // under mutex_

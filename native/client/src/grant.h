@@ -43,7 +43,7 @@ class Grant {
 };
 
 /** Returns the reason for being offline without a grant. */
-inline Why noGrant() { return {"no-grant", "the program has given no grant"}; }
+inline Reason noGrantReason() { return {"no-grant", "the program has given no grant"}; }
 
 }  // namespace sprites
 

@@ -13,60 +13,60 @@ constexpr uint64_t kNumberWindow = 60;  // the server remembers 64; the rest is 
 constexpr Millis kBusyUsual{1000};      // wait after a 429 or 503 without Retry-After
 constexpr Millis kBusyLeast{250};
 constexpr size_t kThrowSpeed = 16;  // bytes per millisecond that a throw's time limit grows by
-constexpr const char* kLate = "no answer came in time";
+constexpr const char* kNoAnswerInTime = "no answer came in time";
 
 }  // namespace
 
 /** Returns whether a throw may have the next number: no throw that may be repeated is too far
  * behind it. */
-bool Engine::mayNumber() const {
+bool Engine::canUseNextNumber() const {
   return std::none_of(throws_.begin(), throws_.end(), [this](const Throw& each) {
-    return each.place == place_.id && (each.maybeTaken || each.request != 0) &&
+    return each.placeId == place_.id && (each.mayBeAccepted || each.request != 0) &&
            each.n + kNumberWindow <= place_.n;
   });
 }
 
 /** Returns the earliest time for a throw over an edge. */
-Engine::Time Engine::opens(Edge edge) const {
-  return std::max(throwsOpen_, edgeOpen_[static_cast<size_t>(edge)]);
+Engine::Time Engine::earliestThrowOver(Edge edge) const {
+  return std::max(earliestThrow_, earliestThrowByEdge_[static_cast<size_t>(edge)]);
 }
 
 void Engine::startThrows(Time now) {
-  const bool leaving = leaving_ != Leaving::kNo;
+  const bool isLeaving = leaveStep_ != LeaveStep::kNotLeaving;
   auto onWire = static_cast<size_t>(std::count_if(
       throws_.begin(), throws_.end(), [](const Throw& each) { return each.request != 0; }));
   for (auto each = throws_.begin(); each != throws_.end();) {
     const auto pending = each++;
     if (pending->request != 0) continue;
-    if (!pending->maybeTaken) {
+    if (!pending->mayBeAccepted) {
       if (settleUnsent(pending, now)) continue;
       if (place_.id.empty()) continue;  // the client is joining
-    } else if (pending->place != place_.id) {
+    } else if (pending->placeId != place_.id) {
       settle(pending, {Outcome::kForgotten, {}, {}, "the place it was thrown from is gone"});
       continue;
     } else if (now >= pending->deadline) {
-      settle(pending, {Outcome::kUnanswered, {}, {}, kLate});
+      settle(pending, {Outcome::kUnanswered, {}, {}, kNoAnswerInTime});
       continue;
-    } else if (state() == State::kOffline && !leaving) {
+    } else if (state() == State::kOffline && !isLeaving) {
       continue;  // it waits for contact
     }
-    const bool due = leaving || now >= std::max(pending->due, opens(pending->edge));
-    if (onWire >= options_.maxParallelThrows || !due) continue;
+    const bool isDue = isLeaving || now >= std::max(pending->due, earliestThrowOver(pending->edge));
+    if (onWire >= options_.maxParallelThrows || !isDue) continue;
     if (sendThrow(&*pending, now)) onWire++;
   }
 }
 
 /** Settles a throw that was never sent, if it can't be sent now; else returns false. */
 bool Engine::settleUnsent(Throws::iterator pending, Time now) {
-  if (leaving_ != Leaving::kNo) {
+  if (leaveStep_ != LeaveStep::kNotLeaving) {
     settle(pending, {Outcome::kOffline, {}, {}, "the client is leaving"});
   } else if (state() == State::kOffline) {
     const Millis retry = std::max(Millis(0), std::chrono::ceil<Millis>(nextContact_ - now));
     settle(pending, {Outcome::kOffline, retry, {}, "there is no contact with the server"});
   } else if (now >= pending->deadline) {
     settle(pending, {Outcome::kOffline, {}, {}, "there was no contact in time"});
-  } else if (now < opens(pending->edge)) {
-    const Millis retry = std::chrono::ceil<Millis>(opens(pending->edge) - now);
+  } else if (now < earliestThrowOver(pending->edge)) {
+    const Millis retry = std::chrono::ceil<Millis>(earliestThrowOver(pending->edge) - now);
     settle(pending, {Outcome::kBusy, retry, {}, "there was no room a moment ago"});
   } else if (!place_.id.empty() && place_.maxSprite > 0 &&
              pending->json.size() > place_.maxSprite) {
@@ -81,31 +81,31 @@ bool Engine::settleUnsent(Throws::iterator pending, Time now) {
 }
 
 bool Engine::sendThrow(Throw* pending, Time now) {
-  if (!pending->maybeTaken) {
-    if (!mayNumber()) return false;
-    pending->place = place_.id;
+  if (!pending->mayBeAccepted) {
+    if (!canUseNextNumber()) return false;
+    pending->placeId = place_.id;
     pending->n = ++place_.n;
-    tellResume();
+    reportResume();
   }
-  const std::string path = "/throw/" + pending->place + "/" + toString(pending->edge) +
+  const std::string path = "/throw/" + pending->placeId + "/" + toString(pending->edge) +
                            "?n=" + std::to_string(pending->n);
   const Millis time = options_.answerTimeout + Millis(pending->json.size() / kThrowSpeed);
   pending->request = transport_.start({Method::kPost, path, pending->json, time, true});
   pending->due = now;
-  pending->isLast = leaving_ != Leaving::kNo;
-  if (pending->tries++ > 0) count([](Counts* counts) { counts->resent++; });
+  pending->isSentWhileLeaving = leaveStep_ != LeaveStep::kNotLeaving;
+  if (pending->timesSent++ > 0) updateCounts([](Counts* counts) { counts->resent++; });
   return true;
 }
 
 void Engine::onThrow(Throws::iterator pending, const Reply& reply, Time now) {
   pending->request = 0;
-  pending->maybeTaken |= reply.isResent;
+  pending->mayBeAccepted |= reply.isResent;
   const Problem problem = readProblem(reply.body);
-  const Why why = whyOf(reply, problem);
+  const Reason reason = reasonOf(reply, problem);
   const std::optional<ThrowAnswer> answer =
       reply.status == 202 ? readThrow(reply.body) : std::nullopt;
   if (answer) {
-    if (answer->retry > Millis(0)) throwsOpen_ = now + answer->retry;
+    if (answer->retry > Millis(0)) earliestThrow_ = now + answer->retry;
     settle(pending, {answer->outcome, {}, {}, {}});
   } else if (isProblem(problem, "unknown-client")) {
     onThrowForgotten(pending, now);
@@ -114,76 +114,80 @@ void Engine::onThrow(Throws::iterator pending, const Reply& reply, Time now) {
   } else if (reply.status < 500 && reply.status != 408 && problem.type.find(kProblemPrefix) == 0) {
     // A certain refusal, but for a number below the server's window that was sent before: the
     // server may have accepted that throw.
-    const bool stale = pending->maybeTaken && isProblem(problem, "stale-number");
-    settle(pending, {stale ? Outcome::kForgotten : Outcome::kRefused, {}, problem.type, why.line});
+    const bool isStale = pending->mayBeAccepted && isProblem(problem, "stale-number");
+    settle(pending,
+           {isStale ? Outcome::kForgotten : Outcome::kRefused, {}, problem.type, reason.line});
   } else {
-    onThrowUnanswered(pending, reply, why, now);
+    onThrowUnanswered(pending, reply, reason, now);
   }
 }
 
 /** Schedules the throw again under its number, or settles it after its last attempt. */
-void Engine::onThrowUnanswered(Throws::iterator pending, const Reply& reply, const Why& why,
+void Engine::onThrowUnanswered(Throws::iterator pending, const Reply& reply, const Reason& reason,
                                Time now) {
-  const bool online = state() == State::kOnline;
-  if (online) tryContact(now);
-  if (!reply.maybeSent && !pending->maybeTaken) {
-    settle(pending, {Outcome::kOffline, backoff(1), {}, why.line});
+  const bool isOnline = state() == State::kOnline;
+  if (isOnline) retryContact(now);
+  if (!reply.maybeSent && !pending->mayBeAccepted) {
+    settle(pending, {Outcome::kOffline, backoff(1), {}, reason.line});
     return;
   }
-  pending->maybeTaken = true;
+  pending->mayBeAccepted = true;
   // A failure without contact says nothing about the throw: only throwPatience ends it then.
-  if (online) pending->attempts++;
-  if (pending->attempts >= options_.throwAttempts || pending->isLast) {
+  if (isOnline) pending->failedAttempts++;
+  if (pending->failedAttempts >= options_.throwAttempts || pending->isSentWhileLeaving) {
     settle(pending, {Outcome::kUnanswered,
                      {},
                      {},
-                     "no answer came, in " + std::to_string(pending->tries) + " tries"});
+                     "no answer came, in " + std::to_string(pending->timesSent) + " tries"});
     return;
   }
-  pending->due = now + backoff(pending->tries);
+  pending->due = now + backoff(pending->timesSent);
 }
 
 void Engine::onThrowBusy(Throws::iterator pending, const Reply& reply, const Problem& problem,
                          Time now) {
-  const bool neighbor = isProblem(problem, "neighbor-busy");
-  const Millis asked = reply.retryAfter > Millis(0) ? reply.retryAfter : kBusyUsual;
-  const Millis rest = std::max(kBusyLeast, serverWait(asked, 0));
-  (neighbor ? edgeOpen_[static_cast<size_t>(pending->edge)] : throwsOpen_) = now + rest;
+  const bool isNeighborBusy = isProblem(problem, "neighbor-busy");
+  const Millis requestedWait = reply.retryAfter > Millis(0) ? reply.retryAfter : kBusyUsual;
+  const Millis wait = std::max(kBusyLeast, serverWait(requestedWait, 0));
+  (isNeighborBusy ? earliestThrowByEdge_[static_cast<size_t>(pending->edge)] : earliestThrow_) =
+      now + wait;
   // The server sends these two only after looking for the number among its accepted ones: a
   // certain refusal.
-  const bool sure = neighbor || isProblem(problem, "mailboxes-full");
-  if (pending->maybeTaken && !sure) {  // the answer says nothing about the earlier try
-    if (pending->isLast) settle(pending, {Outcome::kUnanswered, {}, {}, kLate});
+  const bool isCertain = isNeighborBusy || isProblem(problem, "mailboxes-full");
+  if (pending->mayBeAccepted && !isCertain) {  // the answer says nothing about the earlier try
+    if (pending->isSentWhileLeaving)
+      settle(pending, {Outcome::kUnanswered, {}, {}, kNoAnswerInTime});
     return;
   }
-  settle(pending, {Outcome::kBusy, rest, problem.type, whyOf(reply, problem).line});
+  settle(pending, {Outcome::kBusy, wait, problem.type, reasonOf(reply, problem).line});
 }
 
 void Engine::onThrowForgotten(Throws::iterator pending, Time now) {
-  forget(pending->place, now);
-  if (pending->maybeTaken) {
+  onUnknownPlace(pending->placeId, now);
+  if (pending->mayBeAccepted) {
     settle(pending,
            {Outcome::kForgotten, {}, {}, "the server has forgotten this client and its throws"});
-  } else if (++pending->attempts >= options_.throwAttempts) {
+  } else if (++pending->failedAttempts >= options_.throwAttempts) {
     settle(pending, {Outcome::kOffline,
                      {},
                      kProblemPrefix + std::string("unknown-client"),
                      "the server forgets every place it is thrown from"});
   } else {
-    pending->place.clear();  // it will be sent from the new place
+    pending->placeId.clear();  // it will be sent from the new place
   }
 }
 
 Engine::Throws::iterator Engine::settle(Throws::iterator pending, ThrowResult result) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    pending_--;
+    pendingThrows_--;
     if (result.taken()) counts_.thrown++;
     if (!result.taken() && !result.yours()) counts_.unknown++;
   }
-  if (pending->result) {
-    events_.emplace_back(
-        [call = std::move(pending->result), told = std::move(result)] { call(told); });
+  if (pending->onResult) {
+    callbacks_.emplace_back([onResult = std::move(pending->onResult), result = std::move(result)] {
+      onResult(result);
+    });
   }
   return throws_.erase(pending);
 }
@@ -191,7 +195,7 @@ Engine::Throws::iterator Engine::settle(Throws::iterator pending, ThrowResult re
 /** Settles the throws that are not on the wire and that the server certainly has not accepted. */
 void Engine::settleWaiting(const std::string& detail, Millis retry) {
   for (auto each = throws_.begin(); each != throws_.end();) {
-    if (each->request == 0 && !each->maybeTaken) {
+    if (each->request == 0 && !each->mayBeAccepted) {
       each = settle(each, {Outcome::kOffline, retry, {}, detail});
     } else {
       ++each;
