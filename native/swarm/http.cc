@@ -60,20 +60,20 @@ bool readLine(std::string_view line, Head* head) {
 
 ReadState readHead(std::string_view bytes, Head* head) {
   const auto* end = static_cast<const char*>(memmem(bytes.data(), bytes.size(), "\r\n\r\n", 4));
-  if (end == nullptr) return bytes.size() > kLongestHead ? ReadState::kBad : ReadState::kMore;
+  if (end == nullptr) return bytes.size() > kLongestHead ? ReadState::kMalformed : ReadState::kMore;
   *head = Head();
   head->headBytes = end - bytes.data() + 4;
   std::string_view lines = bytes.substr(0, head->headBytes - 2);
   uint64_t status;
   if (lines.size() < 14 || !lines.starts_with("HTTP/1.1 ") ||
       !readNumber(lines.substr(9, 3), &status)) {
-    return ReadState::kBad;
+    return ReadState::kMalformed;
   }
   head->status = static_cast<int>(status);
   lines.remove_prefix(lines.find("\r\n") + 2);
   while (!lines.empty()) {
     const size_t lineEnd = lines.find("\r\n");
-    if (lineEnd == 0 || !readLine(lines.substr(0, lineEnd), head)) return ReadState::kBad;
+    if (lineEnd == 0 || !readLine(lines.substr(0, lineEnd), head)) return ReadState::kMalformed;
     lines.remove_prefix(lineEnd + 2);
   }
   return ReadState::kDone;
@@ -82,13 +82,13 @@ ReadState readHead(std::string_view bytes, Head* head) {
 ReadState readResponse(std::string_view bytes, Response* response) {
   const ReadState state = readHead(bytes, response);
   if (state != ReadState::kDone) return state;
-  if (response->status < 200 || response->isChunked) return ReadState::kBad;
+  if (response->status < 200 || response->isChunked) return ReadState::kMalformed;
   if (response->status == 204 && response->contentLength == kNoContentLength)
     response->contentLength = 0;
-  if (response->contentLength > kLongestResponse) return ReadState::kBad;
+  if (response->contentLength > kLongestResponse) return ReadState::kMalformed;
   response->body = bytes.substr(response->headBytes);
   if (response->body.size() < response->contentLength) return ReadState::kMore;
-  return response->body.size() > response->contentLength ? ReadState::kBad : ReadState::kDone;
+  return response->body.size() > response->contentLength ? ReadState::kMalformed : ReadState::kDone;
 }
 
 }  // namespace swarm

@@ -68,12 +68,12 @@ void Engine::onJoin(const Reply& reply, Time now) {
   if (reply.status == 201) answer = readJoin(reply.body);
   if (!answer) {
     const Problem problem = readProblem(reply.body);
-    if (grant_.refused(problem)) return;  // a new grant is asked for at once
+    if (grant_.dropIfRefused(problem)) return;  // a new grant is asked for at once
     scheduleRetry(reply, now);
     goOffline(reasonOf(reply, problem), now);
     return;
   }
-  grant_.accepted();
+  grant_.markAccepted();
   place_ = answer->place;
   needsProof_ = false;
   cutOffPolls_ = pollFailures_ = notFoundAnswers_ = 0;

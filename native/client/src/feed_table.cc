@@ -49,10 +49,10 @@ bool FeedTable::add(Feeds::WatchId watch, const std::string& key, FeedKind kind,
   entry.kind = kind;
   if (!isFeedCursor(held.cursor) || held.cursor == kNoCursor) return true;
   if (isLog) {
-    entry.cursor = entry.newest = std::move(held.cursor);
+    entry.cursor = entry.reportedCursor = std::move(held.cursor);
   } else if (json::value(held.value, kFeedDepth) && json::isUtf8(held.value)) {
     entry.cursor = std::move(held.cursor);
-    entry.newest = entry.cursor;
+    entry.reportedCursor = entry.cursor;
     entry.value = std::move(held.value);
   }
   return true;
@@ -69,7 +69,7 @@ void FeedTable::remove(Feeds::WatchId watch) {
   }
 }
 
-std::string FeedTable::Entry::asked() const {
+std::string FeedTable::Entry::cursorToSend() const {
   if (cursor.empty()) return kNoCursor;
   // During a problem the value is asked for whole, to report it when the problem ends.
   return problem.empty() || kind == FeedKind::kLog ? cursor : "";
@@ -77,24 +77,24 @@ std::string FeedTable::Entry::asked() const {
 
 std::string FeedTable::Entry::problemOf(const FeedItem& item) const {
   if (!item.problem.empty()) return item.problem;
-  const bool isOther =
+  const bool isOtherKind =
       kind == FeedKind::kLog ? !item.value.empty() || !item.patch.empty() : !item.items.empty();
-  return isOther ? "other-kind" : "";
+  return isOtherKind ? "other-kind" : "";
 }
 
 bool FeedTable::isOlder(const FeedItem& item) const {
   const auto found = entries_.find(item.feed);
-  return found != entries_.end() && isOlderCursor(item.cursor, found->second.newest);
+  return found != entries_.end() && isOlderCursor(item.cursor, found->second.reportedCursor);
 }
 
-void FeedTable::forgetCursors() {
+void FeedTable::clearCursors() {
   for (auto& [key, entry] : entries_) {
     if (!entry.cursor.empty()) entry.gap = entry.kind == FeedKind::kLog;
     entry.cursor.clear();
   }
 }
 
-void FeedTable::hurry() {
+void FeedTable::endProblemWaits() {
   for (auto& [key, entry] : entries_) entry.due = Time();
 }
 
@@ -102,45 +102,45 @@ FeedTable::Poll FeedTable::nextPoll(Time now) const {
   Poll poll;
   for (const auto& [key, entry] : entries_) {
     if (entry.due <= now) {
-      poll.feeds[key] = entry.asked();
+      poll.feeds[key] = entry.cursorToSend();
     } else {
-      poll.next = std::min(poll.next, entry.due);
+      poll.nextDue = std::min(poll.nextDue, entry.due);
     }
   }
   return poll;
 }
 
-bool FeedTable::take(std::vector<FeedItem> items, const std::map<std::string, std::string>& asked,
-                     Time now) {
-  bool taught = false;
+bool FeedTable::storeAnswer(std::vector<FeedItem> items,
+                            const std::map<std::string, std::string>& sentCursors, Time now) {
+  bool hasNews = false;
   for (FeedItem& item : items) {
     const auto found = entries_.find(item.feed);
-    const auto question = asked.find(item.feed);
+    const auto sentCursor = sentCursors.find(item.feed);
     // Ignores a feed that was not asked for, or has another cursor by now: the answer continues the
     // cursor of its poll.
-    if (found == entries_.end() || question == asked.end()) continue;
-    if (found->second.asked() != question->second) continue;
+    if (found == entries_.end() || sentCursor == sentCursors.end()) continue;
+    if (found->second.cursorToSend() != sentCursor->second) continue;
     const std::string problem = found->second.problemOf(item);
     if (problem.empty()) {
-      if (takeNews(found->first, &found->second, std::move(item))) taught = true;
+      if (storeItem(found->first, &found->second, std::move(item))) hasNews = true;
     } else {
-      takeProblem(found->first, &found->second, problem, now);
-      taught = true;
+      storeProblem(found->first, &found->second, problem, now);
+      hasNews = true;
     }
   }
-  return taught;
+  return hasNews;
 }
 
-void FeedTable::takeProblem(const std::string& key, Entry* entry, const std::string& problem,
-                            Time now) {
-  entry->misses++;
+void FeedTable::storeProblem(const std::string& key, Entry* entry, const std::string& problem,
+                             Time now) {
+  entry->problemsInRow++;
   const bool ends = problem == "unknown-feed" && !entry->cursor.empty();
   // Without a cursor the server parks the poll until the feed is published again: no backoff. A
   // cache may have the old value: when that ends again, there is a backoff.
-  const bool isFirst = ends && entry->cursor != entry->ended;
-  entry->due = isFirst ? Time() : now + backoff_(entry->misses);
+  const bool isFirst = ends && entry->cursor != entry->endedCursor;
+  entry->due = isFirst ? Time() : now + backoff_(entry->problemsInRow);
   if (ends) {
-    entry->ended = std::exchange(entry->cursor, {});
+    entry->endedCursor = std::exchange(entry->cursor, {});
     entry->value.clear();
   }
   if (entry->problem == problem) return;
@@ -148,13 +148,13 @@ void FeedTable::takeProblem(const std::string& key, Entry* entry, const std::str
   FeedNews news;
   news.change.key = key;
   news.change.problem = problem;
-  tell(*entry, std::move(news));
+  addNews(*entry, std::move(news));
 }
 
 /** Stores a value, a patch or items. @return whether there was something to report */
-bool FeedTable::takeNews(const std::string& key, Entry* entry, FeedItem item) {
-  entry->misses = 0;
-  if (!item.items.empty()) return takeItems(key, entry, item);
+bool FeedTable::storeItem(const std::string& key, Entry* entry, FeedItem item) {
+  entry->problemsInRow = 0;
+  if (!item.items.empty()) return storeLogItems(key, entry, item);
   FeedNews news;
   FeedChange& change = news.change;
   change.key = key;
@@ -164,7 +164,7 @@ bool FeedTable::takeNews(const std::string& key, Entry* entry, FeedItem item) {
     if (entry->problem.empty() || entry->cursor != item.cursor) return false;
     entry->problem.clear();
     change.value = entry->value;
-    tell(*entry, std::move(news));
+    addNews(*entry, std::move(news));
     return true;
   }
   std::optional<std::string> value;
@@ -180,16 +180,16 @@ bool FeedTable::takeNews(const std::string& key, Entry* entry, FeedItem item) {
   }
   const bool isNews = entry->cursor != item.cursor || !entry->problem.empty();
   entry->cursor = std::move(item.cursor);
-  entry->newest = entry->cursor;
+  entry->reportedCursor = entry->cursor;
   entry->value = std::move(*value);
   entry->problem.clear();
   change.value = entry->value;
-  if (isNews) tell(*entry, std::move(news));
+  if (isNews) addNews(*entry, std::move(news));
   return isNews;
 }
 
 /** Stores items. @return whether they were new */
-bool FeedTable::takeItems(const std::string& key, Entry* entry, const FeedItem& item) {
+bool FeedTable::storeLogItems(const std::string& key, Entry* entry, const FeedItem& item) {
   FeedNews news;
   json::elements(item.items, [&news](std::string_view each) {
     news.items.emplace_back(each);
@@ -198,15 +198,15 @@ bool FeedTable::takeItems(const std::string& key, Entry* entry, const FeedItem& 
   // A cache may repeat an answer.
   if (news.items.empty() || item.cursor == entry->cursor) return false;
   news.gap = std::exchange(entry->gap, false) || item.gap;
-  entry->cursor = entry->newest = item.cursor;
+  entry->cursor = entry->reportedCursor = item.cursor;
   entry->problem.clear();
   news.change.key = key;
   news.change.cursor = item.cursor;
-  tell(*entry, std::move(news));
+  addNews(*entry, std::move(news));
   return true;
 }
 
-void FeedTable::tell(const Entry& entry, FeedNews news) {
+void FeedTable::addNews(const Entry& entry, FeedNews news) {
   news.watches = entry.watches;
   news_.push_back(std::move(news));
 }

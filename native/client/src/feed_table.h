@@ -34,7 +34,7 @@ class FeedTable {
   /** The next poll: the cursors of the due feeds, and when the next other feed is due. */
   struct Poll {
     std::map<std::string, std::string> feeds;
-    Time next = Time::max();
+    Time nextDue = Time::max();
   };
 
   /** @param backoff  returns the wait after so many failures in a row */
@@ -51,48 +51,49 @@ class FeedTable {
   bool isOlder(const FeedItem& item) const;
 
   /** Forgets all cursors: the next poll asks for every value whole. */
-  void forgetCursors();
+  void clearCursors();
 
   /** Ends the waits of the feeds with a problem. */
-  void hurry();
+  void endProblemWaits();
 
   Poll nextPoll(Time now) const;
 
   /**
    * Stores an answer.
    *
-   * @param asked  the cursors that the poll had
+   * @param sentCursors  the cursors that the poll had
    * @return whether the answer had news or a problem
    */
-  bool take(std::vector<FeedItem> items, const std::map<std::string, std::string>& asked, Time now);
+  bool storeAnswer(std::vector<FeedItem> items,
+                   const std::map<std::string, std::string>& sentCursors, Time now);
 
   /** Returns the news since the last call, in order. */
-  std::vector<FeedNews> news() { return std::exchange(news_, {}); }
+  std::vector<FeedNews> drainNews() { return std::exchange(news_, {}); }
 
  private:
   struct Entry {
     FeedKind kind = FeedKind::kValue;
-    std::string cursor;  // empty without a value
-    std::string newest;  // the cursor that was reported last
-    std::string ended;   // the cursor when the feed last ended
+    std::string cursor;          // empty without a value
+    std::string reportedCursor;  // the cursor that was reported last
+    std::string endedCursor;     // the cursor when the feed last ended
     std::string value;
-    bool gap = false;     // of a log: its cursor was forgotten
-    std::string problem;  // as reported; empty: none
-    uint64_t misses = 0;  // problems in a row
-    Time due;             // the earliest time to ask for it
+    bool gap = false;            // of a log: its cursor was forgotten
+    std::string problem;         // as reported; empty: none
+    uint64_t problemsInRow = 0;  // problems in a row
+    Time due;                    // the earliest time to ask for it
     std::vector<Feeds::WatchId> watches;
 
     /** Returns the cursor to ask with. */
-    std::string asked() const;
+    std::string cursorToSend() const;
 
     /** Returns the problem of an item, or an empty text. */
     std::string problemOf(const FeedItem& item) const;
   };
 
-  bool takeNews(const std::string& key, Entry* entry, FeedItem item);
-  bool takeItems(const std::string& key, Entry* entry, const FeedItem& item);
-  void takeProblem(const std::string& key, Entry* entry, const std::string& problem, Time now);
-  void tell(const Entry& entry, FeedNews news);
+  bool storeItem(const std::string& key, Entry* entry, FeedItem item);
+  bool storeLogItems(const std::string& key, Entry* entry, const FeedItem& item);
+  void storeProblem(const std::string& key, Entry* entry, const std::string& problem, Time now);
+  void addNews(const Entry& entry, FeedNews news);
 
   std::function<Millis(uint64_t)> backoff_;
   std::map<std::string, Entry> entries_;

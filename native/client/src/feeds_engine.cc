@@ -13,10 +13,10 @@ namespace {
 constexpr unsigned kFeedHold = 55;  // seconds: many proxies cut off what is silent for a minute
 
 /** Most cached pings in a row after which the client asks at once: a cache has kept few turns. */
-constexpr unsigned kTurnsAtOnce = 8;
+constexpr unsigned kCachedPingsMost = 8;
 
 /** Longest path that every cache accepts, in characters; a longer one becomes a POST. */
-constexpr size_t kAddressMost = 4000;
+constexpr size_t kPathMost = 4000;
 
 /** Returns the path of a poll. Equal polls have equal paths, so that a cache can answer. */
 std::string pathOf(const std::map<std::string, std::string>& feeds, unsigned hold, bool delta) {
@@ -60,13 +60,14 @@ FeedsEngine::FeedsEngine(FeedsOptions options, GrantCallback grant)
 
 // ---- for any thread
 
-Feeds::WatchId FeedsEngine::watch(std::string key, FeedKind kind, FeedHeld held, TellNews tell) {
+Feeds::WatchId FeedsEngine::watch(std::string key, FeedKind kind, FeedHeld held,
+                                  NewsCallback onNews) {
   Feeds::WatchId watch = 0;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     watch = ++lastWatch_;
     inbox_.push_back({watch, std::move(key), kind, std::move(held), false});
-    watches_[watch] = std::move(tell);
+    watches_[watch] = std::move(onNews);
   }
   wake();
   return watch;
@@ -88,7 +89,7 @@ void FeedsEngine::close() {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     ended.swap(watches_);
-    for (const auto& [watch, tell] : ended) inbox_.push_back({watch, {}, {}, {}, true});
+    for (const auto& [watch, onNews] : ended) inbox_.push_back({watch, {}, {}, {}, true});
   }
   wake();
 }
@@ -110,94 +111,95 @@ Millis FeedsEngine::timeout() {
 }
 
 void FeedsEngine::readInbox(Time now) {
-  std::vector<Wanted> wanted;
+  std::vector<WatchChange> changes;
   bool tryNow = false;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    wanted.swap(inbox_);
+    changes.swap(inbox_);
     tryNow = std::exchange(tryNowRequested_, false);
   }
-  bool more = false;
-  for (Wanted& each : wanted) {
+  bool hasNewFeeds = false;
+  for (WatchChange& each : changes) {
     if (each.ends) {
       table_.remove(each.watch);
-      if (table_.size() == 0) changed(now);
+      if (table_.size() == 0) onWatchesChanged(now);
     } else if (table_.add(each.watch, each.key, each.kind, std::move(each.held))) {
-      more = true;
-      if (state() == FeedsState::kIdle) changed(now);
+      hasNewFeeds = true;
+      if (state() == FeedsState::kIdle) onWatchesChanged(now);
     }
   }
-  tellNews();
-  if (more) changed(now);
+  reportNews();
+  if (hasNewFeeds) onWatchesChanged(now);
   if (!tryNow || table_.size() == 0) return;
-  table_.hurry();
-  doubt_ = true;
-  next_ = now;
+  table_.endProblemWaits();
+  isContactInDoubt_ = true;
+  clientWaitEnd_ = now;
   if (poll_ != 0 && now - pollStarted_ >= kEarlyAnswer) transport_.cancel(std::exchange(poll_, 0));
 }
 
 /** Ends the poll, as more feeds are watched, or none any more. */
-void FeedsEngine::changed(Time now) {
+void FeedsEngine::onWatchesChanged(Time now) {
   transport_.cancel(std::exchange(poll_, 0));
   if (table_.size() == 0) {
     setState(FeedsState::kIdle);
   } else if (state() == FeedsState::kIdle) {
     failures_ = 0;
-    doubt_ = true;
-    next_ = now;
+    isContactInDoubt_ = true;
+    clientWaitEnd_ = now;
     setState(FeedsState::kAsking);
   } else if (state() != FeedsState::kOffline) {
-    next_ = now;  // else offline: the wait after a failure holds for all feeds
+    clientWaitEnd_ = now;  // else offline: the wait after a failure holds for all feeds
   }
 }
 
 void FeedsEngine::startDueRequests(Time now) {
-  if (!callbacks_.empty() || poll_ != 0 || now < next_ || now < open_) return;
+  if (!callbacks_.empty() || poll_ != 0 || now < clientWaitEnd_ || now < serverWaitEnd_) return;
   FeedTable::Poll poll = table_.nextPoll(now);
   if (poll.feeds.empty()) return;
   const std::optional<std::string> header = grant_.header();
   now = Clock::now();  // the program's callback may have been slow
   if (!header) {
-    next_ = now + nextBackoff();
-    doubt_ = true;
+    clientWaitEnd_ = now + nextBackoff();
+    isContactInDoubt_ = true;
     setState(FeedsState::kOffline, noGrantReason());
     return;
   }
-  pollHold_ = holdUntil(poll.next, now);
+  pollHold_ = holdForPoll(poll.nextDue, now);
   Request request;
   std::string path = pathOf(poll.feeds, pollHold_, options_.patches);
-  byCache_ =
-      options_.cached && !grant_ && !std::exchange(direct_, false) && path.size() <= kAddressMost;
-  asking_ = byCache_ && poll.feeds.size() == 1 ? poll.feeds.begin()->first : "";
-  const std::string turn = std::exchange(turn_, {});
-  const std::string before = std::exchange(path_, {});
-  askedTurn_.clear();
-  if (byCache_) {
-    path_ = std::move(path);
-    if (path_ == before) askedTurn_ = turn;
+  isCacheable_ = options_.cached && !grant_ && !std::exchange(bypassesCache_, false) &&
+                 path.size() <= kPathMost;
+  cacheableKey_ = isCacheable_ && poll.feeds.size() == 1 ? poll.feeds.begin()->first : "";
+  const std::string cacheTurn = std::exchange(nextCacheTurn_, {});
+  const std::string previousPath = std::exchange(cacheablePath_, {});
+  sentCacheTurn_.clear();
+  if (isCacheable_) {
+    cacheablePath_ = std::move(path);
+    if (cacheablePath_ == previousPath) sentCacheTurn_ = cacheTurn;
     request.method = Method::kGet;
-    request.path = askedTurn_.empty() ? path_ : path_ + "&turn=" + askedTurn_;
+    request.path =
+        sentCacheTurn_.empty() ? cacheablePath_ : cacheablePath_ + "&turn=" + sentCacheTurn_;
   } else {
     request.method = Method::kPost;
     request.path = "/feeds";
     request.body = bodyOf(poll.feeds, pollHold_, options_.patches);
   }
   request.timeout = pollTimeout(pollHold_ > 0 ? pollHold_ : kUsualHold);
-  asked_ = std::move(poll.feeds);
+  sentCursors_ = std::move(poll.feeds);
   pollStarted_ = now;
   poll_ = transport_.start(request, *header);
 }
 
 /** Returns the poll's hold in seconds; 0: the server chooses. The next feed that the poll leaves
- * out is due at `next`. */
-unsigned FeedsEngine::holdUntil(Time next, Time now) const {
-  unsigned hold = doubt_ ? kShortestHold : holdMost_;
-  if (next != Time::max()) {
-    const auto seconds = std::chrono::ceil<std::chrono::seconds>(next - now).count();
-    // `next` may be past: the program may have been slow to return a grant.
+ * out is due at `nextDue`. */
+unsigned FeedsEngine::holdForPoll(Time nextDue, Time now) const {
+  unsigned hold = isContactInDoubt_ ? kShortestHold : holdMost_;
+  if (nextDue != Time::max()) {
+    const auto seconds = std::chrono::ceil<std::chrono::seconds>(nextDue - now).count();
+    // `nextDue` may be past: the program may have been slow to return a grant.
     hold = static_cast<unsigned>(std::clamp<int64_t>(seconds, kShortestHold, hold));
   }
-  return holdRefused_ > 0 && hold >= holdRefused_ ? 0 : hold;
+  return refusedHold_ > 0 && hold >= refusedHold_ ? 0 : hold;
 }
 
 void FeedsEngine::readReplies(Time now) {
@@ -206,27 +208,27 @@ void FeedsEngine::readReplies(Time now) {
     if (reply.id != poll_) continue;
     poll_ = 0;
     const auto parked = now - pollStarted_;
-    if (parked >= kLongPark) grant_.accepted();  // the server let it park
-    const bool wasCut = recordPollEnd(reply, parked);
-    std::optional<FeedsAnswer> answer = answerOf(reply);
+    if (parked >= kLongPark) grant_.markAccepted();  // the server let it park
+    const bool wasCutOff = recordPollEnd(reply, parked);
+    std::optional<FeedsAnswer> answer = readAnswer(reply);
     if (answer) {
       onAnswer(std::move(*answer), now);
     } else {
-      onFailure(reply, wasCut, now);
+      onFailure(reply, wasCutOff, now);
     }
   }
 }
 
 /** Returns the answer about feeds in a reply, if it has one. */
-std::optional<FeedsAnswer> FeedsEngine::answerOf(const Reply& reply) const {
-  if (asking_.empty()) return reply.status == 200 ? readFeeds(reply.body) : std::nullopt;
+std::optional<FeedsAnswer> FeedsEngine::readAnswer(const Reply& reply) const {
+  if (cacheableKey_.empty()) return reply.status == 200 ? readFeeds(reply.body) : std::nullopt;
   FeedsAnswer answer;
   // Problems of the feed, not of the request.
   const Problem problem = readProblem(reply.body);
   for (const char* name : {"unknown-feed", "upstream-failed", "grant-required"}) {
     if (reply.status < 400 || !isProblem(problem, name)) continue;
     answer.items.emplace_back();
-    answer.items.front().feed = asking_;
+    answer.items.front().feed = cacheableKey_;
     answer.items.front().problem = name;
     return answer;
   }
@@ -234,72 +236,76 @@ std::optional<FeedsAnswer> FeedsEngine::answerOf(const Reply& reply) const {
 }
 
 void FeedsEngine::onAnswer(FeedsAnswer answer, Time now) {
-  grant_.accepted();
-  doubt_ = false;
+  grant_.markAccepted();
+  isContactInDoubt_ = false;
   setState(FeedsState::kOnline);
   const auto isOlder = [this](const auto& item) { return table_.isOlder(item); };
-  if (byCache_ && std::any_of(answer.items.begin(), answer.items.end(), isOlder)) {
-    direct_ = true;
-    next_ = now + nextBackoff();
+  if (isCacheable_ && std::any_of(answer.items.begin(), answer.items.end(), isOlder)) {
+    bypassesCache_ = true;
+    clientWaitEnd_ = now + nextBackoff();
     return;
   }
-  const bool isNews = table_.take(std::move(answer.items), asked_, now);
-  tellNews();
-  if (answer.retry > Millis(0)) open_ = now + answer.retry;
+  const bool isNews = table_.storeAnswer(std::move(answer.items), sentCursors_, now);
+  reportNews();
+  if (answer.retry > Millis(0)) serverWaitEnd_ = now + answer.retry;
   if (isNews || answer.retry > Millis(0) || now - pollStarted_ >= kEarlyAnswer) {
     failures_ = 0;
-    turns_ = 0;
-    if (!isNews) turn_ = answer.turn;
+    cachedPings_ = 0;
+    if (!isNews) nextCacheTurn_ = answer.turn;
     return;
   }
-  turn_ = answer.turn;
+  nextCacheTurn_ = answer.turn;
   // The ping came from a cache: with the new turn the next path is another.
-  if (!turn_.empty() && turn_ != askedTurn_ && ++turns_ <= kTurnsAtOnce) return;
+  if (!nextCacheTurn_.empty() && nextCacheTurn_ != sentCacheTurn_ &&
+      ++cachedPings_ <= kCachedPingsMost)
+    return;
   // An empty answer should come at the end of the hold. A sender of early ones is not hammered.
-  next_ = now + nextBackoff();
+  clientWaitEnd_ = now + nextBackoff();
 }
 
 /** Handles a missing or unusable answer. */
-void FeedsEngine::onFailure(const Reply& reply, bool wasCut, Time now) {
+void FeedsEngine::onFailure(const Reply& reply, bool wasCutOff, Time now) {
   const Problem problem = readProblem(reply.body);
-  if (grant_.refused(problem)) return;  // a new grant is asked for at once
-  const Reason why = reasonOf(reply, problem);
-  next_ = now + nextBackoff();
+  if (grant_.dropIfRefused(problem)) return;  // a new grant is asked for at once
+  const Reason reason = reasonOf(reply, problem);
+  clientWaitEnd_ = now + nextBackoff();
   if (isProblem(problem, "bad-hold") && pollHold_ > 0) {
-    holdRefused_ = pollHold_;  // the answer came at once: there is contact
+    refusedHold_ = pollHold_;  // the answer came at once: there is contact
     return;
   }
-  if (isProblem(problem, "bad-cursor")) table_.forgetCursors();
+  if (isProblem(problem, "bad-cursor")) table_.clearCursors();
   // A poll that was cut off after a long time does not prove that contact is lost.
-  if (!wasCut || doubt_ || state() != FeedsState::kOnline) setState(FeedsState::kOffline, why);
-  doubt_ = true;
-  if (reply.retryAfter > Millis(0)) open_ = now + serverWait(reply.retryAfter, failures_);
+  if (!wasCutOff || isContactInDoubt_ || state() != FeedsState::kOnline)
+    setState(FeedsState::kOffline, reason);
+  isContactInDoubt_ = true;
+  if (reply.retryAfter > Millis(0)) serverWaitEnd_ = now + serverWait(reply.retryAfter, failures_);
 }
 
 // ---- telling
 
-void FeedsEngine::tellNews() {
-  for (FeedNews& news : table_.news()) {
+void FeedsEngine::reportNews() {
+  for (FeedNews& news : table_.drainNews()) {
     callbacks_.emplace_back([this, news = std::move(news)] {
       for (const Feeds::WatchId watch : news.watches) {
-        TellNews tell;
+        NewsCallback onNews;
         {
           const std::lock_guard<std::mutex> lock(mutex_);
           const auto found = watches_.find(watch);
           if (found == watches_.end()) continue;  // the watch has ended meanwhile
-          tell = news.ends ? std::move(found->second) : found->second;
+          onNews = news.ends ? std::move(found->second) : found->second;
           if (news.ends) watches_.erase(found);
         }
-        tell(news);
+        onNews(news);
       }
     });
   }
 }
 
-void FeedsEngine::setState(FeedsState state, const Reason& why) {
-  if (!changeState(&state_, state, why) || !options_.onState) return;
-  callbacks_.emplace_back(
-      [this, told = FeedsStateChange{state, why.name, why.line}] { options_.onState(told); });
+void FeedsEngine::setState(FeedsState state, const Reason& reason) {
+  if (!changeState(&state_, state, reason) || !options_.onState) return;
+  callbacks_.emplace_back([this, change = FeedsStateChange{state, reason.name, reason.line}] {
+    options_.onState(change);
+  });
 }
 
 // ---- waits
@@ -308,8 +314,8 @@ Millis FeedsEngine::timeUntilDue(Time now) const {
   constexpr std::chrono::minutes kMost(1);
   if (poll_ != 0 || table_.size() == 0) return kMost;
   const FeedTable::Poll poll = table_.nextPoll(now);
-  Time next = std::max(next_, open_);
-  if (poll.feeds.empty()) next = std::max(next, poll.next);
+  Time next = std::max(clientWaitEnd_, serverWaitEnd_);
+  if (poll.feeds.empty()) next = std::max(next, poll.nextDue);
   return std::clamp<Millis>(std::chrono::ceil<Millis>(next - now), Millis(0), kMost);
 }
 

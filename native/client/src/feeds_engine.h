@@ -28,13 +28,13 @@ namespace sprites {
 class FeedsEngine : public EngineBase {
  public:
   /** Passes news on to the program. */
-  using TellNews = std::function<void(const FeedNews&)>;
+  using NewsCallback = std::function<void(const FeedNews&)>;
 
   /** Throws as Feeds' constructor does. */
   FeedsEngine(FeedsOptions options, GrantCallback grant);
 
   // For any thread.
-  Feeds::WatchId watch(std::string key, FeedKind kind, FeedHeld held, TellNews tell);
+  Feeds::WatchId watch(std::string key, FeedKind kind, FeedHeld held, NewsCallback onNews);
   void unwatch(Feeds::WatchId watch);
   void close();
   FeedsState state() const { return readLocked(state_); }
@@ -47,7 +47,7 @@ class FeedsEngine : public EngineBase {
 
  private:
   /** A change of the table for the program: a new watch, or the end of one (without a key). */
-  struct Wanted {
+  struct WatchChange {
     Feeds::WatchId watch = 0;
     std::string key;
     FeedKind kind = FeedKind::kValue;
@@ -55,22 +55,22 @@ class FeedsEngine : public EngineBase {
     bool ends = false;
   };
 
-  using Watches = std::map<Feeds::WatchId, TellNews>;
+  using Watches = std::map<Feeds::WatchId, NewsCallback>;
 
   void readInbox(Time now) override;
-  void changed(Time now);
+  void onWatchesChanged(Time now);
   void startDueRequests(Time now) override;
-  unsigned holdUntil(Time next, Time now) const;
+  unsigned holdForPoll(Time nextDue, Time now) const;
   void readReplies(Time now) override;
-  std::optional<FeedsAnswer> answerOf(const Reply& reply) const;
+  std::optional<FeedsAnswer> readAnswer(const Reply& reply) const;
   void onAnswer(FeedsAnswer answer, Time now);
-  void onFailure(const Reply& reply, bool wasCut, Time now);
-  void tellNews();
-  void setState(FeedsState state, const Reason& why = {});
+  void onFailure(const Reply& reply, bool wasCutOff, Time now);
+  void reportNews();
+  void setState(FeedsState state, const Reason& reason = {});
   Millis timeUntilDue(Time now) const override;
 
   const FeedsOptions options_;
-  std::vector<Wanted> inbox_;             // under mutex_
+  std::vector<WatchChange> inbox_;        // under mutex_
   Watches watches_;                       // under mutex_: the open ones
   Feeds::WatchId lastWatch_ = 0;          // under mutex_
   FeedsState state_ = FeedsState::kIdle;  // under mutex_
@@ -80,19 +80,19 @@ class FeedsEngine : public EngineBase {
   FeedTable table_;
   RequestId poll_ = 0;
   Time pollStarted_;
-  unsigned pollHold_ = 0;                     // seconds; 0: the poll has none
-  std::map<std::string, std::string> asked_;  // the cursors of the poll
-  std::string asking_;        // the key of a poll of one feed that a cache can answer; empty: none
-  std::string path_;          // of a poll that a cache can answer, without its `turn`
-  std::string turn_;          // `turn` for the next request with the same path
-  std::string askedTurn_;     // `turn` of the poll
-  bool byCache_ = false;      // a cache can answer the poll
-  bool direct_ = false;       // the next poll bypasses the cache, whose answer was old
-  unsigned turns_ = 0;        // pings in a row that came from a cache
-  bool doubt_ = false;        // contact is in doubt: the next hold is short
-  unsigned holdRefused_ = 0;  // seconds: a hold that the server refused; 0: none yet
-  Time next_;                 // the earliest next poll, by the client's own wait
-  Time open_;                 // the earliest next poll, by the server's wait
+  unsigned pollHold_ = 0;                           // seconds; 0: the poll has none
+  std::map<std::string, std::string> sentCursors_;  // the cursors of the poll
+  std::string cacheableKey_;   // the key of a poll of one feed that a cache can answer; empty: none
+  std::string cacheablePath_;  // of a poll that a cache can answer, without its `turn`
+  std::string nextCacheTurn_;  // `turn` for the next request with the same path
+  std::string sentCacheTurn_;  // `turn` of the poll
+  bool isCacheable_ = false;   // a cache can answer the poll
+  bool bypassesCache_ = false;     // the next poll bypasses the cache, whose answer was old
+  unsigned cachedPings_ = 0;       // pings in a row that came from a cache
+  bool isContactInDoubt_ = false;  // contact is in doubt: the next hold is short
+  unsigned refusedHold_ = 0;       // seconds: a hold that the server refused; 0: none yet
+  Time clientWaitEnd_;             // the earliest next poll, by the client's own wait
+  Time serverWaitEnd_;             // the earliest next poll, by the server's wait
 };
 
 }  // namespace sprites

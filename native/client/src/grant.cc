@@ -13,10 +13,10 @@ namespace sprites {
 namespace {
 
 /** Seconds before its end at which a grant is replaced, but at most a quarter of its life. */
-constexpr double kAhead = 30;
+constexpr double kRenewAhead = 30;
 
 /** Returns the end of a JWT, in seconds since 1970; infinite if the token has none. */
-double endOf(std::string_view token) {
+double expiryOf(std::string_view token) {
   double end = std::numeric_limits<double>::infinity();
   const size_t begin = std::min(token.find('.'), token.size() - 1) + 1;
   std::string claims(token.substr(begin, token.find('.', begin) - begin));
@@ -46,28 +46,28 @@ std::optional<std::string> trimmed(const std::string& token) {
 }  // namespace
 
 std::optional<std::string> Grant::header() {
-  if (!give_) return std::string();
+  if (!callback_) return std::string();
   const std::chrono::duration<double> time = std::chrono::system_clock::now().time_since_epoch();
   const double now = time.count();
   if (token_.empty() || now >= renewAt_) {
     // An exception out of a callback ends the program: see client.h.
-    const auto ask = [this]() noexcept { return give_(); };
-    std::optional<std::string> token = ask();
+    const auto callProgram = [this]() noexcept { return callback_(); };
+    std::optional<std::string> token = callProgram();
     if (token) token = trimmed(*token);
     if (!token) return std::nullopt;
     token_ = std::move(*token);
-    held_ = false;
-    const double end = token_.empty() ? now : endOf(token_);
-    renewAt_ = end - std::min(kAhead, (end - now) / 4);
+    wasAccepted_ = false;
+    const double end = token_.empty() ? now : expiryOf(token_);
+    renewAt_ = end - std::min(kRenewAhead, (end - now) / 4);
   }
   return token_.empty() ? std::string() : "Authorization: Bearer " + token_;
 }
 
-bool Grant::refused(const Problem& problem) {
+bool Grant::dropIfRefused(const Problem& problem) {
   const bool ended = isProblem(problem, "grant-expired") || isProblem(problem, "bad-grant");
-  if (!give_ || !ended) return false;
+  if (!callback_ || !ended) return false;
   token_.clear();
-  return held_;
+  return wasAccepted_;
 }
 
 }  // namespace sprites

@@ -13,10 +13,10 @@ namespace sprites {
 /** The grant that a client sends with its requests, from the program's callback. */
 class Grant {
  public:
-  /** @param give  may be empty: then no grant is ever sent */
-  explicit Grant(GrantCallback give) : give_(std::move(give)) {}
+  /** @param callback  may be empty: then no grant is ever sent */
+  explicit Grant(GrantCallback callback) : callback_(std::move(callback)) {}
 
-  explicit operator bool() const { return static_cast<bool>(give_); }
+  explicit operator bool() const { return static_cast<bool>(callback_); }
 
   /**
    * Asks the program for a grant if there is none, or if it ends soon.
@@ -26,20 +26,20 @@ class Grant {
   std::optional<std::string> header();
 
   /** Notes that the server has accepted the grant. */
-  void accepted() { held_ = true; }
+  void markAccepted() { wasAccepted_ = true; }
 
   /**
    * Drops the grant if the server has refused it.
    *
    * @return whether to retry at once with a new grant: the refused one had been accepted before
    */
-  bool refused(const Problem& problem);
+  bool dropIfRefused(const Problem& problem);
 
  private:
-  const GrantCallback give_;
+  const GrantCallback callback_;
   std::string token_;   // empty: none
   double renewAt_ = 0;  // seconds since 1970
-  bool held_ = false;
+  bool wasAccepted_ = false;
 };
 
 /** Returns the reason for being offline without a grant. */

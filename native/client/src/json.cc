@@ -10,7 +10,7 @@ namespace sprites::json {
 
 namespace {
 
-constexpr size_t kBad = std::string_view::npos;
+constexpr size_t kMalformed = std::string_view::npos;
 
 size_t skipSpace(std::string_view text, size_t at) {
   while (at < text.size() &&
@@ -29,30 +29,30 @@ int hexDigit(char c) {
   return -1;
 }
 
-/** Returns the end of the string that opens at `at`, or kBad. */
+/** Returns the end of the string that opens at `at`, or kMalformed. */
 size_t scanString(std::string_view text, size_t at) {
-  if (at >= text.size() || text[at] != '"') return kBad;
+  if (at >= text.size() || text[at] != '"') return kMalformed;
   for (at++; at < text.size(); at++) {
     const char c = text[at];
     if (c == '"') return at + 1;
-    if (static_cast<unsigned char>(c) < 0x20) return kBad;
+    if (static_cast<unsigned char>(c) < 0x20) return kMalformed;
     if (c != '\\') continue;
-    if (++at >= text.size()) return kBad;
+    if (++at >= text.size()) return kMalformed;
     if (text[at] == 'u') {
       for (int i = 0; i < 4; i++) {
-        if (++at >= text.size() || hexDigit(text[at]) < 0) return kBad;
+        if (++at >= text.size() || hexDigit(text[at]) < 0) return kMalformed;
       }
     } else if (std::string_view("\"\\/bfnrt").find(text[at]) == std::string_view::npos) {
-      return kBad;
+      return kMalformed;
     }
   }
-  return kBad;
+  return kMalformed;
 }
 
 size_t scanDigits(std::string_view text, size_t at) {
   const size_t from = at;
   while (at < text.size() && isDigit(text[at])) at++;
-  return at == from ? kBad : at;
+  return at == from ? kMalformed : at;
 }
 
 size_t scanNumber(std::string_view text, size_t at) {
@@ -61,11 +61,11 @@ size_t scanNumber(std::string_view text, size_t at) {
     at++;
   } else {
     at = scanDigits(text, at);
-    if (at == kBad) return kBad;
+    if (at == kMalformed) return kMalformed;
   }
   if (at < text.size() && text[at] == '.') {
     at = scanDigits(text, at + 1);
-    if (at == kBad) return kBad;
+    if (at == kMalformed) return kMalformed;
   }
   if (at < text.size() && (text[at] == 'e' || text[at] == 'E')) {
     at++;
@@ -76,12 +76,12 @@ size_t scanNumber(std::string_view text, size_t at) {
 }
 
 size_t scanWord(std::string_view text, size_t at, std::string_view word) {
-  return text.substr(at, word.size()) == word ? at + word.size() : kBad;
+  return text.substr(at, word.size()) == word ? at + word.size() : kMalformed;
 }
 
-/** Returns the end of the value that begins at `at` (no white space before it), or kBad. */
+/** Returns the end of the value that begins at `at` (no white space before it), or kMalformed. */
 size_t scanValue(std::string_view text, size_t at, unsigned depth) {
-  if (at >= text.size()) return kBad;
+  if (at >= text.size()) return kMalformed;
   switch (text[at]) {
     case '"':
       return scanString(text, at);
@@ -97,7 +97,7 @@ size_t scanValue(std::string_view text, size_t at, unsigned depth) {
     default:
       return scanNumber(text, at);
   }
-  if (depth >= kMaxDepth) return kBad;
+  if (depth >= kMaxDepth) return kMalformed;
   const bool object = text[at] == '{';
   const char close = object ? '}' : ']';
   at = skipSpace(text, at + 1);
@@ -105,17 +105,17 @@ size_t scanValue(std::string_view text, size_t at, unsigned depth) {
   for (;;) {
     if (object) {
       at = scanString(text, at);
-      if (at == kBad) return kBad;
+      if (at == kMalformed) return kMalformed;
       at = skipSpace(text, at);
-      if (at >= text.size() || text[at] != ':') return kBad;
+      if (at >= text.size() || text[at] != ':') return kMalformed;
       at = skipSpace(text, at + 1);
     }
     at = scanValue(text, at, depth + 1);
-    if (at == kBad) return kBad;
+    if (at == kMalformed) return kMalformed;
     at = skipSpace(text, at);
-    if (at >= text.size()) return kBad;
+    if (at >= text.size()) return kMalformed;
     if (text[at] == close) return at + 1;
-    if (text[at] != ',') return kBad;
+    if (text[at] != ',') return kMalformed;
     at = skipSpace(text, at + 1);
   }
 }
@@ -175,7 +175,7 @@ bool isUtf8(std::string_view text) {
 std::optional<std::string_view> value(std::string_view text, unsigned depth) {
   const size_t from = skipSpace(text, 0);
   const size_t to = scanValue(text, from, kMaxDepth - depth);
-  if (to == kBad || skipSpace(text, to) != text.size()) return std::nullopt;
+  if (to == kMalformed || skipSpace(text, to) != text.size()) return std::nullopt;
   return text.substr(from, to - from);
 }
 
@@ -208,7 +208,7 @@ bool Items::step() {
 
 bool Items::take(std::string_view* value) {
   const size_t end = scanValue(text_, at_, 0);
-  if (end == kBad) return stop(false);
+  if (end == kMalformed) return stop(false);
   *value = text_.substr(at_, end - at_);
   at_ = end;
   return true;
@@ -219,7 +219,7 @@ Members::Members(std::string_view object) : Items(object, '{', '}') {}
 bool Members::next(std::string_view* name, std::string_view* value) {
   if (!step()) return false;
   const size_t nameEnd = scanString(text_, at_);
-  if (nameEnd == kBad) return stop(false);
+  if (nameEnd == kMalformed) return stop(false);
   *name = text_.substr(at_ + 1, nameEnd - at_ - 2);
   at_ = skipSpace(text_, nameEnd);
   if (at_ >= text_.size() || text_[at_] != ':') return stop(false);

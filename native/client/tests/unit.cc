@@ -431,8 +431,8 @@ void checkFeeds(Checks& check) {
   sprites::FeedTable table([](uint64_t) { return sprites::Millis(0); });
   for (const auto watch : {1U, 2U, 3U}) table.add(watch, "a", sprites::FeedKind::kValue, {});
   const auto answer = sprites::readFeeds(R"({"items":[{"feed":"a","cursor":"e-1","value":1}]})");
-  table.take(answer->items, {{"a", "none"}}, {});
-  check(table.news().size() == 1, "what many watches are told is kept once");
+  table.storeAnswer(answer->items, {{"a", "none"}}, {});
+  check(table.drainNews().size() == 1, "what many watches are told is kept once");
   sprites::Feeds idle{sprites::FeedsOptions()};
   idle.perform(sprites::Millis(0));
   check(idle.state() == sprites::FeedsState::kIdle, "nothing is watched");
