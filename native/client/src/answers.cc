@@ -12,10 +12,10 @@ namespace {
 
 constexpr size_t kIdMost = 64;  // longest id, in bytes; a UUID has 36
 constexpr uint64_t kRetryMost = 600000;
-constexpr uint64_t kKeptMost = uint64_t{1} << 52;  // largest `ack` and `n` of a Resume: both go up
+constexpr uint64_t kResumeNumberMost = uint64_t{1} << 52;  // largest `ack` and `n` of a Resume
 
-bool isMadeOf(std::string_view text, const char* characters, size_t most) {
-  return !text.empty() && text.size() <= most &&
+bool isMadeOf(std::string_view text, const char* characters, size_t maxLength) {
+  return !text.empty() && text.size() <= maxLength &&
          text.find_first_not_of(characters) == std::string_view::npos;
 }
 
@@ -35,7 +35,7 @@ void readRetry(const std::string& name, std::string_view slice, Millis* retry) {
 }
 
 /** Reads the members of an answer about feeds that are for the next request. */
-void readNext(const std::string& name, std::string_view slice, FeedsAnswer* answer) {
+void readNextRequestMember(const std::string& name, std::string_view slice, FeedsAnswer* answer) {
   if (name == "turn") {
     answer->turn = json::string(slice).value_or("");
     if (!isMadeOf(answer->turn, kNameCharacters, 40)) answer->turn.clear();
@@ -183,12 +183,12 @@ std::optional<Resume> readResume(std::string_view text) {
   Resume resume;
   unsigned found = 0;
   const bool read = readObject(text, [&](const std::string& name, std::string_view slice) {
-    const bool needed = name == "id" || name == "ack" || name == "n";
-    if (readPlaceMember(name, slice, &resume)) found += needed ? 1 : 0;
+    const bool isRequired = name == "id" || name == "ack" || name == "n";
+    if (readPlaceMember(name, slice, &resume)) found += isRequired ? 1 : 0;
     return true;
   });
   if (!read || found != 3 || !isId(resume.id)) return std::nullopt;
-  if (std::max(resume.ack, resume.n) > kKeptMost) return std::nullopt;
+  if (std::max(resume.ack, resume.n) > kResumeNumberMost) return std::nullopt;
   return resume;
 }
 
@@ -251,7 +251,7 @@ std::optional<FeedsAnswer> readFeeds(std::string_view body) {
         return readFeedItem(element, &answer.items.back());
       });
     }
-    readNext(name, slice, &answer);
+    readNextRequestMember(name, slice, &answer);
     return true;
   });
   if (!read || !hasItems) return std::nullopt;
@@ -262,7 +262,7 @@ std::optional<FeedsAnswer> readFeed(std::string_view body) {
   FeedsAnswer answer;
   answer.items.emplace_back();
   const bool read = readObject(body, [&](const std::string& name, std::string_view slice) {
-    readNext(name, slice, &answer);
+    readNextRequestMember(name, slice, &answer);
     return true;
   });
   // readObject() has checked the JSON: value() only drops the white space around it.
@@ -278,31 +278,32 @@ bool isOlderCursor(std::string_view cursor, std::string_view other) {
     return good && !number.empty() && number[0] != '0' ? number : std::string_view();
   };
   if (cursor.empty() || other.empty()) return false;
-  const std::string_view one = numberOf(cursor);
-  const std::string_view two = numberOf(other);
-  if (one.empty() || two.empty()) return false;
-  cursor.remove_suffix(one.size());
-  other.remove_suffix(two.size());
+  const std::string_view number = numberOf(cursor);
+  const std::string_view otherNumber = numberOf(other);
+  if (number.empty() || otherNumber.empty()) return false;
+  cursor.remove_suffix(number.size());
+  other.remove_suffix(otherNumber.size());
   if (cursor != other) return false;
-  return one.size() == two.size() ? one < two : one.size() < two.size();
+  return number.size() == otherNumber.size() ? number < otherNumber
+                                             : number.size() < otherNumber.size();
 }
 
 std::optional<ThrowAnswer> readThrow(std::string_view body) {
   ThrowAnswer answer;
-  bool known = false;
+  bool hasState = false;
   const bool read = readObject(body, [&](const std::string& name, std::string_view slice) {
     if (name == "state") {
       const std::string state = json::string(slice).value_or("");
       for (const Outcome outcome : {Outcome::kDelivered, Outcome::kQueued, Outcome::kDuplicate}) {
         if (state != toString(outcome)) continue;
         answer.outcome = outcome;
-        known = true;
+        hasState = true;
       }
     }
     readRetry(name, slice, &answer.retry);
     return true;
   });
-  if (!read || !known) return std::nullopt;
+  if (!read || !hasState) return std::nullopt;
   return answer;
 }
 

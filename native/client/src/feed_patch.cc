@@ -10,7 +10,7 @@ namespace sprites {
 namespace {
 
 /** Most bytes to scan for one patch: some tenths of a second. */
-constexpr size_t kWorkMost = size_t{256} << 20;
+constexpr size_t kScannedBytesMost = size_t{256} << 20;
 
 /** One operation, as slices of the patch. */
 struct Operation {
@@ -20,16 +20,16 @@ struct Operation {
 };
 
 /** Offsets of a member or an element in the text, and of its neighbors. */
-struct Spot {
+struct ItemOffsets {
   size_t begin = 0;  // of a member its name's quote
   size_t value = 0;
   size_t end = 0;
-  size_t before = 0;  // the end of the previous one; 0: it is the first
-  size_t after = 0;   // the start of the next one; 0: it is the last
+  size_t previousEnd = 0;  // the end of the previous one; 0: it is the first
+  size_t nextBegin = 0;    // the start of the next one; 0: it is the last
 };
 
 /** Reads an escape's UTF-16 unit; `at` is behind the backslash, and moves behind the escape. */
-char16_t unescaped(std::string_view raw, size_t* at) {
+char16_t readEscape(std::string_view raw, size_t* at) {
   const char kind = raw[(*at)++];
   const size_t known = std::string_view("bfnrt").find(kind);
   if (known != std::string_view::npos) return static_cast<char16_t>("\b\f\n\r\t"[known]);
@@ -49,12 +49,12 @@ std::u16string unitsOf(std::string_view raw) {
   for (size_t at = 0; at < raw.size();) {
     const auto lead = static_cast<unsigned char>(raw[at++]);
     if (lead == '\\') {
-      units.push_back(unescaped(raw, &at));
+      units.push_back(readEscape(raw, &at));
       continue;
     }
-    const unsigned more = lead < 0xC0 ? 0 : lead < 0xE0 ? 1 : lead < 0xF0 ? 2 : 3;
-    uint32_t point = more == 0 ? lead : lead & (0x3FU >> more);
-    for (unsigned i = 0; i < more; i++) {
+    const unsigned continuations = lead < 0xC0 ? 0 : lead < 0xE0 ? 1 : lead < 0xF0 ? 2 : 3;
+    uint32_t point = continuations == 0 ? lead : lead & (0x3FU >> continuations);
+    for (unsigned i = 0; i < continuations; i++) {
       point = (point << 6) | (static_cast<unsigned char>(raw[at++]) & 0x3FU);
     }
     if (point >= 0x10000) {
@@ -74,9 +74,9 @@ std::optional<std::vector<std::string>> namesOf(std::string_view path) {
     if (path[at] == '/') {
       names.emplace_back();
     } else if (path[at] == '~') {
-      const char which = ++at < path.size() ? path[at] : ' ';
-      if (which != '0' && which != '1') return std::nullopt;
-      names.back().push_back(which == '1' ? '/' : '~');
+      const char escaped = ++at < path.size() ? path[at] : ' ';
+      if (escaped != '0' && escaped != '1') return std::nullopt;
+      names.back().push_back(escaped == '1' ? '/' : '~');
     } else {
       names.back().push_back(path[at]);
     }
@@ -85,12 +85,12 @@ std::optional<std::vector<std::string>> namesOf(std::string_view path) {
 }
 
 /** One value's text that operations change in place. */
-class Text {
+class PatchedText {
  public:
-  explicit Text(std::string_view value) : text_(value) {}
+  explicit PatchedText(std::string_view value) : text_(value) {}
 
   size_t size() const { return text_.size(); }
-  std::string take() { return std::move(text_); }
+  std::string release() { return std::move(text_); }
 
   bool apply(const Operation& operation) {
     const bool removes = operation.op == "remove";
@@ -105,100 +105,100 @@ class Text {
       text_ = operation.value;
       return true;
     }
-    std::string_view at = text_;
+    std::string_view container = text_;
     for (size_t i = 0; i + 1 < names->size(); i++) {
-      const std::optional<Spot> spot = find(at, (*names)[i]);
-      if (!spot) return false;
-      at = std::string_view(text_).substr(spot->value, spot->end - spot->value);
+      const std::optional<ItemOffsets> offsets = find(container, (*names)[i]);
+      if (!offsets) return false;
+      container = std::string_view(text_).substr(offsets->value, offsets->end - offsets->value);
     }
-    const size_t begin = offset(at);
-    const std::string& last = names->back();
-    const std::optional<Spot> spot = find(at, last);
-    if (operation.op == "add" && (!spot || text_[begin] == '[')) {
-      return text_[begin] == '[' ? insert(at, spot, last, operation.value)
-                                 : addMember(at, last, operation.value);
+    const size_t begin = offsetOf(container);
+    const std::string& lastName = names->back();
+    const std::optional<ItemOffsets> offsets = find(container, lastName);
+    if (operation.op == "add" && (!offsets || text_[begin] == '[')) {
+      return text_[begin] == '[' ? insert(container, offsets, lastName, operation.value)
+                                 : addMember(container, lastName, operation.value);
     }
-    if (!spot) return false;
+    if (!offsets) return false;
     if (removes) {
-      erase(*spot);
+      erase(*offsets);
     } else {
-      text_.replace(spot->value, spot->end - spot->value, operation.value);
+      text_.replace(offsets->value, offsets->end - offsets->value, operation.value);
     }
     return true;
   }
 
  private:
-  size_t offset(std::string_view part) const {
+  size_t offsetOf(std::string_view part) const {
     return static_cast<size_t>(part.data() - text_.data());
   }
 
   /** Finds the member or element with that name. */
-  std::optional<Spot> find(std::string_view container, const std::string& name) const {
+  std::optional<ItemOffsets> find(std::string_view container, const std::string& name) const {
     if (container.empty()) return std::nullopt;
     if (container[0] == '[') return findElement(container, name);
     if (container[0] != '{') return std::nullopt;
-    Spot spot;
+    ItemOffsets offsets;
     bool found = false;
     json::Members walk(container);
-    std::string_view written;
+    std::string_view rawName;
     std::string_view value;
-    while (walk.next(&written, &value)) {
+    while (walk.next(&rawName, &value)) {
       if (found) {
-        spot.after = offset(written) - 1;
+        offsets.nextBegin = offsetOf(rawName) - 1;
         break;
       }
-      if (written == name) {
+      if (rawName == name) {
         found = true;
-        spot.begin = offset(written) - 1;
-        spot.value = offset(value);
-        spot.end = spot.value + value.size();
+        offsets.begin = offsetOf(rawName) - 1;
+        offsets.value = offsetOf(value);
+        offsets.end = offsets.value + value.size();
       } else {
-        spot.before = offset(value) + value.size();
+        offsets.previousEnd = offsetOf(value) + value.size();
       }
     }
-    return found ? std::optional<Spot>(spot) : std::nullopt;
+    return found ? std::optional<ItemOffsets>(offsets) : std::nullopt;
   }
 
-  std::optional<Spot> findElement(std::string_view array, const std::string& name) const {
-    const std::optional<uint64_t> place = json::count(name);
-    if (!place) return std::nullopt;
-    Spot spot;
+  std::optional<ItemOffsets> findElement(std::string_view array, const std::string& name) const {
+    const std::optional<uint64_t> index = json::count(name);
+    if (!index) return std::nullopt;
+    ItemOffsets offsets;
     json::Elements walk(array);
     std::string_view value;
-    for (uint64_t at = 0; walk.next(&value); at++) {
-      if (at > *place) {
-        spot.after = offset(value);
-        return spot;
+    for (uint64_t i = 0; walk.next(&value); i++) {
+      if (i > *index) {
+        offsets.nextBegin = offsetOf(value);
+        return offsets;
       }
-      if (at == *place) {
-        spot.begin = spot.value = offset(value);
-        spot.end = spot.value + value.size();
+      if (i == *index) {
+        offsets.begin = offsets.value = offsetOf(value);
+        offsets.end = offsets.value + value.size();
       } else {
-        spot.before = offset(value) + value.size();
+        offsets.previousEnd = offsetOf(value) + value.size();
       }
     }
-    return spot.end > 0 ? std::optional<Spot>(spot) : std::nullopt;
+    return offsets.end > 0 ? std::optional<ItemOffsets>(offsets) : std::nullopt;
   }
 
   /** Returns the end of the last element (0: there is none) and the number of elements. */
-  std::pair<size_t, uint64_t> endOf(std::string_view array) const {
+  std::pair<size_t, uint64_t> endOfElements(std::string_view array) const {
     std::pair<size_t, uint64_t> end{0, 0};
     json::Elements walk(array);
     std::string_view value;
-    while (walk.next(&value)) end = {offset(value) + value.size(), end.second + 1};
+    while (walk.next(&value)) end = {offsetOf(value) + value.size(), end.second + 1};
     return end;
   }
 
-  /** Inserts an element before the one at `spot`, or behind the last. */
-  bool insert(std::string_view array, const std::optional<Spot>& spot, const std::string& name,
-              std::string_view value) {
-    if (spot) {
-      text_.insert(spot->begin, std::string(value) + ",");
+  /** Inserts an element before the one at `offsets`, or behind the last. */
+  bool insert(std::string_view array, const std::optional<ItemOffsets>& offsets,
+              const std::string& name, std::string_view value) {
+    if (offsets) {
+      text_.insert(offsets->begin, std::string(value) + ",");
       return true;
     }
-    const auto [end, count] = endOf(array);
+    const auto [end, count] = endOfElements(array);
     if (name != "-" && json::count(name) != count) return false;
-    const size_t begin = offset(array) + 1;
+    const size_t begin = offsetOf(array) + 1;
     text_.insert(end > 0 ? end : begin, (end > 0 ? "," : "") + std::string(value));
     return true;
   }
@@ -210,25 +210,25 @@ class Text {
     const std::u16string units = unitsOf(name);
     size_t end = 0;
     json::Members walk(object);
-    std::string_view written;
+    std::string_view rawName;
     std::string_view each;
-    while (walk.next(&written, &each)) {
-      if (units < unitsOf(written)) {
-        text_.insert(offset(written) - 1, member + ",");
+    while (walk.next(&rawName, &each)) {
+      if (units < unitsOf(rawName)) {
+        text_.insert(offsetOf(rawName) - 1, member + ",");
         return true;
       }
-      end = offset(each) + each.size();
+      end = offsetOf(each) + each.size();
     }
-    text_.insert(end > 0 ? end : offset(object) + 1, (end > 0 ? "," : "") + member);
+    text_.insert(end > 0 ? end : offsetOf(object) + 1, (end > 0 ? "," : "") + member);
     return true;
   }
 
-  void erase(const Spot& spot) {
-    if (spot.after > 0) {
-      text_.erase(spot.begin, spot.after - spot.begin);
+  void erase(const ItemOffsets& offsets) {
+    if (offsets.nextBegin > 0) {
+      text_.erase(offsets.begin, offsets.nextBegin - offsets.begin);
     } else {
-      const size_t begin = spot.before > 0 ? spot.before : spot.begin;
-      text_.erase(begin, spot.end - begin);
+      const size_t begin = offsets.previousEnd > 0 ? offsets.previousEnd : offsets.begin;
+      text_.erase(begin, offsets.end - begin);
     }
   }
 
@@ -247,14 +247,15 @@ bool readOperation(std::string_view slice, Operation* operation) {
 }  // namespace
 
 std::optional<std::string> applyPatch(std::string_view value, std::string_view patch) {
-  Text text(value);
-  size_t work = 0;
+  PatchedText text(value);
+  size_t scannedBytes = 0;
   const bool fits = json::elements(patch, [&](std::string_view slice) {
     Operation operation;
-    work += text.size();
-    return work <= kWorkMost && readOperation(slice, &operation) && text.apply(operation);
+    scannedBytes += text.size();
+    return scannedBytes <= kScannedBytesMost && readOperation(slice, &operation) &&
+           text.apply(operation);
   });
-  return fits ? std::optional<std::string>(text.take()) : std::nullopt;
+  return fits ? std::optional<std::string>(text.release()) : std::nullopt;
 }
 
 }  // namespace sprites

@@ -122,10 +122,10 @@ size_t scanValue(std::string_view text, size_t at, unsigned depth) {
 
 void appendUtf8(std::string* out, uint32_t point) {
   constexpr uint32_t kLeads[] = {0, 0xC0, 0xE0, 0xF0};
-  const unsigned more = point < 0x80 ? 0 : point < 0x800 ? 1 : point < 0x10000 ? 2 : 3;
-  out->push_back(static_cast<char>(kLeads[more] | (point >> (6 * more))));
-  for (unsigned left = more; left-- > 0;) {
-    out->push_back(static_cast<char>(0x80 | ((point >> (6 * left)) & 0x3F)));
+  const unsigned continuations = point < 0x80 ? 0 : point < 0x800 ? 1 : point < 0x10000 ? 2 : 3;
+  out->push_back(static_cast<char>(kLeads[continuations] | (point >> (6 * continuations))));
+  for (unsigned remaining = continuations; remaining-- > 0;) {
+    out->push_back(static_cast<char>(0x80 | ((point >> (6 * remaining)) & 0x3F)));
   }
 }
 
@@ -148,26 +148,27 @@ bool isUtf8(std::string_view text) {
       at++;
       continue;
     }
-    size_t more = 0;
-    uint32_t least = 0;
+    size_t continuations = 0;
+    uint32_t leastPoint = 0;
     uint32_t point = 0;
     if (lead >= 0xC2 && lead <= 0xDF) {
-      more = 1, least = 0x80, point = lead & 0x1FU;
+      continuations = 1, leastPoint = 0x80, point = lead & 0x1FU;
     } else if (lead >= 0xE0 && lead <= 0xEF) {
-      more = 2, least = 0x800, point = lead & 0x0FU;
+      continuations = 2, leastPoint = 0x800, point = lead & 0x0FU;
     } else if (lead >= 0xF0 && lead <= 0xF4) {
-      more = 3, least = 0x10000, point = lead & 0x07U;
+      continuations = 3, leastPoint = 0x10000, point = lead & 0x07U;
     } else {
       return false;
     }
-    if (text.size() - at <= more) return false;
-    for (size_t i = 1; i <= more; i++) {
+    if (text.size() - at <= continuations) return false;
+    for (size_t i = 1; i <= continuations; i++) {
       const auto next = static_cast<unsigned char>(text[at + i]);
       if ((next & 0xC0) != 0x80) return false;
       point = (point << 6) | (next & 0x3FU);
     }
-    if (point < least || point > 0x10FFFF || (point >= 0xD800 && point <= 0xDFFF)) return false;
-    at += more + 1;
+    if (point < leastPoint || point > 0x10FFFF || (point >= 0xD800 && point <= 0xDFFF))
+      return false;
+    at += continuations + 1;
   }
   return true;
 }
@@ -180,37 +181,37 @@ std::optional<std::string_view> value(std::string_view text, unsigned depth) {
 }
 
 Items::Items(std::string_view text, char open, char close)
-    : text_(text), at_(skipSpace(text, 0)), close_(close) {
-  if (at_ >= text_.size() || text_[at_] != open) {
+    : text_(text), offset_(skipSpace(text, 0)), close_(close) {
+  if (offset_ >= text_.size() || text_[offset_] != open) {
     stop(false);
   } else {
-    at_++;
+    offset_++;
   }
 }
 
 bool Items::stop(bool ok) {
   ok_ = ok;
-  over_ = true;
+  hasEnded_ = true;
   return false;
 }
 
 bool Items::step() {
-  if (over_) return false;
-  at_ = skipSpace(text_, at_);
-  if (at_ < text_.size() && text_[at_] == close_) return stop(true);
+  if (hasEnded_) return false;
+  offset_ = skipSpace(text_, offset_);
+  if (offset_ < text_.size() && text_[offset_] == close_) return stop(true);
   if (!first_) {
-    if (at_ >= text_.size() || text_[at_] != ',') return stop(false);
-    at_ = skipSpace(text_, at_ + 1);
+    if (offset_ >= text_.size() || text_[offset_] != ',') return stop(false);
+    offset_ = skipSpace(text_, offset_ + 1);
   }
   first_ = false;
   return true;
 }
 
-bool Items::take(std::string_view* value) {
-  const size_t end = scanValue(text_, at_, 0);
+bool Items::readValue(std::string_view* value) {
+  const size_t end = scanValue(text_, offset_, 0);
   if (end == kMalformed) return stop(false);
-  *value = text_.substr(at_, end - at_);
-  at_ = end;
+  *value = text_.substr(offset_, end - offset_);
+  offset_ = end;
   return true;
 }
 
@@ -218,18 +219,18 @@ Members::Members(std::string_view object) : Items(object, '{', '}') {}
 
 bool Members::next(std::string_view* name, std::string_view* value) {
   if (!step()) return false;
-  const size_t nameEnd = scanString(text_, at_);
+  const size_t nameEnd = scanString(text_, offset_);
   if (nameEnd == kMalformed) return stop(false);
-  *name = text_.substr(at_ + 1, nameEnd - at_ - 2);
-  at_ = skipSpace(text_, nameEnd);
-  if (at_ >= text_.size() || text_[at_] != ':') return stop(false);
-  at_ = skipSpace(text_, at_ + 1);
-  return take(value);
+  *name = text_.substr(offset_ + 1, nameEnd - offset_ - 2);
+  offset_ = skipSpace(text_, nameEnd);
+  if (offset_ >= text_.size() || text_[offset_] != ':') return stop(false);
+  offset_ = skipSpace(text_, offset_ + 1);
+  return readValue(value);
 }
 
 Elements::Elements(std::string_view array) : Items(array, '[', ']') {}
 
-bool Elements::next(std::string_view* value) { return step() && take(value); }
+bool Elements::next(std::string_view* value) { return step() && readValue(value); }
 
 std::string_view raw(std::string_view slice) {
   if (slice.size() < 2 || slice.front() != '"') return {};
@@ -238,14 +239,14 @@ std::string_view raw(std::string_view slice) {
 
 bool members(std::string_view object, const MemberVisitor& visit) {
   Members walk(object);
-  std::string_view written;
+  std::string_view rawName;
   std::string_view value;
-  while (walk.next(&written, &value)) {
-    const bool plain = written.find('\\') == std::string_view::npos;
-    // string() needs the quotes, which are around `written` in the text.
+  while (walk.next(&rawName, &value)) {
+    const bool plain = rawName.find('\\') == std::string_view::npos;
+    // string() needs the quotes, which are around `rawName` in the text.
     const std::string name =
-        plain ? std::string(written)
-              : string(std::string_view(written.data() - 1, written.size() + 2)).value_or("");
+        plain ? std::string(rawName)
+              : string(std::string_view(rawName.data() - 1, rawName.size() + 2)).value_or("");
     if (!visit(name, value)) return false;
   }
   return walk.ok();

@@ -45,18 +45,18 @@ class Items {
   bool step();
 
   /** Reads the value that begins here. False if the text is malformed. */
-  bool take(std::string_view* value);
+  bool readValue(std::string_view* value);
 
   /** Ends the walk; returns false. */
   bool stop(bool ok);
 
   std::string_view text_;
-  size_t at_ = 0;
+  size_t offset_ = 0;
 
  private:
   char close_;
   bool first_ = true;
-  bool over_ = false;
+  bool hasEnded_ = false;
   bool ok_ = true;
 };
 

@@ -75,10 +75,10 @@ std::optional<Size> jpegSize(const Bytes& file) {
       at++;
       continue;
     }
-    const bool frame =
+    const bool isFrame =
         marker >= 0xC0 && marker <= 0xCF && marker != 0xC4 && marker != 0xC8 && marker != 0xCC;
-    if (frame && at + 9 > file.size()) return {};
-    if (frame) return Size{file.big16(at + 7), file.big16(at + 5)};
+    if (isFrame && at + 9 > file.size()) return {};
+    if (isFrame) return Size{file.big16(at + 7), file.big16(at + 5)};
     const unsigned length = file.big16(at + 2);
     if (!isSegmentBeforeFrame(marker) || length < 2) return {};
     at += 2 + length;
@@ -103,7 +103,7 @@ size_t skipBlocks(const Bytes& file, size_t at) {
   return at + 1;
 }
 
-size_t colorTable(unsigned flags) {
+size_t colorTableBytes(unsigned flags) {
   return (flags & 0x80) != 0 ? size_t{3} << ((flags & 7) + 1) : 0;
 }
 
@@ -115,7 +115,7 @@ std::optional<Size> gifSize(const Bytes& file) {
   if (!file.has(0, "GIF87a") && !file.has(0, "GIF89a")) return {};
   Size size{file.little16(6), file.little16(8)};
   bool hasFrame = false;
-  size_t at = 13 + colorTable(file.at(10));
+  size_t at = 13 + colorTableBytes(file.at(10));
   while (at < file.size()) {
     if (file.at(at) == 0x21) {  // extension
       at = skipBlocks(file, at + 2);
@@ -123,7 +123,7 @@ std::optional<Size> gifSize(const Bytes& file) {
       hasFrame = true;
       size.first = std::max(size.first, file.little16(at + 1) + file.little16(at + 5));
       size.second = std::max(size.second, file.little16(at + 3) + file.little16(at + 7));
-      at = skipBlocks(file, at + 11 + colorTable(file.at(at + 9)));
+      at = skipBlocks(file, at + 11 + colorTableBytes(file.at(at + 9)));
     } else {
       break;  // the end, or bytes at which decoders stop
     }
@@ -147,15 +147,15 @@ std::optional<std::pair<PictureType, std::string_view>> splitDataUrl(std::string
   return std::nullopt;
 }
 
-std::optional<Picture> decode(std::string_view dataUrl, size_t most, unsigned side) {
-  if (dataUrl.size() > most) return std::nullopt;
+std::optional<Picture> decode(std::string_view dataUrl, size_t maxBytes, unsigned maxSide) {
+  if (dataUrl.size() > maxBytes) return std::nullopt;
   const auto split = splitDataUrl(dataUrl);
   if (!split) return std::nullopt;
   std::optional<std::string> bytes = decodeBase64(split->second);
   if (!bytes) return std::nullopt;
   const std::optional<Size> size = pictureSize(split->first, *bytes);
   if (!size || size->first == 0 || size->second == 0) return std::nullopt;
-  if (size->first > side || size->second > side) return std::nullopt;
+  if (size->first > maxSide || size->second > maxSide) return std::nullopt;
   Picture picture;
   picture.type = split->first;
   picture.bytes = std::move(*bytes);
@@ -171,15 +171,15 @@ std::optional<std::string> decodeBase64(std::string_view text) {
   std::string out;
   out.reserve(text.size() / 4 * 3 + 3);
   uint32_t bits = 0;
-  unsigned held = 0;
+  unsigned bitCount = 0;
   for (const char c : text) {
     const size_t value = kAlphabet.find(c);
     if (value == kAlphabet.npos) return std::nullopt;
     bits = (bits << 6) | static_cast<uint32_t>(value);
-    held += 6;
-    if (held < 8) continue;
-    held -= 8;
-    out.push_back(static_cast<char>((bits >> held) & 0xFF));
+    bitCount += 6;
+    if (bitCount < 8) continue;
+    bitCount -= 8;
+    out.push_back(static_cast<char>((bits >> bitCount) & 0xFF));
   }
   return out;
 }
@@ -215,11 +215,11 @@ std::string encodePicture(PictureType type, std::string_view bytes) {
   const Bytes file(bytes);
   for (size_t at = 0; at < bytes.size(); at += 3) {
     const unsigned triple = file.at(at) << 16 | file.at(at + 1) << 8 | file.at(at + 2);
-    const size_t left = bytes.size() - at;
+    const size_t remaining = bytes.size() - at;
     out.push_back(kAlphabet[triple >> 18 & 63]);
     out.push_back(kAlphabet[triple >> 12 & 63]);
-    out.push_back(left > 1 ? kAlphabet[triple >> 6 & 63] : '=');
-    out.push_back(left > 2 ? kAlphabet[triple & 63] : '=');
+    out.push_back(remaining > 1 ? kAlphabet[triple >> 6 & 63] : '=');
+    out.push_back(remaining > 2 ? kAlphabet[triple & 63] : '=');
   }
   return out;
 }
@@ -243,7 +243,7 @@ bool isWithin(double value, double least, double most) {
 }
 
 /** Returns the error in a sprite, or null. The only list of the format's bounds. */
-const char* fault(const Sprite& sprite) {
+const char* faultOf(const Sprite& sprite) {
   if (sprite.id.empty() || sprite.id.size() > kSpriteIdChars ||
       !std::all_of(sprite.id.begin(), sprite.id.end(), isIdChar)) {
     return "id is not 1 to 64 of A-Z a-z 0-9 _ -";
@@ -273,12 +273,12 @@ const char* fault(const Sprite& sprite) {
 /** Writes a number with at most six places, and with a point in every locale. */
 std::string writeNumber(double value) {
   const long long millionths = std::llround(value * 1e6);
-  const auto size = static_cast<unsigned long long>(millionths < 0 ? -millionths : millionths);
-  std::string out = (millionths < 0 ? "-" : "") + std::to_string(size / 1000000);
-  std::string rest = std::to_string(size % 1000000);
-  rest.insert(0, 6 - rest.size(), '0');
-  rest.erase(rest.find_last_not_of('0') + 1);
-  return rest.empty() ? out : out + "." + rest;
+  const auto magnitude = static_cast<unsigned long long>(millionths < 0 ? -millionths : millionths);
+  std::string out = (millionths < 0 ? "-" : "") + std::to_string(magnitude / 1000000);
+  std::string fraction = std::to_string(magnitude % 1000000);
+  fraction.insert(0, 6 - fraction.size(), '0');
+  fraction.erase(fraction.find_last_not_of('0') + 1);
+  return fraction.empty() ? out : out + "." + fraction;
 }
 
 /** Returns the member with that name if it is text; else null. */
@@ -347,17 +347,17 @@ std::optional<Sprite> readSprite(std::string_view json, std::string* why) {
   }
   Sprite sprite;
   for (const auto& [name, slice] : known) {
-    const char* wrong = readMember(name, slice, &sprite);
-    if (wrong != nullptr) return refuse(wrong);
+    const char* fault = readMember(name, slice, &sprite);
+    if (fault != nullptr) return refuse(fault);
   }
-  const char* wrong = fault(sprite);
-  if (wrong != nullptr) return refuse(wrong);
+  const char* fault = faultOf(sprite);
+  if (fault != nullptr) return refuse(fault);
   return sprite;
 }
 
 std::string writeSprite(const Sprite& sprite, size_t most) {
-  const char* wrong = fault(sprite);
-  if (wrong != nullptr) throw std::invalid_argument(std::string("sprite: ") + wrong);
+  const char* fault = faultOf(sprite);
+  if (fault != nullptr) throw std::invalid_argument(std::string("sprite: ") + fault);
   std::string out = "{\"id\":" + json::quote(sprite.id) +
                     ",\"picture\":" + json::quote(sprite.picture) +
                     ",\"at\":" + writeNumber(sprite.at) + ",\"speed\":[" +
