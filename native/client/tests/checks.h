@@ -11,22 +11,22 @@ namespace sprites {
 /** Counts checks, and prints one line for each that fails. */
 class Checks {
  public:
-  void operator()(bool good, const std::string& what) {
-    made_++;
-    if (good) return;
-    failed_++;
+  void operator()(bool isOk, const std::string& what) {
+    count_++;
+    if (isOk) return;
+    failureCount_++;
     std::cerr << "failed: " << what << std::endl;
   }
 
   /** Prints the counts; returns the program's exit code. */
-  int end() const {
-    std::cout << made_ << " checks, " << failed_ << " failed" << std::endl;
-    return std::min(failed_, 100);
+  int printSummary() const {
+    std::cout << count_ << " checks, " << failureCount_ << " failed" << std::endl;
+    return std::min(failureCount_, 100);
   }
 
  private:
-  int made_ = 0;
-  int failed_ = 0;
+  int count_ = 0;
+  int failureCount_ = 0;
 };
 
 }  // namespace sprites

@@ -84,12 +84,12 @@ class Probe {
     return verb != "quit";
   }
 
-  void run([[maybe_unused]] bool polled) {
-    const auto obey = [this](const std::string& line) { return command(line); };
+  void run([[maybe_unused]] bool isPolled) {
+    const auto runCommand = [this](const std::string& line) { return command(line); };
 #ifdef __linux__
-    if (polled) return probe::runPolled(&feeds, obey, [] {});
+    if (isPolled) return probe::runPolled(&feeds, runCommand, [] {});
 #endif
-    probe::runThreaded(&feeds, obey);
+    probe::runThreaded(&feeds, runCommand);
   }
 
  private:
@@ -117,13 +117,13 @@ int main(int argc, char** argv) {
   try {
     sprites::FeedsOptions options;
     options.patches = true;
-    std::vector<std::function<void(Probe*)>> begins;
+    std::vector<std::function<void(Probe*)>> startActions;
     sprites::FeedHeld held;
     probe::Grants grants;
-    bool polled = false;
+    bool isPolled = false;
     probe::Arguments arguments(argc, argv);
-    arguments.obey(
-        {{"--fd", [&] { polled = true; }},
+    arguments.runActions(
+        {{"--fd", [&] { isPolled = true; }},
          {"--cached", [&] { options.cached = true; }},
          {"--server", [&] { options.server = arguments.value(); }},
          {"--backoff", [&] { options.maxBackoff = arguments.milliseconds(); }},
@@ -135,16 +135,16 @@ int main(int argc, char** argv) {
           }},
          {"--watch",
           [&] {
-            begins.emplace_back([key = arguments.value(), kept = std::exchange(held, {})](
-                                    Probe* probe) { probe->watch(key, kept); });
+            startActions.emplace_back([key = arguments.value(), held = std::exchange(held, {})](
+                                          Probe* probe) { probe->watch(key, held); });
           }},
          {"--follow", [&] {
-            begins.emplace_back([key = arguments.value(), kept = std::exchange(held, {})](
-                                    Probe* probe) { probe->follow(key, kept.cursor); });
+            startActions.emplace_back([key = arguments.value(), held = std::exchange(held, {})](
+                                          Probe* probe) { probe->follow(key, held.cursor); });
           }}});
     Probe watcher(std::move(options), &grants);
-    for (const auto& begin : begins) begin(&watcher);
-    watcher.run(polled);
+    for (const auto& startAction : startActions) startAction(&watcher);
+    watcher.run(isPolled);
     return 0;
   } catch (const std::exception& error) {
     std::cerr << error.what() << std::endl;

@@ -46,7 +46,7 @@ using sprites::json::quote;
 struct Shared {
   probe::Grants grants;
   std::mutex output;
-  std::atomic<long> slow{0};
+  std::atomic<long> callbackDelay{0};
   std::atomic<int> bounce{-1};
   std::string noRoom;       // onSprite returns false once for a sprite with this text
   unsigned long turns = 0;  // turns of the loop in runPolled()
@@ -67,11 +67,13 @@ std::string resultLine(const std::string& tag, const sprites::ThrowResult& resul
 
 void throwOne(sprites::Client* client, Shared* shared, const std::string& tag, sprites::Edge edge,
               const std::string& json) {
-  const bool taken = client->throwSprite(edge, json, [shared, tag](const sprites::ThrowResult& r) {
-    std::this_thread::sleep_for(Millis(shared->slow));
-    shared->print(resultLine(tag, r));
-  });
-  if (!taken) shared->print("{\"event\":\"result\",\"taken\":false,\"tag\":" + quote(tag) + "}");
+  const bool isAccepted =
+      client->throwSprite(edge, json, [shared, tag](const sprites::ThrowResult& result) {
+        std::this_thread::sleep_for(Millis(shared->callbackDelay));
+        shared->print(resultLine(tag, result));
+      });
+  if (!isAccepted)
+    shared->print("{\"event\":\"result\",\"taken\":false,\"tag\":" + quote(tag) + "}");
 }
 
 std::string countsLine(const sprites::Counts& counts, unsigned long turns) {
@@ -98,13 +100,13 @@ bool command(const std::string& line, sprites::Client* client, Shared* shared) {
     if (verb == "flood") words >> count;
     words >> edge >> std::ws;
     std::getline(words, json);
-    const sprites::Edge off = sprites::readEdge(edge).value_or(sprites::Edge::kLeft);
+    const sprites::Edge thrownEdge = sprites::readEdge(edge).value_or(sprites::Edge::kLeft);
     if (verb == "throw") {
-      throwOne(client, shared, tag, off, json);
+      throwOne(client, shared, tag, thrownEdge, json);
     } else {
       std::thread([&] {
         for (unsigned i = 0; i < count; i++) {
-          throwOne(client, shared, tag + std::to_string(i), off, json);
+          throwOne(client, shared, tag + std::to_string(i), thrownEdge, json);
         }
       }).join();
     }
@@ -138,7 +140,7 @@ bool command(const std::string& line, sprites::Client* client, Shared* shared) {
   } else if (verb == "slow") {
     long wait = 0;
     words >> wait;
-    shared->slow = wait;
+    shared->callbackDelay = wait;
   } else if (verb == "leave") {
     client->leave();
   } else if (verb == "close") {
@@ -156,15 +158,15 @@ int main(int argc, char** argv) {
   try {
     Shared shared;
     sprites::Options options;
-    [[maybe_unused]] bool polled = false;
+    [[maybe_unused]] bool isPolled = false;
     bool leavesInside = false;
     probe::Arguments arguments(argc, argv);
-    const std::map<std::string, std::function<void()>> known = {
-        {"--fd", [&] { polled = true; }},
+    const std::map<std::string, std::function<void()>> actions = {
+        {"--fd", [&] { isPolled = true; }},
         {"--log",
          [&] {
-           options.onLog = [&shared](const std::string& said) {
-             shared.print("{\"event\":\"log\",\"line\":" + quote(said) + "}");
+           options.onLog = [&shared](const std::string& line) {
+             shared.print("{\"event\":\"log\",\"line\":" + quote(line) + "}");
            };
          }},
         {"--server", [&] { options.server = arguments.value(); }},
@@ -183,7 +185,7 @@ int main(int argc, char** argv) {
         {"--answer-timeout", [&] { options.answerTimeout = arguments.milliseconds(); }},
         {"--answer-bytes", [&] { options.maxAnswerBytes = arguments.number(); }},
         {"--backoff", [&] { options.maxBackoff = arguments.milliseconds(); }}};
-    arguments.obey(known);
+    arguments.runActions(actions);
     std::optional<sprites::Client> client;
     options.onState = [&shared](const sprites::StateChange& change) {
       shared.print("{\"event\":\"state\",\"state\":" + quote(sprites::toString(change.state)) +
@@ -200,7 +202,7 @@ int main(int argc, char** argv) {
         shared.noRoom.clear();
         return false;
       }
-      std::this_thread::sleep_for(Millis(shared.slow));
+      std::this_thread::sleep_for(Millis(shared.callbackDelay));
       shared.print("{\"event\":\"sprite\",\"edge\":" + quote(sprites::toString(edge)) +
                    ",\"sprite\":" + json + "}");
       if (leavesInside) client->leave();
@@ -212,14 +214,16 @@ int main(int argc, char** argv) {
     };
     const auto grant = shared.grants.callback([&] { shared.print(R"({"event":"grant"})"); });
     client.emplace(options, grant);
-    const auto obey = [&](const std::string& line) { return command(line, &*client, &shared); };
+    const auto runCommand = [&](const std::string& line) {
+      return command(line, &*client, &shared);
+    };
 #ifdef __linux__
-    if (polled) {
-      probe::runPolled(&*client, obey, [&shared] { shared.turns++; });
+    if (isPolled) {
+      probe::runPolled(&*client, runCommand, [&shared] { shared.turns++; });
       return 0;
     }
 #endif
-    probe::runThreaded(&*client, obey);
+    probe::runThreaded(&*client, runCommand);
     return 0;
   } catch (const std::exception& error) {
     std::cerr << error.what() << std::endl;

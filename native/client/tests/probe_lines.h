@@ -25,11 +25,11 @@ class Arguments {
   Arguments(int argc, char** argv) : argc_(argc), argv_(argv) {}
 
   /** Runs the action of each option. @throws std::invalid_argument for an unknown option */
-  void obey(const std::map<std::string, std::function<void()>>& known) {
+  void runActions(const std::map<std::string, std::function<void()>>& actions) {
     while (at_ < argc_) {
       name_ = argv_[at_++];
-      const auto option = known.find(name_);
-      if (option == known.end()) throw std::invalid_argument("there is no option " + name_);
+      const auto option = actions.find(name_);
+      if (option == actions.end()) throw std::invalid_argument("there is no option " + name_);
       option->second();
     }
   }
@@ -60,11 +60,11 @@ class Grants {
     grants_.push_back(grant);
   }
 
-  /** Returns the callback for a client, empty without grants. It calls `told` each time. */
-  std::function<std::optional<std::string>()> callback(std::function<void()> told) {
+  /** Returns the callback for a client, empty without grants. It calls `onRequest` each time. */
+  std::function<std::optional<std::string>()> callback(std::function<void()> onRequest) {
     if (grants_.empty()) return nullptr;
-    return [this, told = std::move(told)]() -> std::optional<std::string> {
-      told();
+    return [this, onRequest = std::move(onRequest)]() -> std::optional<std::string> {
+      onRequest();
       const std::lock_guard<std::mutex> lock(mutex_);
       const std::string grant = grants_.front();
       if (grants_.size() > 1) grants_.pop_front();
@@ -95,25 +95,25 @@ void runThreaded(Client* client, Command command) {
  * Runs a client in an event loop: poll(2) on stdin and on the client's descriptor.
  *
  * @param command takes a line; it returns false to end
- * @param turned called after each turn of the loop
+ * @param onTurn called after each turn of the loop
  */
-template <class Client, class Command, class Turned>
-void runPolled(Client* client, Command command, Turned turned) {
+template <class Client, class Command, class OnTurn>
+void runPolled(Client* client, Command command, OnTurn onTurn) {
   constexpr std::chrono::milliseconds kLongest{60000};
-  pollfd waits[2] = {{client->fd(), POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}};
+  pollfd descriptors[2] = {{client->fd(), POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}};
   std::string text;
-  for (bool ended = false; !ended;) {
-    const std::chrono::milliseconds most = client->timeout();
-    poll(waits, 2, static_cast<int>((most < kLongest ? most : kLongest).count()));
+  for (bool hasEnded = false; !hasEnded;) {
+    const std::chrono::milliseconds timeout = client->timeout();
+    poll(descriptors, 2, static_cast<int>((timeout < kLongest ? timeout : kLongest).count()));
     client->perform(std::chrono::milliseconds(0));
-    turned();
-    if (waits[1].revents == 0) continue;
+    onTurn();
+    if (descriptors[1].revents == 0) continue;
     char bytes[4096];
     const ssize_t length = read(STDIN_FILENO, bytes, sizeof bytes);
-    ended = length <= 0;
+    hasEnded = length <= 0;
     if (length > 0) text.append(bytes, static_cast<size_t>(length));
     for (size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n')) {
-      if (!command(text.substr(0, end))) ended = true;
+      if (!command(text.substr(0, end))) hasEnded = true;
       text.erase(0, end + 1);
     }
   }

@@ -60,7 +60,7 @@ bool throws(Call call) {
   return false;
 }
 
-sprites::Sprite plain() {
+sprites::Sprite plainSprite() {
   sprites::Sprite sprite;
   sprite.id = "a";
   sprite.picture = "ball";
@@ -79,11 +79,11 @@ void checkJson(Checks& check) {
         "[1 2]",   "{} {}",       "nul",  "\"\\",    "\"\\u12",    "[1}",   "NaN"}) {
     check(!json::value(bad).has_value(), std::string("is no JSON: ") + bad);
   }
-  const auto nested = [](size_t depth) {
+  const auto nestedArrays = [](size_t depth) {
     return std::string(depth, '[') + std::string(depth, ']');
   };
-  check(json::value(nested(json::kMaxDepth)).has_value(), "as deep as allowed");
-  check(!json::value(nested(json::kMaxDepth + 1)).has_value(), "too deep");
+  check(json::value(nestedArrays(json::kMaxDepth)).has_value(), "as deep as allowed");
+  check(!json::value(nestedArrays(json::kMaxDepth + 1)).has_value(), "too deep");
   check(!json::value(std::string(1000000, '[')).has_value(), "a million brackets");
 
   json::Members walk(" {\"a\\\"\" : [1, 2] ,\"b\":{}} ");
@@ -161,20 +161,20 @@ std::string textIn(std::string_view object, const char* wanted) {
 /** Checks the vectors for all readers of sprites. */
 void checkVectors(Checks& check, const std::string& file) {
   const std::string all = textOf(file);
-  int seen = 0;
+  int vectorCount = 0;
   json::elements(json::value(all).value_or(""), [&](std::string_view vector) {
     const std::string name = textIn(vector, "name");
     const std::string sprite = textIn(vector, "json");
     const bool ok = member(vector, "ok") == "true";
-    seen++;
+    vectorCount++;
     std::string why;
     const auto read = sprites::readSprite(sprite, &why);
     check(read.has_value() == ok, "vector: " + name + (why.empty() ? "" : " (" + why + ")"));
     check(read.has_value() == why.empty(), "a reason with each refusal: " + name);
     if (!read) return true;
-    const auto again = sprites::readSprite(sprites::writeSprite(*read));
-    check(again && again->id == read->id && again->picture == read->picture &&
-              again->photo == read->photo && again->name == read->name && again->by == read->by,
+    const auto reread = sprites::readSprite(sprites::writeSprite(*read));
+    check(reread && reread->id == read->id && reread->picture == read->picture &&
+              reread->photo == read->photo && reread->name == read->name && reread->by == read->by,
           "written and read again: " + name);
     const std::string_view size = member(vector, "size");
     if (size.empty()) return true;
@@ -185,11 +185,11 @@ void checkVectors(Checks& check, const std::string& file) {
           "its size: " + name);
     return true;
   });
-  check(seen >= 20, "there are vectors");
+  check(vectorCount >= 20, "there are vectors");
 }
 
 void checkSprites(Checks& check) {
-  sprites::Sprite sprite = plain();
+  sprites::Sprite sprite = plainSprite();
   sprite.at = 0.25;
   sprite.across = 1.5;
   sprite.along = -0.000001;
@@ -206,7 +206,7 @@ void checkSprites(Checks& check) {
 
   // writeSprite() refuses the sprites that readSprite() refuses, and numbers that JSON lacks.
   const auto refuses = [&check](const char* what, void (*spoil)(sprites::Sprite*)) {
-    sprites::Sprite bad = plain();
+    sprites::Sprite bad = plainSprite();
     spoil(&bad);
     check(throws<std::invalid_argument>([&bad] { sprites::writeSprite(bad); }), what);
   };
@@ -237,12 +237,12 @@ std::string png(unsigned width, unsigned height) {
 
 void checkPictures(Checks& check) {
   using sprites::PictureType;
-  sprites::Sprite sprite = plain();
+  sprites::Sprite sprite = plainSprite();
   const std::string without = sprites::writeSprite(sprite);
   sprite.photo = sprites::encodePicture(sprites::PictureType::kPng, png(2048, 9));
   const std::string whole = sprites::writeSprite(sprite);
-  const auto again = sprites::readSprite(whole);
-  check(again && again->photo == sprite.photo, "a photo is read again");
+  const auto reread = sprites::readSprite(whole);
+  check(reread && reread->photo == sprite.photo, "a photo is read again");
   check(sprites::writeSprite(sprite, whole.size()) == whole, "a photo that just fits");
   check(sprites::writeSprite(sprite, whole.size() - 1) == without, "one that does not stays out");
 
@@ -256,8 +256,8 @@ void checkPictures(Checks& check) {
 }
 
 void checkAnswers(Checks& check) {
-  const auto where = sprites::readPlace("{\"row\":3,\"column\":7,\"rows\":11,\"columns\":10}");
-  check(where && where->row == 3 && where->column == 7 && where->rows == 11 && where->columns == 10,
+  const auto place = sprites::readPlace("{\"row\":3,\"column\":7,\"rows\":11,\"columns\":10}");
+  check(place && place->row == 3 && place->column == 7 && place->rows == 11 && place->columns == 10,
         "where it is");
   for (const char* bad : {"{}", "[]", "{\"row\":3,\"column\":7,\"rows\":11}",
                           "{\"row\":11,\"column\":7,\"rows\":11,\"columns\":10}",
@@ -286,29 +286,29 @@ void checkAnswers(Checks& check) {
 /** Checks the vectors for all clients: the waits, and the places to resume. */
 void checkClientVectors(Checks& check, const std::string& file) {
   const std::string all = textOf(file);
-  int seen = 0;
+  int vectorCount = 0;
   json::elements(member(all, "waits"), [&](std::string_view vector) {
     const auto failures = json::count(member(vector, "failures"));
     const auto most = json::count(member(vector, "most"));
     const auto wait = sprites::longestWait(
         failures.value_or(0), json::count(member(vector, "clients")), sprites::kWaitMost);
     check(most && wait.count() == static_cast<long>(*most), "a wait: " + std::string(vector));
-    seen++;
+    vectorCount++;
     return true;
   });
   json::elements(member(all, "resumes"), [&](std::string_view vector) {
     const auto resume = sprites::readResume(member(vector, "resume"));
     check(resume.has_value() == (member(vector, "taken") == "true"), std::string(vector));
     if (resume) {
-      const auto again = sprites::readResume(sprites::writeResume(*resume));
-      check(again && again->id == resume->id && again->ack == resume->ack &&
-                again->maxSprite == resume->maxSprite && again->transient == resume->transient,
+      const auto reread = sprites::readResume(sprites::writeResume(*resume));
+      check(reread && reread->id == resume->id && reread->ack == resume->ack &&
+                reread->maxSprite == resume->maxSprite && reread->transient == resume->transient,
             "written and read again: " + std::string(vector));
     }
-    seen++;
+    vectorCount++;
     return true;
   });
-  check(seen >= 20, "there are vectors");
+  check(vectorCount >= 20, "there are vectors");
 }
 
 void checkOptions(Checks& check) {
@@ -345,20 +345,20 @@ void checkOptions(Checks& check) {
         "started and driven");
   sprites::Options nowhere;
   nowhere.server = "http://127.0.0.1:9";
-  sprites::Client driven(nowhere);
-  std::thread loop([&driven] {
-    while (driven.perform(sprites::Millis(60000))) {
+  sprites::Client drivenClient(nowhere);
+  std::thread loop([&drivenClient] {
+    while (drivenClient.perform(sprites::Millis(60000))) {
     }
   });
-  while (driven.state() == sprites::State::kLeft) std::this_thread::yield();
-  check(!throws<std::logic_error>([&driven] { driven.close(sprites::Millis(9000)); }) &&
-            driven.state() == sprites::State::kLeft,
+  while (drivenClient.state() == sprites::State::kLeft) std::this_thread::yield();
+  check(!throws<std::logic_error>([&drivenClient] { drivenClient.close(sprites::Millis(9000)); }) &&
+            drivenClient.state() == sprites::State::kLeft,
         "closed while another thread drives it");
   loop.join();
-  sprites::Client watched(sprites::Options{});
-  std::thread waker([&watched] { watched.wake(); });
-  check(watched.fd() == watched.fd(), "a descriptor while another thread wakes it");
-  waker.join();
+  sprites::Client watchedClient(sprites::Options{});
+  std::thread wakingThread([&watchedClient] { watchedClient.wake(); });
+  check(watchedClient.fd() == watchedClient.fd(), "a descriptor while another thread wakes it");
+  wakingThread.join();
   sprites::Client idle(sprites::Options{});
   check(idle.close(sprites::Millis(1000)), "leaving before anything was done");
   check(!idle.throwSprite(sprites::Edge::kUp, "{}", nullptr), "no throw after leaving");
@@ -390,7 +390,7 @@ void checkSystem(Checks& check) {
 /** Checks the vectors of patches for all clients. */
 void checkFeedVectors(Checks& check, const std::string& file) {
   const std::string all = textOf(file);
-  int made = 0;
+  int patchCount = 0;
   // Operations that only a publisher may send fit no value.
   for (const char* section : {"patches", "publications"}) {
     json::elements(member(all, section), [&](std::string_view each) {
@@ -399,11 +399,11 @@ void checkFeedVectors(Checks& check, const std::string& file) {
       if (!wanted.empty() && std::string(section) == "patches") result = std::string(wanted);
       check(sprites::applyPatch(member(each, "value"), member(each, "patch")) == result,
             "patch: " + textIn(each, "why"));
-      made++;
+      patchCount++;
       return true;
     });
   }
-  check(made > 30, "there are patches");
+  check(patchCount > 30, "there are patches");
 }
 
 void checkFeeds(Checks& check) {
@@ -477,7 +477,7 @@ void checkGrants(Checks& check) {
 
 /** Reads damaged inputs, from a fixed seed: for the sanitizers, and no faulty sprite may pass. */
 void checkMutations(Checks& check) {
-  sprites::Sprite sprite = plain();
+  sprites::Sprite sprite = plainSprite();
   sprite.picture =
       "data:image/gif;base64,R0lGODlhCgAKAIAAAAAAAP///yH5BAEAAAAALAUAAgAUAAkAAAICRAEAOw==";
   sprite.name = "n\xC3\xA9";
@@ -499,11 +499,11 @@ void checkMutations(Checks& check) {
       }
       if (text.empty()) text = "x";
     }
-    const auto mutant = sprites::readSprite(text);
-    if (mutant) {
+    const auto readBack = sprites::readSprite(text);
+    if (readBack) {
       read++;
-      sprites::decodePicture(mutant->picture);
-      check(!throws<std::invalid_argument>([&mutant] { sprites::writeSprite(*mutant); }),
+      sprites::decodePicture(readBack->picture);
+      check(!throws<std::invalid_argument>([&readBack] { sprites::writeSprite(*readBack); }),
             "what was read can be written");
     }
     sprites::readPoll(text);
@@ -536,5 +536,5 @@ int main(int argc, char** argv) {
   checkSystem(check);
 #endif
   checkMutations(check);
-  return check.end();
+  return check.printSummary();
 }

@@ -154,5 +154,5 @@ int main() {
   checkGround(check);
   checkViewer(check);
   checkLabels(check);
-  return check.end();
+  return check.printSummary();
 }

@@ -296,5 +296,5 @@ int main(int argc, char** argv) {
   checkWords(check, argv[1]);
   checkSizes(check, argv[1]);
   checkScans(check);
-  return check.end();
+  return check.printSummary();
 }

@@ -412,5 +412,5 @@ int main() {
   checkDrawing(check);
   checkImages(check);
   checkCommandLine(check);
-  return check.end();
+  return check.printSummary();
 }
