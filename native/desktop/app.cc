@@ -141,7 +141,7 @@ void App::run() {
     desktop_.step(std::chrono::duration<double>(now - last).count());
     last = now;
     const Body* seen = desktop_.find(opened_);
-    if (opened_ != 0 && (seen == nullptr || seen->flight)) close();
+    if (opened_ != 0 && (seen == nullptr || seen->flightEdge)) close();
     if (moved || changed_) {
       changed_ = false;
       retitle();
@@ -220,7 +220,7 @@ void App::onState(const StateChange& change) {
   if (change.state == State::kOnline) sizePhotos();
   view_.state = change.state;
   reason_ = change.reason;
-  desktop_.setOpen(change.state == State::kOnline);
+  desktop_.setEdgesOpen(change.state == State::kOnline);
   if (change.state != State::kOnline) view_.place.reset();
   nextLook_ = Clock::now();
   changed_ = true;
@@ -253,7 +253,7 @@ void App::onResult(BodyId id, Edge edge, const ThrowResult& result) {
       say("It is unknown whether it arrived: it came back.");
       break;
   }
-  desktop_.back(id);
+  desktop_.bounceBack(id);
 }
 
 /** Asks for the counts and the place; the more people there are, the less often. */
@@ -311,13 +311,13 @@ std::string App::neighbor(Edge edge) const {
 
 void App::leaveBy(const Body& body, Edge edge) {
   const BodyId id = body.id;
-  Sprite sprite = desktop_.crossing(body, edge);
+  Sprite sprite = desktop_.spriteToThrow(body, edge);
   sprite.by = name_;  // the thrower, not the sender who threw it here
   const bool taken = client_.throwSprite(
       edge, writeSprite(sprite, maxSprite()), [this, id, edge](const ThrowResult& result) {
         tell([this, id, edge, result] { onResult(id, edge, result); });
       });
-  if (!taken) desktop_.back(id);
+  if (!taken) desktop_.bounceBack(id);
 }
 
 void App::onEvent(const SDL_Event& event) {
@@ -378,14 +378,14 @@ void App::onKey(const SDL_KeyboardEvent& key) {
     return;
   }
   if (key.type == SDL_KEYDOWN && key.repeat == 0) {
-    if (x != 0 || y != 0 || code == SDLK_SPACE) desktop_.choose(0);
-    if (shift) desktop_.hurl(x, y);
+    if (x != 0 || y != 0 || code == SDLK_SPACE) desktop_.selectByStep(0);
+    if (shift) desktop_.throwSelected(x, y);
     if (code == SDLK_SPACE) desktop_.jump();
-    if (code == SDLK_n) desktop_.choose(1);
-    if (code == SDLK_p) desktop_.choose(-1);
+    if (code == SDLK_n) desktop_.selectByStep(1);
+    if (code == SDLK_p) desktop_.selectByStep(-1);
     if (code == SDLK_DELETE || code == SDLK_BACKSPACE) putAway(desktop_.selected());
     if (code == SDLK_RETURN || code == SDLK_KP_ENTER) {
-      desktop_.choose(0);
+      desktop_.selectByStep(0);
       open(desktop_.selected());
     }
     if (code == SDLK_z && (key.keysym.mod & KMOD_CTRL) != 0) undo();
@@ -405,7 +405,7 @@ void App::onPress(const SDL_MouseButtonEvent& button) {
   if (window_.isTransparent()) window_.takeFocus();
   if (opened_ != 0) return act(window_.actionAt(button.x, button.y));
   const BodyId id =
-      window_.isFooter(button.x, button.y) ? 0 : desktop_.hit(button.x, button.y, kNear);
+      window_.isFooter(button.x, button.y) ? 0 : desktop_.hitTest(button.x, button.y, kNear);
   desktop_.select(id);
   if (id == 0) return;
   if (button.clicks == 2) return open(id);
@@ -422,7 +422,7 @@ void App::onPress(const SDL_MouseButtonEvent& button) {
 
 void App::onMove(double x, double y) {
   if (held_ == 0) {
-    const BodyId over = opened_ == 0 ? desktop_.hit(x, y, 0) : 0;
+    const BodyId over = opened_ == 0 ? desktop_.hitTest(x, y, 0) : 0;
     changed_ = changed_ || over != over_;
     over_ = over;
     return;
@@ -460,7 +460,7 @@ void App::onRelease() {
 /** Shows a sprite large, unless it flies: then it may be the neighbor's already. */
 void App::open(BodyId id) {
   const Body* body = desktop_.find(id);
-  if (body == nullptr || body->flight) return;
+  if (body == nullptr || body->flightEdge) return;
   const Sprite& sprite = body->sprite;
   const std::string kind = isDrawnPicture(sprite.picture) ? sprite.picture : "picture";
   const bool known = !sprite.by.empty() && sprite.by != name_;
@@ -508,16 +508,16 @@ void App::putAway(BodyId id) {
   if (found == nullptr) return;
   Body body = *found;
   if (!desktop_.putAway(id)) return;
-  undos_.keep(std::move(body), Clock::now());
+  undos_.push(std::move(body), Clock::now());
   say("Put away. Ctrl+Z has it back.", kUndoTime);
 }
 
 /** Restores the body that was put away last, at its place and at rest. */
 void App::undo() {
   if (desktop_.bodies().size() >= kMostBodies) return say("This desktop is full.");
-  const std::optional<Body> body = undos_.take(Clock::now());
+  const std::optional<Body> body = undos_.pop(Clock::now());
   if (!body) return;
-  desktop_.select(desktop_.add(body->sprite, body->x, body->y, body->half));
+  desktop_.select(desktop_.add(body->sprite, body->x, body->y, body->halfSide));
   changed_ = true;
 }
 
@@ -539,7 +539,7 @@ void App::sizePhotos() {
   if (maxSprite_ == kUsualSprite) return;
   for (const auto& [id, path] : files) {
     const Body* body = desktop_.find(id);
-    if (body == nullptr || body->flight) continue;
+    if (body == nullptr || body->flightEdge) continue;
     std::string why;
     const std::optional<Pictures> pictures = picturesOfFile(path, maxSprite(), &why);
     if (pictures) desktop_.setPictures(id, pictures->picture, pictures->photo);
@@ -571,10 +571,10 @@ BodyId App::addAtFreePlace(const Sprite& sprite) {
   const unsigned column = added_ % 10;
   added_++;
   const unsigned pair = (column + 1) / 2;
-  const double half = halfOf(sprite.picture);
-  const double off = (column % 2 == 0 ? 1.0 : -1.0) * pair * 2.2 * half;
-  return desktop_.add(sprite, desktop_.width() / 2 + off, desktop_.height() / 2 + row * 2.2 * half,
-                      half);
+  const double halfSide = halfOf(sprite.picture);
+  const double off = (column % 2 == 0 ? 1.0 : -1.0) * pair * 2.2 * halfSide;
+  return desktop_.add(sprite, desktop_.width() / 2 + off,
+                      desktop_.height() / 2 + row * 2.2 * halfSide, halfSide);
 }
 
 void App::retitle() {

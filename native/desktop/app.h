@@ -100,7 +100,7 @@ class App {
   Window window_;
   const uint32_t wakeEvent_;
   Desktop desktop_;
-  Undos undos_;
+  UndoStack undos_;
   View view_;
   std::string reason_;          // why there is no contact, one line
   Clock::time_point nextLook_;  // for the counts and the place

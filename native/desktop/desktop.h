@@ -44,10 +44,10 @@ struct Body {
   double vy = 0;
   double z = 0;  // height above the desktop, while it hops
   double vz = 0;
-  double half = 0;             // half the side
-  bool held = false;           // by the pointer
-  std::optional<Edge> flight;  // the edge over which it flies until its throw is answered
-  double flightTime = 0;       // seconds since it crossed that edge
+  double halfSide = 0;
+  bool isHeld = false;             // by the pointer
+  std::optional<Edge> flightEdge;  // the edge over which it flies until its throw is answered
+  double flightTime = 0;           // seconds since it crossed that edge
 };
 
 /** Most sprites on one desktop: further arrivals fly on, see App. */
@@ -67,16 +67,16 @@ class Desktop {
   void resize(double width, double height);
 
   /** Sets whether sprites may leave; else the edges are walls. */
-  void setOpen(bool open) { open_ = open; }
+  void setEdgesOpen(bool open) { edgesOpen_ = open; }
 
   /** Puts a sprite on the desktop, at rest and fully visible. */
-  BodyId add(const Sprite& sprite, double x, double y, double half);
+  BodyId add(const Sprite& sprite, double x, double y, double halfSide);
 
   /** Lets a sprite in by an edge, with its place and speed on the other desktop. */
-  BodyId enter(const Sprite& sprite, Edge edge, double half);
+  BodyId enter(const Sprite& sprite, Edge edge, double halfSide);
 
   /** Returns the body's sprite for a throw over an edge, with the body's place and speed. */
-  Sprite crossing(const Body& body, Edge edge) const;
+  Sprite spriteToThrow(const Body& body, Edge edge) const;
 
   /** Replaces a body's picture and photo. */
   void setPictures(BodyId id, const std::string& picture, const std::string& photo);
@@ -85,10 +85,10 @@ class Desktop {
   void remove(BodyId id);
 
   /** Lets a body that could not leave come back from its edge. */
-  void back(BodyId id);
+  void bounceBack(BodyId id);
 
-  /** Returns the topmost body at a point, or within `near` pixels of it; 0: none. */
-  BodyId hit(double x, double y, double near) const;
+  /** Returns the topmost body at a point, or within `margin` pixels of it; 0: none. */
+  BodyId hitTest(double x, double y, double margin) const;
 
   /** Selects a body (0: none) and puts it on top. */
   void select(BodyId id);
@@ -101,10 +101,10 @@ class Desktop {
   void jump();
 
   /** Selects the next body (step 1), the previous one (-1), or one if none is selected (0). */
-  void choose(int step);
+  void selectByStep(int step);
 
   /** Throws the selected body: -1, 0 or 1 along each axis. */
-  void hurl(int x, int y);
+  void throwSelected(int x, int y);
 
   /** Removes a body; false if it flies, as it may be the neighbor's already. */
   bool putAway(BodyId id);
@@ -130,16 +130,16 @@ class Desktop {
   const Body* find(BodyId id) const;
 
  private:
-  Body* body(BodyId id);
+  Body* findMutable(BodyId id);
   void slide(Body* body, double time);
-  void cross(Body* body);
-  void wall(Body* body);
+  void crossEdge(Body* body);
+  void bounceOffWalls(Body* body);
   void fly(Body* body, double time);
 
   double width_;
   double height_;
   OnLeave onLeave_;
-  bool open_ = false;
+  bool edgesOpen_ = false;
   std::vector<Body> bodies_;
   BodyId lastId_ = 0;
   BodyId selected_ = 0;
@@ -153,36 +153,36 @@ constexpr std::chrono::seconds kUndoTime{8};
  * Keeps bodies that were put away for kUndoTime, to restore them: the last one first, as on the web
  * page.
  */
-class Undos {
+class UndoStack {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
   /** Keeps a body that was put away at `now`. */
-  void keep(Body body, Time now) {
-    forget(now);
-    kept_.push_back({std::move(body), now + kUndoTime});
+  void push(Body body, Time now) {
+    expire(now);
+    entries_.push_back({std::move(body), now + kUndoTime});
   }
 
   /** Removes and returns the body that was put away last; none after kUndoTime. */
-  std::optional<Body> take(Time now) {
-    forget(now);
-    if (kept_.empty()) return std::nullopt;
-    Body body = std::move(kept_.back().body);
-    kept_.pop_back();
+  std::optional<Body> pop(Time now) {
+    expire(now);
+    if (entries_.empty()) return std::nullopt;
+    Body body = std::move(entries_.back().body);
+    entries_.pop_back();
     return body;
   }
 
  private:
-  struct Kept {
+  struct Entry {
     Body body;
-    Time end;
+    Time expiry;
   };
 
-  void forget(Time now) {
-    while (!kept_.empty() && kept_.front().end <= now) kept_.pop_front();
+  void expire(Time now) {
+    while (!entries_.empty() && entries_.front().expiry <= now) entries_.pop_front();
   }
 
-  std::deque<Kept> kept_;
+  std::deque<Entry> entries_;
 };
 
 /**

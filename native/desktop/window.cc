@@ -44,8 +44,8 @@ SDL_Rect usableScreen() {
 }
 
 /** Draws a soft ellipse: wide for a sprite on the ground, small for one high above it. */
-Image drawShadow(int half, int step) {
-  Drawing shadow(2 * half);
+Image drawShadow(int halfSide, int step) {
+  Drawing shadow(2 * halfSide);
   const double spread = 0.86 - 0.1 * step;
   for (int i = 0; i < 10; i++) {
     const double share = (10 - i) / 10.0;
@@ -55,8 +55,8 @@ Image drawShadow(int half, int step) {
 }
 
 /** Draws the ring around the selected body. */
-Image drawRing(int half) {
-  const int side = 2 * half + 2 * kRing;
+Image drawRing(int halfSide) {
+  const int side = 2 * halfSide + 2 * kRing;
   Drawing ring(side);
   ring.stroke(circle(50, 50, 46), colors::kSelf, 288.0 / side, 0.8);
   return ring.image();
@@ -232,22 +232,22 @@ void Window::paintGround() {
 }
 
 void Window::paintBody(const Body& body, bool selected, bool telling) {
-  const double lift = body.held ? kHeldLift : body.z;
-  const auto half = static_cast<int>(body.half);
-  const std::string size = ":" + std::to_string(half);
-  const int x = static_cast<int>(body.x - body.half);
-  const int y = static_cast<int>(body.y - body.half);
-  SDL_Rect ground{x, y + static_cast<int>(body.half * 0.72), 0, 0};
-  const SDL_Rect place{x, y - static_cast<int>(lift), 2 * half, 2 * half};
+  const double lift = body.isHeld ? kHeldLift : body.z;
+  const auto halfSide = static_cast<int>(body.halfSide);
+  const std::string size = ":" + std::to_string(halfSide);
+  const int x = static_cast<int>(body.x - body.halfSide);
+  const int y = static_cast<int>(body.y - body.halfSide);
+  SDL_Rect ground{x, y + static_cast<int>(body.halfSide * 0.72), 0, 0};
+  const SDL_Rect place{x, y - static_cast<int>(lift), 2 * halfSide, 2 * halfSide};
   if (!transparent_) {  // without a ground there is no shadow
     const auto step = static_cast<int>(std::clamp(lift / 30, 0.0, kShadows - 1.0));
     SDL_Surface* shadow = look("shadow" + size + ":" + std::to_string(step),
-                               [half, step] { return drawShadow(half, step); });
+                               [halfSide, step] { return drawShadow(halfSide, step); });
     SDL_BlitSurface(shadow, nullptr, frame_.get(), &ground);
   }
   if (selected) {
     SDL_Rect around{place.x - kRing, place.y - kRing, 0, 0};
-    SDL_Surface* ring = look("ring" + size, [half] { return drawRing(half); });
+    SDL_Surface* ring = look("ring" + size, [halfSide] { return drawRing(halfSide); });
     SDL_BlitSurface(ring, nullptr, frame_.get(), &around);
   }
   SDL_Rect at = place;

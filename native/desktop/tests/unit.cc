@@ -34,14 +34,14 @@ Sprite ball(double across = 0, double along = 0, double at = 0.5) {
 
 /** A desktop of 1000 by 500 that stores the sprites that left it. */
 struct Scene {
-  struct Left {
+  struct Departure {
     BodyId id;
     Edge edge;
     Sprite sprite;
   };
-  std::vector<Left> left;
+  std::vector<Departure> departures;
   Desktop desktop{1000, 500, [this](const Body& body, Edge edge) {
-                    left.push_back({body.id, edge, desktop.crossing(body, edge)});
+                    departures.push_back({body.id, edge, desktop.spriteToThrow(body, edge)});
                   }};
 
   void run(double seconds) {
@@ -54,7 +54,7 @@ struct Scene {
     desktop.release(id, vx, vy);
     return id;
   }
-  const Body& at(BodyId id) const { return *desktop.find(id); }
+  const Body& body(BodyId id) const { return *desktop.find(id); }
 };
 
 void checkSliding(Checks& check) {
@@ -63,13 +63,13 @@ void checkSliding(Checks& check) {
   check(scene.desktop.isMoving(), "what was pushed moves");
   scene.run(10);
   // The distance of v' = -1.15 v - 45 from 230 to rest.
-  check(near(scene.at(id).x, 200 + 230 / 1.15 - 45 / (1.15 * 1.15) * std::log(1 + 1.15 * 230 / 45),
-             5),
+  check(near(scene.body(id).x,
+             200 + 230 / 1.15 - 45 / (1.15 * 1.15) * std::log(1 + 1.15 * 230 / 45), 5),
         "it slides as far as friction and drag let it");
-  check(near(scene.at(id).y, 250), "and straight");
+  check(near(scene.body(id).y, 250), "and straight");
   check(!scene.desktop.isMoving(), "and comes to rest");
   scene.desktop.step(1e9);
-  check(std::isfinite(scene.at(id).x), "a desktop that slept for years");
+  check(std::isfinite(scene.body(id).x), "a desktop that slept for years");
 }
 
 void checkLeaving(Checks& check) {
@@ -83,34 +83,37 @@ void checkLeaving(Checks& check) {
   for (const auto& way : ways) {
     const std::string name = sprites::toString(way.edge);
     Scene scene;
-    scene.desktop.setOpen(true);
+    scene.desktop.setEdgesOpen(true);
     const BodyId id = scene.push(500, 250, way.vx, way.vy);
     scene.run(2);
-    check(scene.left.size() == 1 && scene.left[0].edge == way.edge, "it leaves once: " + name);
-    if (scene.left.size() != 1) continue;
-    const Sprite& thrown = scene.left[0].sprite;
+    check(scene.departures.size() == 1 && scene.departures[0].edge == way.edge,
+          "it leaves once: " + name);
+    if (scene.departures.size() != 1) continue;
+    const Sprite& thrown = scene.departures[0].sprite;
     check(thrown.across > 0.2 && thrown.across < 0.5, "with its speed: " + name);
     check(thrown.at > 0.5 && thrown.at < 0.6, "at its height: " + name);
     check(near(thrown.along * (way.vx * way.vx > way.vy * way.vy ? 500 : 1000),
-               way.vx * way.vx > way.vy * way.vy ? scene.at(id).vy : scene.at(id).vx, 1),
+               way.vx * way.vx > way.vy * way.vy ? scene.body(id).vy : scene.body(id).vx, 1),
           "with its speed along the edge: " + name);
-    check(scene.at(id).flight == way.edge, "it is out of sight until there is an answer: " + name);
-    check(scene.desktop.hit(scene.at(id).x, scene.at(id).y, 50) == 0, "and can't be caught");
+    check(scene.body(id).flightEdge == way.edge,
+          "it is out of sight until there is an answer: " + name);
+    check(scene.desktop.hitTest(scene.body(id).x, scene.body(id).y, 50) == 0,
+          "and can't be caught");
 
-    scene.desktop.back(id);
-    const Body& back = scene.at(id);
+    scene.desktop.bounceBack(id);
+    const Body& back = scene.body(id);
     const bool inward =
         (way.edge == Edge::kLeft && back.vx > 0) || (way.edge == Edge::kRight && back.vx < 0) ||
         (way.edge == Edge::kUp && back.vy > 0) || (way.edge == Edge::kDown && back.vy < 0);
-    check(inward && !back.flight, "refused, it bounces back: " + name);
+    check(inward && !back.flightEdge, "refused, it bounces back: " + name);
     scene.run(5);
-    check(scene.left.size() == 1, "and stays: " + name);
-    check(scene.at(id).x >= 0 && scene.at(id).x <= 1000 && scene.at(id).y >= 0 &&
-              scene.at(id).y <= 500,
+    check(scene.departures.size() == 1, "and stays: " + name);
+    check(scene.body(id).x >= 0 && scene.body(id).x <= 1000 && scene.body(id).y >= 0 &&
+              scene.body(id).y <= 500,
           "within the window: " + name);
     scene.desktop.remove(id);
     check(scene.desktop.bodies().empty() && scene.desktop.find(id) == nullptr, "gone: " + name);
-    scene.desktop.back(id);
+    scene.desktop.bounceBack(id);
     scene.desktop.remove(id);
   }
 }
@@ -120,55 +123,56 @@ void checkWalls(Checks& check) {
   const BodyId id = scene.push(500, 250, 5000, 3000);
   for (int i = 0; i < 600; i++) {
     scene.desktop.step(1.0 / 60);
-    const Body& body = scene.at(id);
+    const Body& body = scene.body(id);
     if (body.x < 0 || body.x > 1000 || body.y < 0 || body.y > 500) check(false, "within walls");
   }
-  check(scene.left.empty(), "offline nothing leaves");
+  check(scene.departures.empty(), "offline nothing leaves");
   check(!scene.desktop.isMoving(), "and comes to rest");
 }
 
 void checkEntering(Checks& check) {
   Scene scene;
   const BodyId right = scene.desktop.enter(ball(1.5, -0.2, 0.25), Edge::kRight, 36);
-  check(near(scene.at(right).x, 1000) && near(scene.at(right).y, 125), "where it left");
-  check(near(scene.at(right).vx, -1500) && near(scene.at(right).vy, -100), "as fast");
+  check(near(scene.body(right).x, 1000) && near(scene.body(right).y, 125), "where it left");
+  check(near(scene.body(right).vx, -1500) && near(scene.body(right).vy, -100), "as fast");
   const BodyId up = scene.desktop.enter(ball(2, 0.5, 0.75), Edge::kUp, 36);
-  check(near(scene.at(up).x, 750) && near(scene.at(up).y, 0), "from above");
-  check(near(scene.at(up).vx, 500) && near(scene.at(up).vy, 1000), "downwards");
+  check(near(scene.body(up).x, 750) && near(scene.body(up).y, 0), "from above");
+  check(near(scene.body(up).vx, 500) && near(scene.body(up).vy, 1000), "downwards");
   Scene slow;
-  slow.desktop.setOpen(true);
+  slow.desktop.setEdgesOpen(true);
   const BodyId still = slow.desktop.enter(ball(0, 0), Edge::kLeft, 36);
   slow.run(10);
-  check(slow.at(still).x > 36, "one without speed is helped in");
-  check(slow.left.empty(), "and stays");
+  check(slow.body(still).x > 36, "one without speed is helped in");
+  check(slow.departures.empty(), "and stays");
 
   // A sprite enters the next desktop as it left, whatever the desktops' sizes.
   Scene from;
-  from.desktop.setOpen(true);
+  from.desktop.setEdgesOpen(true);
   from.push(900, 100, 3000, 200);
   from.run(0.2);
   Desktop to(400, 400, [](const Body&, Edge) {});
-  const BodyId id = to.enter(from.left.at(0).sprite, Edge::kLeft, 36);
+  const BodyId id = to.enter(from.departures.at(0).sprite, Edge::kLeft, 36);
   const Body* body = to.find(id);
-  check(near(body->vx / 400, from.left[0].sprite.across), "speed in edge lengths");
-  check(near(body->y / 400, from.left[0].sprite.at), "height as a share");
+  check(near(body->vx / 400, from.departures[0].sprite.across), "speed in edge lengths");
+  check(near(body->y / 400, from.departures[0].sprite.at), "height as a share");
 }
 
 void checkHand(Checks& check) {
   Scene scene;
   const BodyId under = scene.desktop.add(ball(), 100, 100, 36);
   const BodyId over = scene.desktop.add(ball(), 110, 100, 36);
-  check(scene.desktop.hit(105, 100, 0) == over, "the topmost one is hit");
+  check(scene.desktop.hitTest(105, 100, 0) == over, "the topmost one is hit");
   scene.desktop.select(under);
-  check(scene.desktop.hit(105, 100, 0) == under, "the selected one is on top");
-  check(scene.desktop.hit(105, 300, 5) == 0, "nothing there");
+  check(scene.desktop.hitTest(105, 100, 0) == under, "the selected one is on top");
+  check(scene.desktop.hitTest(105, 300, 5) == 0, "nothing there");
   scene.desktop.hold(under);
   scene.desktop.drag(under, -50, 900);
-  check(near(scene.at(under).x, 0) && near(scene.at(under).y, 500), "a hand stays in the window");
+  check(near(scene.body(under).x, 0) && near(scene.body(under).y, 500),
+        "a hand stays in the window");
   scene.run(1);
-  check(near(scene.at(under).y, 500), "what is held does not move by itself");
+  check(near(scene.body(under).y, 500), "what is held does not move by itself");
   scene.desktop.release(under, 1e9, -1e9);
-  check(scene.at(under).vx <= 20 * 1000 && scene.at(under).vy >= -20 * 500,
+  check(scene.body(under).vx <= 20 * 1000 && scene.body(under).vy >= -20 * 500,
         "a hand's speed is cut");
   scene.desktop.remove(under);
   check(scene.desktop.selected() == 0, "what is gone is not selected");
@@ -179,31 +183,32 @@ void checkWalking(Checks& check) {
   const BodyId id = scene.desktop.add(ball(), 500, 250, 36);
   scene.desktop.walk(1, 0);
   scene.run(0.5);
-  check(near(scene.at(id).x, 500), "only the selected one walks");
+  check(near(scene.body(id).x, 500), "only the selected one walks");
   scene.desktop.select(id);
   scene.run(0.5);
-  const double x = scene.at(id).x;
-  check(x > 560 && x < 640 && near(scene.at(id).y, 250), "it walks to the right");
+  const double x = scene.body(id).x;
+  check(x > 560 && x < 640 && near(scene.body(id).y, 250), "it walks to the right");
   scene.desktop.walk(0, 0);
   scene.run(5);
   check(!scene.desktop.isMoving(), "and stops");
   scene.desktop.jump();
   scene.run(0.1);
-  const double high = scene.at(id).z;
+  const double high = scene.body(id).z;
   check(high > 20, "it hops");
   scene.desktop.jump();
   scene.run(1);
-  check(near(scene.at(id).z, 0), "and lands");
-  scene.desktop.setOpen(true);
+  check(near(scene.body(id).z, 0), "and lands");
+  scene.desktop.setEdgesOpen(true);
   scene.desktop.walk(-1, 0);
   scene.run(20);
-  check(scene.left.size() == 1 && scene.left[0].edge == Edge::kLeft, "and walks off the desktop");
+  check(scene.departures.size() == 1 && scene.departures[0].edge == Edge::kLeft,
+        "and walks off the desktop");
 }
 
 void checkPlaces(Checks& check) {
   Scene scene;
   const auto isAt = [&scene](BodyId id, double x, double y) {
-    return near(scene.at(id).x, x) && near(scene.at(id).y, y);
+    return near(scene.body(id).x, x) && near(scene.body(id).y, y);
   };
   check(isAt(scene.desktop.add(ball(), 5, 490, 36), 36, 464), "what is put down is seen whole");
   scene.desktop.resize(60, 40);
@@ -212,65 +217,66 @@ void checkPlaces(Checks& check) {
 
 void checkUndos(Checks& check) {
   using namespace std::chrono_literals;
-  Undos undos;
-  const Undos::Time start{};
+  UndoStack undos;
+  const UndoStack::Time start{};
   Body body;
   for (const auto& [id, at] : {std::pair{1, 0s}, {2, 2s}, {3, 4s}}) {
     body.id = static_cast<BodyId>(id);
-    undos.keep(body, start + at);
+    undos.push(body, start + at);
   }
-  check(undos.take(start + 5s).value_or(Body{}).id == 3, "the last one first");
-  check(undos.take(start + 9s).value_or(Body{}).id == 2, "then the one before");
-  check(!undos.take(start + 9s), "not what was put away too long ago");
-  undos.keep(body, start + 10s);
-  check(!undos.take(start + 10s + kUndoTime), "and then none");
-  undos.keep(body, start);
+  check(undos.pop(start + 5s).value_or(Body{}).id == 3, "the last one first");
+  check(undos.pop(start + 9s).value_or(Body{}).id == 2, "then the one before");
+  check(!undos.pop(start + 9s), "not what was put away too long ago");
+  undos.push(body, start + 10s);
+  check(!undos.pop(start + 10s + kUndoTime), "and then none");
+  undos.push(body, start);
   body.id = 4;
-  undos.keep(body, start + kUndoTime);
-  check(undos.take(start).value_or(Body{}).id == 4 && !undos.take(start),
+  undos.push(body, start + kUndoTime);
+  check(undos.pop(start).value_or(Body{}).id == 4 && !undos.pop(start),
         "and none is kept that can't be had back");
 }
 
 void checkKeys(Checks& check) {
   Scene scene;
   Desktop& desktop = scene.desktop;
-  desktop.choose(1);
+  desktop.selectByStep(1);
   check(desktop.selected() == 0, "no desktop to select");
   const BodyId one = desktop.add(ball(), 100, 100, 36);
   const BodyId two = desktop.add(ball(), 200, 100, 36);
   const BodyId three = desktop.add(ball(), 300, 100, 36);
-  desktop.choose(0);
+  desktop.selectByStep(0);
   check(desktop.selected() == three, "where none is selected, the topmost");
-  desktop.choose(0);
+  desktop.selectByStep(0);
   check(desktop.selected() == three, "and it stays");
   std::vector<BodyId> order;
   for (int i = 0; i < 6; i++) {
-    desktop.choose(1);
+    desktop.selectByStep(1);
     order.push_back(desktop.selected());
   }
   check(order == std::vector<BodyId>{one, two, three, one, two, three}, "next goes around");
-  desktop.choose(-1);
+  desktop.selectByStep(-1);
   check(desktop.selected() == two, "the one before");
 
-  desktop.setOpen(true);
+  desktop.setEdgesOpen(true);
   desktop.jump();
   scene.run(0.1);
-  desktop.hurl(1, 0);
-  check(near(scene.at(two).vx, 1600) && near(scene.at(two).z, 0), "thrown from where it hops");
+  desktop.throwSelected(1, 0);
+  check(near(scene.body(two).vx, 1600) && near(scene.body(two).z, 0), "thrown from where it hops");
   scene.run(1);
-  check(scene.left.size() == 1 && scene.left[0].id == two && scene.left[0].edge == Edge::kRight,
+  check(scene.departures.size() == 1 && scene.departures[0].id == two &&
+            scene.departures[0].edge == Edge::kRight,
         "thrown by key");
-  desktop.hurl(-1, 0);
-  check(scene.at(two).vx > 0, "what flies can't be thrown again");
+  desktop.throwSelected(-1, 0);
+  check(scene.body(two).vx > 0, "what flies can't be thrown again");
   check(!desktop.putAway(two) && desktop.find(two) != nullptr, "nor put away");
-  desktop.choose(1);
+  desktop.selectByStep(1);
   check(desktop.selected() != two, "nor selected");
   check(desktop.putAway(one) && desktop.find(one) == nullptr, "put away");
   check(!desktop.putAway(one), "once");
   desktop.hold(three);
   desktop.select(three);
-  desktop.hurl(0, 1);
-  check(near(scene.at(three).vy, 0), "what is held is not thrown by key");
+  desktop.throwSelected(0, 1);
+  check(near(scene.body(three).vy, 0), "what is held is not thrown by key");
 }
 
 void checkLettingGo(Checks& check) {
@@ -282,27 +288,28 @@ void checkLettingGo(Checks& check) {
   for (const auto& [x, y, edge] : places) {
     const std::string name = sprites::toString(edge);
     Scene scene;
-    scene.desktop.setOpen(true);
+    scene.desktop.setEdgesOpen(true);
     const BodyId id = scene.desktop.add(ball(), 500, 250, 36);
     scene.desktop.hold(id);
     scene.desktop.drag(id, x, y);
     scene.desktop.release(id, 0, 0);
     scene.run(1);
-    check(scene.left.size() == 1 && scene.left[0].edge == edge, "let go at an edge: " + name);
+    check(scene.departures.size() == 1 && scene.departures[0].edge == edge,
+          "let go at an edge: " + name);
   }
   Scene scene;
-  scene.desktop.setOpen(true);
+  scene.desktop.setEdgesOpen(true);
   const BodyId id = scene.desktop.add(ball(), 500, 250, 36);
   scene.desktop.hold(id);
   scene.desktop.drag(id, 40, 250);
   scene.desktop.release(id, 0, 0);
   scene.run(1);
-  check(scene.left.empty() && near(scene.at(id).x, 40), "let go beside an edge it rests");
+  check(scene.departures.empty() && near(scene.body(id).x, 40), "let go beside an edge it rests");
   scene.desktop.hold(id);
   scene.desktop.drag(id, 0, 250);
   scene.desktop.release(id, 800, 0);
   scene.run(0.3);
-  check(scene.left.empty() && scene.at(id).x > 100, "thrown inwards it goes inwards");
+  check(scene.departures.empty() && scene.body(id).x > 100, "thrown inwards it goes inwards");
   check(scene.desktop.isDrop(0) && scene.desktop.isDrop(-9000) && scene.desktop.isDrop(390),
         "below the desktop a slow hand puts down");
   check(!scene.desktop.isDrop(410), "and a quick one throws");
@@ -312,7 +319,7 @@ void checkResize(Checks& check) {
   Scene scene;
   const BodyId id = scene.desktop.add(ball(), 250, 250, 36);
   scene.desktop.resize(400, 1000);
-  check(near(scene.at(id).x, 100) && near(scene.at(id).y, 500), "everything keeps its share");
+  check(near(scene.body(id).x, 100) && near(scene.body(id).y, 500), "everything keeps its share");
 }
 
 /** Returns the share of pixels that are at least half opaque. */
