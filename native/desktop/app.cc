@@ -24,16 +24,16 @@ namespace {
 constexpr size_t kInboxMost = 200;  // most calls in the inbox: then arrivals wait
 constexpr std::chrono::milliseconds kFrame{16};
 constexpr int kIdleWait = 1000;  // ms; any event ends the wait
-constexpr std::chrono::milliseconds kTrail{100};
+constexpr std::chrono::milliseconds kTrailTime{100};
 constexpr std::chrono::milliseconds kStandstill{60};  // after it a released body has no speed
-constexpr double kQuickest = 0.04;                    // seconds of a flick, at least
-constexpr double kNear = 6;
-constexpr std::chrono::seconds kNews{8};          // that an arrival shows its sender
+constexpr double kFlickSecondsLeast = 0.04;           // seconds of a flick, at least
+constexpr double kHitMargin = 6;
+constexpr std::chrono::seconds kSenderTime{8};    // that an arrival shows its sender
 constexpr size_t kPhotosMost = size_t{64} << 20;  // bytes of all photos on a desktop
 constexpr std::chrono::seconds kCloseTime{6};
-constexpr std::chrono::milliseconds kLook{2000};          // between two requests for the counts
-constexpr std::chrono::milliseconds kLookLongest{30000};  // with many people
-constexpr std::chrono::milliseconds kLookOffline{6000};
+constexpr std::chrono::milliseconds kQueryInterval{2000};  // between two requests for the counts
+constexpr std::chrono::milliseconds kQueryIntervalMost{30000};  // with many people
+constexpr std::chrono::milliseconds kOfflineQueryInterval{6000};
 
 const char* sideOf(Edge edge) {
   if (edge == Edge::kUp) return "upper";
@@ -49,24 +49,24 @@ App::App(const Settings& settings)
       window_(settings),
       wakeEvent_(SDL_RegisterEvents(1)),
       desktop_(window_.width(), window_.height(),
-               [this](const Body& body, Edge edge) { leaveBy(body, edge); }),
+               [this](const Body& body, Edge edge) { throwOver(body, edge); }),
       client_(clientOptions(settings)) {
   for (const std::string& picture : settings.sprites) addDrawn(picture);
   for (const std::string& file : settings.files) addFile(file);
   if (desktop_.bodies().empty()) addDrawn(std::string(kDrawnPictures[SDL_GetTicks() % 6]));
-  retitle();
+  updateTitle();
 }
 
 App::~App() {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    closing_ = true;
+    isClosing_ = true;
   }
-  taken_.notify_all();
+  inboxEmptied_.notify_all();
   client_.close(kCloseTime);
-  if (unreadable_ + dropped_ > 0) {
-    std::cerr << "sprites-desktop: " << unreadable_ << " sprites could not be read, for "
-              << dropped_ << " there was no room" << std::endl;
+  if (unreadableCount_ + droppedCount_ > 0) {
+    std::cerr << "sprites-desktop: " << unreadableCount_ << " sprites could not be read, for "
+              << droppedCount_ << " there was no room" << std::endl;
   }
 }
 
@@ -78,7 +78,7 @@ Options App::clientOptions(const Settings& settings) {
     if (place && place->maxSprite > 0) maxSprite_ = place->maxSprite;
   };
   options.onState = [this](const StateChange& change) {
-    tell([this, change] { onState(change); });
+    post([this, change] { onState(change); });
   };
   return options;
 }
@@ -91,20 +91,20 @@ void App::onSprite(Edge edge, const std::string& json) {
     // Backpressure: while this waits, the next poll waits, the mailbox fills up, and the server
     // tells the neighbors that this one is busy.
     std::unique_lock<std::mutex> lock(mutex_);
-    taken_.wait(lock, [this] { return closing_ || inbox_.size() < kInboxMost; });
+    inboxEmptied_.wait(lock, [this] { return isClosing_ || inbox_.size() < kInboxMost; });
   }
   if (sprite) {
-    tell([this, edge, sprite = *sprite] { onArrival(edge, sprite, false); });
+    post([this, edge, sprite = *sprite] { onArrival(edge, sprite, false); });
   } else {
-    tell([this] { unreadable_++; });
+    post([this] { unreadableCount_++; });
   }
 }
 
-/** Has the main thread run `news`. */
-void App::tell(std::function<void()> news) {
+/** Has the main thread run `task`. */
+void App::post(std::function<void()> task) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    inbox_.push_back(std::move(news));
+    inbox_.push_back(std::move(task));
   }
   SDL_Event event{};
   event.type = wakeEvent_;
@@ -116,38 +116,38 @@ void App::tell(std::function<void()> news) {
 void App::run() {
   client_.start();
   Clock::time_point last = Clock::now();
-  toastEnd_ = last + kToast;  // earlier messages were not visible yet
-  while (running_) {
+  toastEnd_ = last + kToastTime;  // earlier messages were not visible yet
+  while (isRunning_) {
     SDL_Event event;
-    if (!changed_ && !desktop_.isMoving()) {
+    if (!needsPaint_ && !desktop_.isMoving()) {
       if (SDL_WaitEventTimeout(&event, kIdleWait) != 0) onEvent(event);
       last = Clock::now();
     }
     while (SDL_PollEvent(&event) != 0) onEvent(event);
-    takeInbox();
+    runInbox();
 
     const Clock::time_point now = Clock::now();
-    if (now >= nextLook_) look(now);
-    if (toasting_ && now >= toastEnd_) {
-      toasting_ = false;
-      changed_ = true;
+    if (now >= nextQuery_) queryServer(now);
+    if (isToastShown_ && now >= toastEnd_) {
+      isToastShown_ = false;
+      needsPaint_ = true;
       window_.setToast("");
     }
-    while (!news_.empty() && news_.front().second <= now) {
-      news_.erase(news_.begin());
-      changed_ = true;
+    while (!recentArrivals_.empty() && recentArrivals_.front().second <= now) {
+      recentArrivals_.erase(recentArrivals_.begin());
+      needsPaint_ = true;
     }
     const bool moved = desktop_.isMoving();
     desktop_.step(std::chrono::duration<double>(now - last).count());
     last = now;
-    const Body* seen = desktop_.find(opened_);
-    if (opened_ != 0 && (seen == nullptr || seen->flightEdge)) close();
-    if (moved || changed_) {
-      changed_ = false;
-      retitle();
-      view_.words = words();
+    const Body* openedBody = desktop_.find(openedId_);
+    if (openedId_ != 0 && (openedBody == nullptr || openedBody->flightEdge)) closeSprite();
+    if (moved || needsPaint_) {
+      needsPaint_ = false;
+      updateTitle();
+      view_.stateText = stateText();
       window_.setView(view_);
-      window_.paint(desktop_, telling());
+      window_.paint(desktop_, bodiesShowingSender());
       const auto spent = Clock::now() - now;
       if (spent < kFrame) {
         SDL_Delay(static_cast<Uint32>(
@@ -157,57 +157,57 @@ void App::run() {
   }
 }
 
-void App::takeInbox() {
+void App::runInbox() {
   std::vector<std::function<void()>> inbox;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     std::swap(inbox, inbox_);
   }
-  taken_.notify_all();
+  inboxEmptied_.notify_all();
   for (const auto& take : inbox) take();
 }
 
 void App::onPlace(const Place& place) {
   if (view_.state == State::kOnline) view_.place = place;
-  changed_ = true;
+  needsPaint_ = true;
 }
 
 void App::onStatus(const Status& status) {
   // The counts may be from before this desktop's join.
   view_.people = std::max<uint64_t>(status.clients, view_.state == State::kOnline ? 1 : 0);
-  changed_ = true;
+  needsPaint_ = true;
 }
 
-/** `passed`: this desktop threw it on, and no neighbor accepted it. */
-void App::onArrival(Edge edge, Sprite sprite, bool passed) {
-  changed_ = true;
+/** `wasPassedOn`: this desktop threw it on, and no neighbor accepted it. */
+void App::onArrival(Edge edge, Sprite sprite, bool wasPassedOn) {
+  needsPaint_ = true;
   const size_t count = desktop_.bodies().size();
-  if (count < kMostBodies || (passed && count < 2 * kMostBodies)) {
+  if (count < kMostBodies || (wasPassedOn && count < 2 * kMostBodies)) {
     size_t photos = sprite.photo.size();
     for (const Body& body : desktop_.bodies()) photos += body.sprite.photo.size();
     if (photos > kPhotosMost) sprite.photo.clear();
-    const BodyId id = desktop_.enter(sprite, edge, halfOf(sprite.picture));
-    if (!passed) caught_++;
-    news_.emplace_back(id, Clock::now() + kNews);
+    const BodyId id = desktop_.enter(sprite, edge, halfSideOf(sprite.picture));
+    if (!wasPassedOn) caughtCount_++;
+    recentArrivals_.emplace_back(id, Clock::now() + kSenderTime);
     return;
   }
   // Full: the sprite flies on in its direction. If no neighbor accepts it, it stays, up to twice
   // kMostBodies; a stranger that throws still more loses them.
   const bool thrown =
-      !passed &&
+      !wasPassedOn &&
       client_.throwSprite(opposite(edge), writeSprite(sprite, maxSprite()),
                           [this, edge, sprite](const ThrowResult& result) {
                             if (result.taken()) return;
-                            tell([this, edge, sprite] { onArrival(edge, sprite, true); });
+                            post([this, edge, sprite] { onArrival(edge, sprite, true); });
                           });
-  if (!thrown) dropped_++;
+  if (!thrown) droppedCount_++;
 }
 
 /** Returns the bodies that show their senders: new arrivals, and those under the pointer, held or
  * selected. */
-std::vector<BodyId> App::telling() const {
-  std::vector<BodyId> ids{over_, held_, desktop_.selected()};
-  for (const auto& [id, end] : news_) ids.push_back(id);
+std::vector<BodyId> App::bodiesShowingSender() const {
+  std::vector<BodyId> ids{hoveredId_, heldId_, desktop_.selected()};
+  for (const auto& [id, end] : recentArrivals_) ids.push_back(id);
   const auto isOwn = [this](BodyId id) {
     const Body* body = desktop_.find(id);
     return body == nullptr || body->sprite.by == name_;
@@ -217,82 +217,83 @@ std::vector<BodyId> App::telling() const {
 }
 
 void App::onState(const StateChange& change) {
-  if (change.state == State::kOnline) sizePhotos();
+  if (change.state == State::kOnline) resizePhotos();
   view_.state = change.state;
   reason_ = change.reason;
   desktop_.setEdgesOpen(change.state == State::kOnline);
   if (change.state != State::kOnline) view_.place.reset();
-  nextLook_ = Clock::now();
-  changed_ = true;
+  nextQuery_ = Clock::now();
+  needsPaint_ = true;
 }
 
 void App::onResult(BodyId id, Edge edge, const ThrowResult& result) {
-  changed_ = true;
+  needsPaint_ = true;
   switch (result.outcome) {
     case Outcome::kDelivered:
     case Outcome::kQueued:
     case Outcome::kDuplicate:
-      thrown_++;
+      thrownCount_++;
       desktop_.remove(id);
       return;
     case Outcome::kBusy:
-      say(result.problem.empty() || result.problem == "urn:sprites:neighbor-busy"
-              ? "The " + neighbor(edge) + " has no room: it came back."
-              : "Too much at once: it came back. Try again in a moment.");
+      showToast(result.problem.empty() || result.problem == "urn:sprites:neighbor-busy"
+                    ? "The " + neighborName(edge) + " has no room: it came back."
+                    : "Too much at once: it came back. Try again in a moment.");
       break;
     case Outcome::kOffline:
-      say("It could not be thrown now: it came back.");
+      showToast("It could not be thrown now: it came back.");
       break;
     case Outcome::kRefused:
-      say(result.problem == "urn:sprites:sprite-too-large"
-              ? "That one is too large for this server: it came back."
-              : "The server does not take that one: it came back.");
+      showToast(result.problem == "urn:sprites:sprite-too-large"
+                    ? "That one is too large for this server: it came back."
+                    : "The server does not take that one: it came back.");
       break;
     case Outcome::kUnanswered:
     case Outcome::kForgotten:
-      say("It is unknown whether it arrived: it came back.");
+      showToast("It is unknown whether it arrived: it came back.");
       break;
   }
   desktop_.bounceBack(id);
 }
 
 /** Asks for the counts and the place; the more people there are, the less often. */
-void App::look(Clock::time_point now) {
+void App::queryServer(Clock::time_point now) {
   const bool online = view_.state == State::kOnline;
   const double crowd = std::sqrt(static_cast<double>(view_.people.value_or(0)) / 300);
-  const auto pace = std::min(
-      kLookLongest, std::chrono::milliseconds(
-                        std::llround(static_cast<double>(kLook.count()) * std::max(1.0, crowd))));
-  nextLook_ = now + (online ? pace : kLookOffline);
+  const auto interval = std::min(
+      kQueryIntervalMost, std::chrono::milliseconds(std::llround(
+                              static_cast<double>(kQueryInterval.count()) * std::max(1.0, crowd))));
+  nextQuery_ = now + (online ? interval : kOfflineQueryInterval);
   window_.fillScreen();  // SDL does not report every change
   client_.status([this](const std::optional<Status>& status) {
-    if (status) tell([this, status = *status] { onStatus(status); });
+    if (status) post([this, status = *status] { onStatus(status); });
   });
   if (!online) return;
   client_.place([this](const std::optional<Place>& place) {
-    if (place) tell([this, place] { onPlace(*place); });
+    if (place) post([this, place] { onPlace(*place); });
   });
 }
 
 /** Shows a message for a time. */
-void App::say(const std::string& words, std::chrono::seconds time) {
-  window_.setToast(words);
-  toasting_ = true;
+void App::showToast(const std::string& message, std::chrono::seconds time) {
+  window_.setToast(message);
+  isToastShown_ = true;
   toastEnd_ = Clock::now() + time;
-  changed_ = true;
+  needsPaint_ = true;
 }
 
-std::string App::words() const {
-  if (dropping_) return "Let go here to put it away.";
+std::string App::stateText() const {
+  if (isOverFooter_) return "Let go here to put it away.";
   switch (view_.state) {
     case State::kOnline:
       if (view_.people == uint64_t{1}) {
         return "Only you, right now: what you throw over one edge comes back by the other.";
       }
       // Until the first throw or arrival: what to do. Then the counts.
-      return thrown_ + caught_ == 0
+      return thrownCount_ + caughtCount_ == 0
                  ? "Throw something over an edge."
-                 : "You threw " + written(thrown_) + ", and " + written(caught_) + " came in.";
+                 : "You threw " + withThousands(thrownCount_) + ", and " +
+                       withThousands(caughtCount_) + " came in.";
     case State::kSuperseded:
       return "Another program has taken over this place. Joining anew...";
     case State::kJoining:
@@ -305,17 +306,17 @@ std::string App::words() const {
   return "You have left the torus.";
 }
 
-std::string App::neighbor(Edge edge) const {
+std::string App::neighborName(Edge edge) const {
   return view_.people == uint64_t{1} ? "other edge" : std::string(sideOf(edge)) + " neighbor";
 }
 
-void App::leaveBy(const Body& body, Edge edge) {
+void App::throwOver(const Body& body, Edge edge) {
   const BodyId id = body.id;
   Sprite sprite = desktop_.spriteToThrow(body, edge);
   sprite.by = name_;  // the thrower, not the sender who threw it here
   const bool taken = client_.throwSprite(
       edge, writeSprite(sprite, maxSprite()), [this, id, edge](const ThrowResult& result) {
-        tell([this, id, edge, result] { onResult(id, edge, result); });
+        post([this, id, edge, result] { onResult(id, edge, result); });
       });
   if (!taken) desktop_.bounceBack(id);
 }
@@ -323,18 +324,18 @@ void App::leaveBy(const Body& body, Edge edge) {
 void App::onEvent(const SDL_Event& event) {
   switch (event.type) {
     case SDL_QUIT:
-      running_ = false;
+      isRunning_ = false;
       break;
     case SDL_WINDOWEVENT:
       if (event.window.event == SDL_WINDOWEVENT_SIZE_CHANGED) {
-        window_.takeSize();
+        window_.updateSize();
         desktop_.resize(window_.width(), window_.height());
       } else if (event.window.event == SDL_WINDOWEVENT_FOCUS_LOST) {
         desktop_.walk(0, 0);
       } else if (event.window.event == SDL_WINDOWEVENT_LEAVE) {
-        over_ = 0;
+        hoveredId_ = 0;
       }
-      changed_ = true;
+      needsPaint_ = true;
       break;
     case SDL_DROPFILE:
       addFile(event.drop.file);
@@ -370,11 +371,12 @@ void App::onKey(const SDL_KeyboardEvent& key) {
   // From the event, not from the keys' current state: a slow frame sees both press and release.
   const int x = (code == SDLK_RIGHT ? 1 : 0) - (code == SDLK_LEFT ? 1 : 0);
   const int y = (code == SDLK_DOWN ? 1 : 0) - (code == SDLK_UP ? 1 : 0);
-  if (opened_ != 0) {
+  if (openedId_ != 0) {
     if (key.type != SDL_KEYDOWN || key.repeat != 0) return;
-    if (code == SDLK_ESCAPE || code == SDLK_RETURN || code == SDLK_KP_ENTER) act(Action::kClose);
-    if (code == SDLK_s) act(Action::kSave);
-    if (code == SDLK_DELETE || code == SDLK_BACKSPACE) act(Action::kPutAway);
+    if (code == SDLK_ESCAPE || code == SDLK_RETURN || code == SDLK_KP_ENTER)
+      perform(Action::kClose);
+    if (code == SDLK_s) perform(Action::kSave);
+    if (code == SDLK_DELETE || code == SDLK_BACKSPACE) perform(Action::kPutAway);
     return;
   }
   if (key.type == SDL_KEYDOWN && key.repeat == 0) {
@@ -386,34 +388,34 @@ void App::onKey(const SDL_KeyboardEvent& key) {
     if (code == SDLK_DELETE || code == SDLK_BACKSPACE) putAway(desktop_.selected());
     if (code == SDLK_RETURN || code == SDLK_KP_ENTER) {
       desktop_.selectByStep(0);
-      open(desktop_.selected());
+      openSprite(desktop_.selected());
     }
     if (code == SDLK_z && (key.keysym.mod & KMOD_CTRL) != 0) undo();
     if (code >= SDLK_1 && code <= SDLK_6) {
       addDrawn(std::string(kDrawnPictures[static_cast<size_t>(code - SDLK_1)]));
     }
-    if (code == SDLK_ESCAPE && window_.isTransparent()) running_ = false;
+    if (code == SDLK_ESCAPE && window_.isTransparent()) isRunning_ = false;
   }
   const Uint8* down = SDL_GetKeyboardState(nullptr);
   desktop_.walk(shift ? 0 : down[SDL_SCANCODE_RIGHT] - down[SDL_SCANCODE_LEFT],
                 shift ? 0 : down[SDL_SCANCODE_DOWN] - down[SDL_SCANCODE_UP]);
-  changed_ = true;
+  needsPaint_ = true;
 }
 
 void App::onPress(const SDL_MouseButtonEvent& button) {
-  changed_ = true;
+  needsPaint_ = true;
   if (window_.isTransparent()) window_.takeFocus();
-  if (opened_ != 0) return act(window_.actionAt(button.x, button.y));
+  if (openedId_ != 0) return perform(window_.actionAt(button.x, button.y));
   const BodyId id =
-      window_.isFooter(button.x, button.y) ? 0 : desktop_.hitTest(button.x, button.y, kNear);
+      window_.isFooter(button.x, button.y) ? 0 : desktop_.hitTest(button.x, button.y, kHitMargin);
   desktop_.select(id);
   if (id == 0) return;
-  if (button.clicks == 2) return open(id);
+  if (button.clicks == 2) return openSprite(id);
   const Body* body = desktop_.find(id);
-  held_ = id;
+  heldId_ = id;
   gripX_ = button.x - body->x;
   gripY_ = button.y - body->y;
-  home_ = {body->x, body->y};
+  heldFrom_ = {body->x, body->y};
   desktop_.hold(id);
   trail_.clear();
   trail_.push_back({Clock::now(), body->x, body->y});
@@ -421,86 +423,87 @@ void App::onPress(const SDL_MouseButtonEvent& button) {
 }
 
 void App::onMove(double x, double y) {
-  if (held_ == 0) {
-    const BodyId over = opened_ == 0 ? desktop_.hitTest(x, y, 0) : 0;
-    changed_ = changed_ || over != over_;
-    over_ = over;
+  if (heldId_ == 0) {
+    const BodyId hovered = openedId_ == 0 ? desktop_.hitTest(x, y, 0) : 0;
+    needsPaint_ = needsPaint_ || hovered != hoveredId_;
+    hoveredId_ = hovered;
     return;
   }
   const Clock::time_point now = Clock::now();
   trail_.push_back({now, x - gripX_, y - gripY_});
-  while (trail_.size() > 2 && now - trail_.front().at > kTrail) trail_.pop_front();
-  desktop_.drag(held_, x - gripX_, y - gripY_);
-  dropping_ = window_.isFooter(x, y);
-  changed_ = true;
+  while (trail_.size() > 2 && now - trail_.front().at > kTrailTime) trail_.pop_front();
+  desktop_.drag(heldId_, x - gripX_, y - gripY_);
+  isOverFooter_ = window_.isFooter(x, y);
+  needsPaint_ = true;
 }
 
 void App::onRelease() {
-  if (held_ == 0) return;
+  if (heldId_ == 0) return;
   SDL_CaptureMouse(SDL_FALSE);
-  const Trail& first = trail_.front();
-  const Trail& last = trail_.back();
-  // On a busy machine all events of a flick may arrive at once: kQuickest bounds its speed.
+  const TrailPoint& first = trail_.front();
+  const TrailPoint& last = trail_.back();
+  // On a busy machine all events of a flick may arrive at once: kFlickSecondsLeast bounds its
+  // speed.
   const double seconds =
-      std::max(kQuickest, std::chrono::duration<double>(last.at - first.at).count());
-  const bool stood = Clock::now() - last.at > kStandstill;
-  const double vx = stood ? 0 : (last.x - first.x) / seconds;
-  const double vy = stood ? 0 : (last.y - first.y) / seconds;
-  if (dropping_ && desktop_.isDrop(vy)) {
-    desktop_.drag(held_, home_.first, home_.second);  // where undo() restores it
-    putAway(held_);
+      std::max(kFlickSecondsLeast, std::chrono::duration<double>(last.at - first.at).count());
+  const bool stoodStill = Clock::now() - last.at > kStandstill;
+  const double vx = stoodStill ? 0 : (last.x - first.x) / seconds;
+  const double vy = stoodStill ? 0 : (last.y - first.y) / seconds;
+  if (isOverFooter_ && desktop_.isDrop(vy)) {
+    desktop_.drag(heldId_, heldFrom_.first, heldFrom_.second);  // where undo() restores it
+    putAway(heldId_);
   } else {
-    desktop_.release(held_, vx, vy);
+    desktop_.release(heldId_, vx, vy);
   }
-  held_ = 0;
-  dropping_ = false;
-  changed_ = true;
+  heldId_ = 0;
+  isOverFooter_ = false;
+  needsPaint_ = true;
 }
 
 /** Shows a sprite large, unless it flies: then it may be the neighbor's already. */
-void App::open(BodyId id) {
+void App::openSprite(BodyId id) {
   const Body* body = desktop_.find(id);
   if (body == nullptr || body->flightEdge) return;
   const Sprite& sprite = body->sprite;
   const std::string kind = isDrawnPicture(sprite.picture) ? sprite.picture : "picture";
-  const bool known = !sprite.by.empty() && sprite.by != name_;
-  Opened opened{imageOfSprite(sprite), sprite.name.empty() ? "A " + kind : sprite.name,
-                known ? "From " + sprite.by : ""};
+  const bool hasSender = !sprite.by.empty() && sprite.by != name_;
+  OpenedSprite opened{imageOfSprite(sprite), sprite.name.empty() ? "A " + kind : sprite.name,
+                      hasSender ? "From " + sprite.by : ""};
   if (kind == "picture") {
-    if (known) opened.words += " \u00B7 ";
-    opened.words +=
+    if (hasSender) opened.caption += " \u00B7 ";
+    opened.caption +=
         std::to_string(opened.image.width) + " \u00D7 " + std::to_string(opened.image.height);
   }
   window_.setOpened(std::move(opened));
-  opened_ = id;
+  openedId_ = id;
   desktop_.walk(0, 0);
-  changed_ = true;
+  needsPaint_ = true;
 }
 
-void App::close() {
+void App::closeSprite() {
   window_.setOpened(std::nullopt);
-  opened_ = 0;
-  changed_ = true;
+  openedId_ = 0;
+  needsPaint_ = true;
 }
 
-void App::act(Action action) {
-  const BodyId id = opened_;
-  if (action == Action::kSave) save();
-  if (action == Action::kPutAway || action == Action::kClose) close();
+void App::perform(Action action) {
+  const BodyId id = openedId_;
+  if (action == Action::kSave) saveSprite();
+  if (action == Action::kPutAway || action == Action::kClose) closeSprite();
   if (action == Action::kPutAway) putAway(id);
 }
 
 /** Saves the open sprite as a file with the sprite's name; never overwrites a file. */
-void App::save() {
-  const Body* body = desktop_.find(opened_);
+void App::saveSprite() {
+  const Body* body = desktop_.find(openedId_);
   if (body == nullptr) return;
   const std::optional<SpriteFile> file = fileOfSprite(body->sprite);
-  if (!file) return say("It is damaged: there is nothing to be saved.");
+  if (!file) return showToast("It is damaged: there is nothing to be saved.");
   std::string path;
-  const std::string why = writeNew(folder_, fileNameOf(body->sprite), *file, &path);
-  if (why.empty()) return say("Saved as " + path);
+  const std::string why = writeNewFile(folder_, fileNameOf(body->sprite), *file, &path);
+  if (why.empty()) return showToast("Saved as " + path);
   std::cerr << "sprites-desktop: " << path << ": " << why << std::endl;
-  say(path + ": " + why + ".");
+  showToast(path + ": " + why + ".");
 }
 
 void App::putAway(BodyId id) {
@@ -509,16 +512,16 @@ void App::putAway(BodyId id) {
   Body body = *found;
   if (!desktop_.putAway(id)) return;
   undos_.push(std::move(body), Clock::now());
-  say("Put away. Ctrl+Z has it back.", kUndoTime);
+  showToast("Put away. Ctrl+Z has it back.", kUndoTime);
 }
 
 /** Restores the body that was put away last, at its place and at rest. */
 void App::undo() {
-  if (desktop_.bodies().size() >= kMostBodies) return say("This desktop is full.");
+  if (desktop_.bodies().size() >= kMostBodies) return showToast("This desktop is full.");
   const std::optional<Body> body = undos_.pop(Clock::now());
   if (!body) return;
   desktop_.select(desktop_.add(body->sprite, body->x, body->y, body->halfSide));
-  changed_ = true;
+  needsPaint_ = true;
 }
 
 void App::addDrawn(const std::string& picture) {
@@ -529,13 +532,13 @@ void App::addDrawn(const std::string& picture) {
 }
 
 size_t App::maxSprite() const {
-  const size_t known = maxSprite_;
-  return known > 0 ? known : kUsualSprite;
+  const size_t serverLimit = maxSprite_;
+  return serverLimit > 0 ? serverLimit : kUsualSprite;
 }
 
 /** Makes the pictures again that were sized before the server's limit was known. */
-void App::sizePhotos() {
-  const auto files = std::exchange(unsized_, {});
+void App::resizePhotos() {
+  const auto files = std::exchange(filesToResize_, {});
   if (maxSprite_ == kUsualSprite) return;
   for (const auto& [id, path] : files) {
     const Body* body = desktop_.find(id);
@@ -551,33 +554,33 @@ void App::addFile(const std::string& path) {
   const std::optional<Pictures> pictures = picturesOfFile(path, maxSprite(), &why);
   if (!pictures) {
     std::cerr << "sprites-desktop: " << path << ": " << why << std::endl;
-    say(path.substr(path.find_last_of("/\\") + 1) + ": " + why + ".");
+    showToast(path.substr(path.find_last_of("/\\") + 1) + ": " + why + ".");
     return;
   }
   Sprite sprite;
   sprite.id = newSpriteId();
   sprite.picture = pictures->picture;
   sprite.photo = pictures->photo;
-  sprite.name = nameOf(path);
+  sprite.name = spriteNameOf(path);
   const BodyId id = addAtFreePlace(sprite);
-  if (maxSprite_ == 0) unsized_.emplace_back(id, path);
+  if (maxSprite_ == 0) filesToResize_.emplace_back(id, path);
   desktop_.select(id);
 }
 
 /** Adds a sprite: they lie side by side around the middle, ten in a row. */
 BodyId App::addAtFreePlace(const Sprite& sprite) {
-  changed_ = true;
-  const unsigned row = added_ / 10 % 5;
-  const unsigned column = added_ % 10;
-  added_++;
+  needsPaint_ = true;
+  const unsigned row = addedCount_ / 10 % 5;
+  const unsigned column = addedCount_ % 10;
+  addedCount_++;
   const unsigned pair = (column + 1) / 2;
-  const double halfSide = halfOf(sprite.picture);
-  const double off = (column % 2 == 0 ? 1.0 : -1.0) * pair * 2.2 * halfSide;
-  return desktop_.add(sprite, desktop_.width() / 2 + off,
+  const double halfSide = halfSideOf(sprite.picture);
+  const double offset = (column % 2 == 0 ? 1.0 : -1.0) * pair * 2.2 * halfSide;
+  return desktop_.add(sprite, desktop_.width() / 2 + offset,
                       desktop_.height() / 2 + row * 2.2 * halfSide, halfSide);
 }
 
-void App::retitle() {
+void App::updateTitle() {
   std::string title = std::string("Sprites - ") + toString(view_.state);
   const Body* body = desktop_.find(desktop_.selected());
   if (body != nullptr) {

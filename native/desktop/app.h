@@ -1,7 +1,7 @@
 // The program: connects the client, the desktop and the window.
 //
 //   client's thread                                  main thread
-//   onSprite, results, onState ─▶ inbox (mutex) ─▶ takeInbox ─▶ Desktop ─▶ Window
+//   onSprite, results, onState ─▶ inbox (mutex) ─▶ runInbox ──▶ Desktop ─▶ Window
 //        ▲  waits while the inbox is full             │ step: over an edge
 //        └──────────── Client::throwSprite ◀──────────┘
 //
@@ -47,10 +47,10 @@ class App {
   using Clock = std::chrono::steady_clock;
 
   /** Longest time that a message is shown; a button or a key ends it. */
-  static constexpr std::chrono::seconds kToast{20};
+  static constexpr std::chrono::seconds kToastTime{20};
 
   /** An earlier place of the held body, for the speed at its release. */
-  struct Trail {
+  struct TrailPoint {
     Clock::time_point at;
     double x;
     double y;
@@ -58,72 +58,73 @@ class App {
 
   Options clientOptions(const Settings& settings);
   void onSprite(Edge edge, const std::string& json);
-  void tell(std::function<void()> news);
-  void takeInbox();
-  void onArrival(Edge edge, Sprite sprite, bool passed);
+  void post(std::function<void()> task);
+  void runInbox();
+  void onArrival(Edge edge, Sprite sprite, bool wasPassedOn);
   void onResult(BodyId id, Edge edge, const ThrowResult& result);
   void onStatus(const Status& status);
   void onPlace(const Place& place);
   void onState(const StateChange& change);
-  void look(Clock::time_point now);
-  void say(const std::string& words, std::chrono::seconds time = kToast);
-  std::string words() const;
-  std::string neighbor(Edge edge) const;
-  void leaveBy(const Body& body, Edge edge);
+  void queryServer(Clock::time_point now);
+  void showToast(const std::string& message, std::chrono::seconds time = kToastTime);
+  std::string stateText() const;
+  std::string neighborName(Edge edge) const;
+  void throwOver(const Body& body, Edge edge);
   void onEvent(const SDL_Event& event);
   void onKey(const SDL_KeyboardEvent& key);
   void onPress(const SDL_MouseButtonEvent& button);
-  void open(BodyId id);
-  void close();
-  void act(Action action);
-  void save();
-  std::vector<BodyId> telling() const;
+  void openSprite(BodyId id);
+  void closeSprite();
+  void perform(Action action);
+  void saveSprite();
+  std::vector<BodyId> bodiesShowingSender() const;
   void onMove(double x, double y);
   void onRelease();
   void putAway(BodyId id);
   void undo();
   void addDrawn(const std::string& picture);
   void addFile(const std::string& path);
-  void sizePhotos();
+  void resizePhotos();
   size_t maxSprite() const;
   BodyId addAtFreePlace(const Sprite& sprite);
-  void retitle();
+  void updateTitle();
 
   const std::string name_;            // this desktop's
   const std::string folder_;          // for saved pictures
   std::atomic<size_t> maxSprite_{0};  // the server's limit, in bytes; 0: not known yet
   std::mutex mutex_;
-  std::condition_variable taken_;
+  std::condition_variable inboxEmptied_;
   std::vector<std::function<void()>> inbox_;  // under mutex_: calls from the client's thread
-  bool closing_ = false;                      // under mutex_
+  bool isClosing_ = false;                    // under mutex_
 
   Window window_;
   const uint32_t wakeEvent_;
   Desktop desktop_;
   UndoStack undos_;
   View view_;
-  std::string reason_;          // why there is no contact, one line
-  Clock::time_point nextLook_;  // for the counts and the place
-  Clock::time_point toastEnd_;  // when the message of say() ends
-  bool toasting_ = false;
-  bool running_ = true;
-  bool changed_ = true;  // the window is to be painted
-  BodyId held_ = 0;
-  BodyId over_ = 0;    // under the pointer
-  BodyId opened_ = 0;  // shown large
-  uint64_t thrown_ = 0;
-  uint64_t caught_ = 0;
+  std::string reason_;           // why there is no contact, one line
+  Clock::time_point nextQuery_;  // for the counts and the place
+  Clock::time_point toastEnd_;   // when the message of showToast() ends
+  bool isToastShown_ = false;
+  bool isRunning_ = true;
+  bool needsPaint_ = true;  // the window is to be painted
+  BodyId heldId_ = 0;
+  BodyId hoveredId_ = 0;  // under the pointer
+  BodyId openedId_ = 0;   // shown large
+  uint64_t thrownCount_ = 0;
+  uint64_t caughtCount_ = 0;
   // Arrivals, each with the time until which it shows its sender.
-  std::vector<std::pair<BodyId, Clock::time_point>> news_;
-  std::vector<std::pair<BodyId, std::string>> unsized_;  // files that are sized for any server
+  std::vector<std::pair<BodyId, Clock::time_point>> recentArrivals_;
+  // Files that are sized for any server, each by its body.
+  std::vector<std::pair<BodyId, std::string>> filesToResize_;
   double gripX_ = 0;  // from the held body's middle to the pointer
   double gripY_ = 0;
-  std::pair<double, double> home_;  // of the held body, before it was held
-  bool dropping_ = false;           // the held body is over the footer
-  std::deque<Trail> trail_;
-  unsigned unreadable_ = 0;
-  unsigned dropped_ = 0;
-  unsigned added_ = 0;
+  std::pair<double, double> heldFrom_;  // of the held body, before it was held
+  bool isOverFooter_ = false;           // the held body is over the footer
+  std::deque<TrailPoint> trail_;
+  unsigned unreadableCount_ = 0;
+  unsigned droppedCount_ = 0;
+  unsigned addedCount_ = 0;
   Client client_;  // the last member: its thread ends before the others do
 };
 

@@ -18,7 +18,7 @@ constexpr int kToastRim = 14;
 
 }  // namespace
 
-Path svg(const char* notation) {
+Path svgPath(const char* notation) {
   return [notation](cairo_t* cairo) {
     std::istringstream text(notation);
     text.imbue(std::locale::classic());
@@ -72,39 +72,39 @@ Drawing::Drawing(int side) : Drawing(side, side) {
   cairo_set_line_join(cairo(), CAIRO_LINE_JOIN_ROUND);
 }
 
-void Drawing::color(uint32_t hex, double alpha) {
+void Drawing::setColor(uint32_t hex, double alpha) {
   const auto part = [hex](int shift) { return static_cast<double>(hex >> shift & 255) / 255; };
   cairo_set_source_rgba(cairo(), part(16), part(8), part(0), alpha);
 }
 
-void Drawing::trace(const Path& path) {
+void Drawing::setPath(const Path& path) {
   cairo_new_path(cairo());
   path(cairo());
 }
 
 void Drawing::fill(const Path& path, uint32_t hex, double alpha) {
-  trace(path);
-  color(hex, alpha);
+  setPath(path);
+  setColor(hex, alpha);
   cairo_fill(cairo());
 }
 
 void Drawing::stroke(const Path& path, uint32_t hex, double width, double alpha) {
-  trace(path);
-  color(hex, alpha);
+  setPath(path);
+  setColor(hex, alpha);
   cairo_set_line_width(cairo(), width);
   cairo_stroke(cairo());
 }
 
 void Drawing::clip(const Path& path) {
-  trace(path);
+  setPath(path);
   cairo_clip(cairo());
 }
 
-void Drawing::pill(double x, double y, double width, double height) {
-  card(x, y, width, height, std::min(width, height) / 2);
+void Drawing::fillPill(double x, double y, double width, double height) {
+  fillCard(x, y, width, height, std::min(width, height) / 2);
 }
 
-void Drawing::card(double x, double y, double width, double height, double radius) {
+void Drawing::fillCard(double x, double y, double width, double height, double radius) {
   cairo_new_path(cairo());
   cairo_arc(cairo(), x + width - radius, y + radius, radius, -kTurn / 4, 0);
   cairo_arc(cairo(), x + width - radius, y + height - radius, radius, 0, kTurn / 4);
@@ -114,9 +114,9 @@ void Drawing::card(double x, double y, double width, double height, double radiu
   cairo_fill(cairo());
 }
 
-void Drawing::picture(const Image& image, double x, double y, double scale) {
-  Drawing given(image.width, image.height);
-  cairo_surface_t* surface = given.surface_.get();
+void Drawing::drawImage(const Image& image, double x, double y, double scale) {
+  Drawing source(image.width, image.height);
+  cairo_surface_t* surface = source.surface_.get();
   cairo_surface_flush(surface);
   unsigned char* data = cairo_image_surface_get_data(surface);
   const int stride = cairo_image_surface_get_stride(surface);
@@ -150,15 +150,16 @@ Drawing::Layout Drawing::layout(const std::string& text, const TextStyle& style)
   pango_font_description_free(font);
   const std::string safe = printable(text);
   pango_layout_set_text(layout.get(), safe.data(), static_cast<int>(safe.size()));
-  pango_layout_set_alignment(layout.get(), style.left ? PANGO_ALIGN_LEFT : PANGO_ALIGN_CENTER);
-  if (style.most > 0) {
+  pango_layout_set_alignment(layout.get(),
+                             style.isLeftAligned ? PANGO_ALIGN_LEFT : PANGO_ALIGN_CENTER);
+  if (style.maxWidth > 0) {
     int width = 0;
     pango_layout_get_pixel_size(layout.get(), &width, nullptr);
-    if (width > style.most) pango_layout_set_width(layout.get(), style.most * PANGO_SCALE);
-    if (style.wrap) {
+    if (width > style.maxWidth) pango_layout_set_width(layout.get(), style.maxWidth * PANGO_SCALE);
+    if (style.wraps) {
       pango_layout_set_wrap(layout.get(), PANGO_WRAP_WORD_CHAR);
-      if (style.lines > 0) {
-        pango_layout_set_height(layout.get(), -style.lines);
+      if (style.maxLines > 0) {
+        pango_layout_set_height(layout.get(), -style.maxLines);
         pango_layout_set_ellipsize(layout.get(), PANGO_ELLIPSIZE_END);
       }
     } else {
@@ -175,12 +176,12 @@ Drawing::Extent Drawing::measure(const std::string& text, const TextStyle& style
   return extent;
 }
 
-void Drawing::text(const std::string& text, const TextStyle& style, double x, double y) {
+void Drawing::drawText(const std::string& text, const TextStyle& style, double x, double y) {
   const Layout layout = this->layout(text, style);
   PangoRectangle logical{};
   pango_layout_get_pixel_extents(layout.get(), nullptr, &logical);
-  color(style.color);
-  cairo_move_to(cairo(), x - logical.x - (style.left ? 0 : logical.width / 2.0), y);
+  setColor(style.color);
+  cairo_move_to(cairo(), x - logical.x - (style.isLeftAligned ? 0 : logical.width / 2.0), y);
   pango_cairo_show_layout(cairo(), layout.get());
 }
 
@@ -212,27 +213,27 @@ Image drawLabel(const std::string& name, uint32_t paper, uint32_t ink) {
   style.size = 12;
   style.bold = true;
   style.color = ink;
-  style.most = kLabelMost - 2 * kLabelRim;
+  style.maxWidth = kLabelMost - 2 * kLabelRim;
   const Drawing::Extent extent = Drawing(1, 1).measure(name, style);
-  Drawing drawing(std::clamp(extent.width, 1, style.most) + 2 * kLabelRim, kLabelHeight);
-  drawing.color(paper);
-  drawing.pill(0, 0, drawing.width(), drawing.height());
-  drawing.text(name, style, drawing.width() / 2.0, (kLabelHeight - extent.height) / 2.0);
+  Drawing drawing(std::clamp(extent.width, 1, style.maxWidth) + 2 * kLabelRim, kLabelHeight);
+  drawing.setColor(paper);
+  drawing.fillPill(0, 0, drawing.width(), drawing.height());
+  drawing.drawText(name, style, drawing.width() / 2.0, (kLabelHeight - extent.height) / 2.0);
   return drawing.image();
 }
 
-Image drawToast(const std::string& words, int most) {
+Image drawToast(const std::string& message, int maxWidth) {
   TextStyle style;
   style.size = 14;
   style.color = colors::kCard;
-  style.most = std::max(40, most - 2 * kToastRim);
-  style.wrap = true;
-  const Drawing::Extent extent = Drawing(1, 1).measure(words, style);
-  Drawing drawing(std::min(extent.width, style.most) + 2 * kToastRim, extent.height + 14);
-  drawing.color(colors::kInk);
+  style.maxWidth = std::max(40, maxWidth - 2 * kToastRim);
+  style.wraps = true;
+  const Drawing::Extent extent = Drawing(1, 1).measure(message, style);
+  Drawing drawing(std::min(extent.width, style.maxWidth) + 2 * kToastRim, extent.height + 14);
+  drawing.setColor(colors::kInk);
   const int round = std::min({drawing.width(), drawing.height(), 32});
-  drawing.card(0, 0, drawing.width(), drawing.height(), round / 2.0);
-  drawing.text(words, style, drawing.width() / 2.0, 7);
+  drawing.fillCard(0, 0, drawing.width(), drawing.height(), round / 2.0);
+  drawing.drawText(message, style, drawing.width() / 2.0, 7);
   return drawing.image();
 }
 

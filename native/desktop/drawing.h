@@ -37,17 +37,17 @@ struct TextStyle {
   double size = 16;  // pixels
   bool bold = false;
   uint32_t color = colors::kInk;
-  int most = 0;       // largest width in pixels; 0: unbounded
-  bool wrap = false;  // continues in the next line at `most`; else ends with an ellipsis there
-  int lines = 0;      // most lines, the last one is cut; 0: unbounded
-  bool left = false;  // the lines begin at x; else x is their middle
+  int maxWidth = 0;    // largest width in pixels; 0: unbounded
+  bool wraps = false;  // continues in the next line at `maxWidth`; else ends with an ellipsis there
+  int maxLines = 0;    // most lines, the last one is cut; 0: unbounded
+  bool isLeftAligned = false;  // the lines begin at x; else x is their middle
 };
 
 /** Adds lines to the path of a cairo_t. */
 using Path = std::function<void(cairo_t*)>;
 
 /** Returns a path from SVG notation: M L H V Q C Z in capitals, with numbers between them. */
-Path svg(const char* notation);
+Path svgPath(const char* notation);
 
 /** Returns a full ellipse, turned by `turn` radians. */
 Path ellipse(double x, double y, double radiusX, double radiusY, double turn = 0);
@@ -67,7 +67,7 @@ class Drawing {
   int height() const { return cairo_image_surface_get_height(surface_.get()); }
 
   /** Sets the color of what is drawn next, as 0xRRGGBB. */
-  void color(uint32_t hex, double alpha = 1);
+  void setColor(uint32_t hex, double alpha = 1);
 
   void fill(const Path& path, uint32_t hex, double alpha = 1);
 
@@ -79,11 +79,11 @@ class Drawing {
   void unclip() { cairo_reset_clip(cairo()); }
 
   /** Fill a rectangle with half-round ends, and one with round corners. */
-  void pill(double x, double y, double width, double height);
-  void card(double x, double y, double width, double height, double radius);
+  void fillPill(double x, double y, double width, double height);
+  void fillCard(double x, double y, double width, double height, double radius);
 
   /** Draws an image at `scale` times its size. */
-  void picture(const Image& image, double x, double y, double scale);
+  void drawImage(const Image& image, double x, double y, double scale);
 
   /** The size of a text, in pixels. */
   struct Extent {
@@ -93,26 +93,26 @@ class Drawing {
   Extent measure(const std::string& text, const TextStyle& style) const;
 
   /** Draws a text in UTF-8, cleaned by printable(), its upper side at x, y. */
-  void text(const std::string& text, const TextStyle& style, double x, double y);
+  void drawText(const std::string& text, const TextStyle& style, double x, double y);
 
   /** Returns the image, opacity not multiplied in. */
   Image image() const;
 
  private:
-  using Layout = std::unique_ptr<PangoLayout, Ended<g_object_unref>>;
+  using Layout = std::unique_ptr<PangoLayout, Deleter<g_object_unref>>;
 
   Layout layout(const std::string& text, const TextStyle& style) const;
-  void trace(const Path& path);
+  void setPath(const Path& path);
 
-  std::unique_ptr<cairo_surface_t, Ended<cairo_surface_destroy>> surface_;
-  std::unique_ptr<cairo_t, Ended<cairo_destroy>> cairo_;
+  std::unique_ptr<cairo_surface_t, Deleter<cairo_surface_destroy>> surface_;
+  std::unique_ptr<cairo_t, Deleter<cairo_destroy>> cairo_;
 };
 
 /** Draws a name as a label: one line, always at most 160 pixels wide. */
 Image drawLabel(const std::string& name, uint32_t paper = 0xFFFFFF, uint32_t ink = colors::kInk);
 
-/** Draws a message: light on dark, at most `most` pixels wide. */
-Image drawToast(const std::string& words, int most);
+/** Draws a message: light on dark, at most `maxWidth` pixels wide. */
+Image drawToast(const std::string& message, int maxWidth);
 
 }  // namespace sprites::desktop
 

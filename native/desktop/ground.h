@@ -20,7 +20,7 @@ namespace sprites::desktop {
 /** What the ground shows. */
 struct View {
   State state = State::kJoining;
-  std::string words;               // the state in one sentence
+  std::string stateText;           // the state in one sentence
   std::optional<uint64_t> people;  // in the torus; nothing: not known yet
   std::optional<Place> place;
 
@@ -29,13 +29,13 @@ struct View {
 };
 
 /** Returns the footer's height in a window of that height, in pixels. */
-int footerOf(int height);
+int footerHeight(int height);
 
 /** Draws the whole ground, opaque, with the footer. */
 Image drawGround(const View& view, int width, int height);
 
 /** Returns a number with separated thousands: 1,234,567. */
-std::string written(uint64_t number);
+std::string withThousands(uint64_t number);
 
 /** Returns the color of a state: 0xRRGGBB. */
 uint32_t colorOf(State state);

@@ -20,13 +20,13 @@ std::array<double, 4> meanOf(const Image& image, double left, double top, double
   std::array<double, 4> sum{};
   double area = 0;
   for (int y = static_cast<int>(top); y < image.height && y < bottom; y++) {
-    const double high = std::min(bottom, y + 1.0) - std::max(top, y + 0.0);
+    const double coveredHeight = std::min(bottom, y + 1.0) - std::max(top, y + 0.0);
     for (int x = static_cast<int>(left); x < image.width && x < right; x++) {
-      const double part = high * (std::min(right, x + 1.0) - std::max(left, x + 0.0));
+      const double weight = coveredHeight * (std::min(right, x + 1.0) - std::max(left, x + 0.0));
       const uint8_t* pixel = pixelOf(image, x, y);
-      for (size_t i = 0; i < 3; i++) sum[i] += part * pixel[i] * pixel[3];
-      sum[3] += part * pixel[3];
-      area += part;
+      for (size_t i = 0; i < 3; i++) sum[i] += weight * pixel[i] * pixel[3];
+      sum[3] += weight * pixel[3];
+      area += weight;
     }
   }
   if (sum[3] <= 0 || area <= 0) return {};
@@ -85,7 +85,7 @@ Image imageSticker(const Image& image, int side) {
   Drawing drawing(side);
   drawing.fill(frame, 0xFFFFFF);
   drawing.stroke(frame, 0xFFFFFF, 12);
-  drawing.picture(resized(image, width, height), x, y, unit);
+  drawing.drawImage(resized(image, width, height), x, y, unit);
   return drawing.image();
 }
 

@@ -8,12 +8,12 @@
 
 namespace sprites::desktop {
 
-/** Deleter for a pointer to a library's object: calls `end`. */
-template <auto end>
-struct Ended {
+/** Deleter for a pointer to a library's object: calls `destroy`. */
+template <auto destroy>
+struct Deleter {
   template <typename Thing>
   void operator()(Thing* thing) const {
-    end(thing);
+    destroy(thing);
   }
 };
 

@@ -28,22 +28,22 @@ namespace sprites::desktop {
 
 namespace {
 
-constexpr size_t kRest = 1024;  // most bytes of a sprite beside its picture and its photo
+constexpr size_t kOtherBytesMost = 1024;  // most bytes of a sprite beside its picture and its photo
 constexpr int kLeastSide = 8;
-constexpr int kTries = 1000;          // most names to try for a new file
-constexpr int kGood = 85;             // quality of an image that fits in its size
-constexpr int kFair = 60;             // quality of one that is too long: more pixels are worth more
-constexpr double kStep = 0.4;         // exponent of the length's excess, for the next side to try
-constexpr double kNearEnough = 1.08;  // precision of the largest side that fits, as a ratio
-constexpr int kDrawn = 512;           // pixels a side of a drawn sprite, large
+constexpr int kTries = 1000;      // most names to try for a new file
+constexpr int kGoodQuality = 85;  // quality of an image that fits in its size
+constexpr int kFairQuality = 60;  // quality of one that is too long: more pixels are worth more
+constexpr double kShrinkExponent = 0.4;      // of the length's excess, for the next side to try
+constexpr double kNearEnough = 1.08;         // precision of the largest side that fits, as a ratio
+constexpr int kDrawnSide = 512;              // pixels a side of a drawn sprite, large
 constexpr uintmax_t kFileMost = 32 << 20;    // bytes; as on the web page
 constexpr uint64_t kPixelsMost = 120000000;  // of a file: a gigabyte while it is made smaller
 constexpr size_t kScansMost = 100;           // of a JPEG; usual files have ten
 
-using Surface = std::unique_ptr<SDL_Surface, Ended<SDL_FreeSurface>>;
-using Stream = std::unique_ptr<SDL_RWops, Ended<SDL_RWclose>>;
+using Surface = std::unique_ptr<SDL_Surface, Deleter<SDL_FreeSurface>>;
+using Stream = std::unique_ptr<SDL_RWops, Deleter<SDL_RWclose>>;
 
-std::optional<Image> imageOf(Surface surface) {
+std::optional<Image> imageOfSurface(Surface surface) {
   if (!surface) return std::nullopt;
   const Surface rgba(SDL_ConvertSurfaceFormat(surface.get(), SDL_PIXELFORMAT_RGBA32, 0));
   surface.reset();
@@ -60,7 +60,7 @@ std::optional<Image> imageOf(Surface surface) {
 }
 
 /** Returns an image file of that type, or "" if it can't be made. */
-std::string fileOf(Image image, PictureType type, int quality) {
+std::string encodedFile(Image image, PictureType type, int quality) {
 #ifdef SPRITES_WEBP
   if (type == PictureType::kWebp) {
     uint8_t* bytes = nullptr;
@@ -86,48 +86,50 @@ std::string fileOf(Image image, PictureType type, int quality) {
 }
 
 /** An image to throw, and its type. */
-struct Given {
+struct TypedImage {
   Image image;
   PictureType type;
 };
 
 /** Returns whether a data URL can be decoded, and a PNG of full size has the image's pixels. */
-bool isDecoded(const std::string& url, const Given& given) {
-  const std::optional<Image> again = imageOfPicture(decodePhoto(url));
-  if (!again) return false;
-  return given.type != PictureType::kPng || again->width != given.image.width ||
-         again->pixels == given.image.pixels;
+bool isDecodable(const std::string& url, const TypedImage& typed) {
+  const std::optional<Image> decoded = imageOfPicture(decodePhoto(url));
+  if (!decoded) return false;
+  return typed.type != PictureType::kPng || decoded->width != typed.image.width ||
+         decoded->pixels == typed.image.pixels;
 }
 
 /** Returns a data URL of the image, its longer side at most `side` pixels. */
-std::string encode(const Given& given, int side, int quality) {
-  return encodePicture(given.type, fileOf(fitted(given.image, side), given.type, quality));
+std::string encode(const TypedImage& typed, int side, int quality) {
+  return encodePicture(typed.type, encodedFile(fitted(typed.image, side), typed.type, quality));
 }
 
-/** Returns the largest data URL of at most `most` bytes; "" if none fits. As on the web page. */
-std::string fit(const Given& given, size_t most) {
-  const int first = std::max(given.image.width, given.image.height);
-  std::string url = encode(given, first, kGood);
-  if (url.size() <= most) return url;
-  std::string found;
-  double fits = 0;      // the longer side of `found`
-  double over = first;  // a side that does not fit, or the image's own
-  for (int side = first; side >= kLeastSide;) {
-    url = encode(given, side, kFair);
-    const double less =
-        side *
-        std::min(1 / kNearEnough,
-                 std::pow(static_cast<double>(most) / static_cast<double>(url.size()), kStep));
-    if (url.size() <= most) {
-      found = std::move(url);
-      fits = side;
+/** Returns the largest data URL of at most `maxBytes` bytes; "" if none fits. As on the web page.
+ */
+std::string largestFitting(const TypedImage& typed, size_t maxBytes) {
+  const int fullSide = std::max(typed.image.width, typed.image.height);
+  std::string url = encode(typed, fullSide, kGoodQuality);
+  if (url.size() <= maxBytes) return url;
+  std::string fittingUrl;
+  double fittingSide = 0;          // the longer side of `fittingUrl`
+  double tooLargeSide = fullSide;  // a side that does not fit, or the image's own
+  for (int side = fullSide; side >= kLeastSide;) {
+    url = encode(typed, side, kFairQuality);
+    const double smallerSide =
+        side * std::min(1 / kNearEnough,
+                        std::pow(static_cast<double>(maxBytes) / static_cast<double>(url.size()),
+                                 kShrinkExponent));
+    if (url.size() <= maxBytes) {
+      fittingUrl = std::move(url);
+      fittingSide = side;
     } else {
-      over = side;
+      tooLargeSide = side;
     }
-    side = static_cast<int>(found.empty() ? less : std::sqrt(fits * over));
-    if (!found.empty() && side < fits * std::sqrt(kNearEnough)) break;
+    side =
+        static_cast<int>(fittingUrl.empty() ? smallerSide : std::sqrt(fittingSide * tooLargeSide));
+    if (!fittingUrl.empty() && side < fittingSide * std::sqrt(kNearEnough)) break;
   }
-  return found;
+  return fittingUrl;
 }
 
 /** Returns the types to try, the best first; a JPEG has no transparent parts. */
@@ -140,18 +142,18 @@ std::vector<PictureType> typesFor(bool opaque) {
   return types;
 }
 
-/** Returns a readable data URL of at most `most` bytes and `side` pixels a side, or "". */
-std::string pictureOf(const Image& image, int side, size_t most) {
-  Given given{fitted(image, side), PictureType::kPng};
+/** Returns a readable data URL of at most `maxBytes` bytes and `side` pixels a side, or "". */
+std::string pictureOf(const Image& image, int side, size_t maxBytes) {
+  TypedImage typed{fitted(image, side), PictureType::kPng};
   // A small image with few colors keeps every pixel.
   if (std::max(image.width, image.height) <= static_cast<int>(kPictureSide)) {
-    std::string url = encode(given, side, kGood);
-    if (url.size() <= most && isDecoded(url, given)) return url;
+    std::string url = encode(typed, side, kGoodQuality);
+    if (url.size() <= maxBytes && isDecodable(url, typed)) return url;
   }
-  for (const PictureType type : typesFor(isOpaque(given.image))) {
-    given.type = type;
-    std::string url = fit(given, most);
-    if (isDecoded(url, given)) return url;
+  for (const PictureType type : typesFor(isOpaque(typed.image))) {
+    typed.type = type;
+    std::string url = largestFitting(typed, maxBytes);
+    if (isDecodable(url, typed)) return url;
   }
   return "";
 }
@@ -160,7 +162,7 @@ std::string pictureOf(const Image& image, int side, size_t most) {
 constexpr const char* kDecoders[] = {"PNG", "JPG", "WEBP", "GIF"};
 constexpr const char* kEndings[] = {"png", "jpg", "webp", "gif"};
 
-constexpr char kHuge[] = "it has more than 120 million pixels";
+constexpr char kHugeReason[] = "it has more than 120 million pixels";
 
 bool isHuge(uint64_t width, uint64_t height) { return width * height > kPixelsMost; }
 
@@ -185,7 +187,7 @@ bool hasManyScans(const Picture& picture) {
 }
 
 /** Returns why a file can't be read as an image (unreadable, empty, too large), or "". */
-std::string unopened(const std::string& path) {
+std::string readError(const std::string& path) {
   std::error_code code;
   const uintmax_t size = std::filesystem::file_size(path, code);
   std::ifstream file;
@@ -196,38 +198,39 @@ std::string unopened(const std::string& path) {
   if (size > kFileMost) return "the file is larger than 32 MB";
   std::string bytes(static_cast<size_t>(size), '\0');
   if (!file.read(bytes.data(), static_cast<std::streamsize>(size))) return "it can't be read";
-  return isHuge(bytes) ? kHuge : "";
+  return isHuge(bytes) ? kHugeReason : "";
 }
 
 }  // namespace
 
 std::optional<Pictures> picturesOfFile(const std::string& path, size_t maxSprite,
                                        std::string* why) {
-  *why = unopened(path);
+  *why = readError(path);
   if (!why->empty()) return std::nullopt;
   Surface surface(IMG_Load(path.c_str()));
   if (surface && isHuge(static_cast<uint64_t>(surface->w), static_cast<uint64_t>(surface->h))) {
-    *why = kHuge;
+    *why = kHugeReason;
     return std::nullopt;
   }
-  const std::optional<Image> image = imageOf(std::move(surface));
+  const std::optional<Image> image = imageOfSurface(std::move(surface));
   if (!image) {
     // SDL's own errors ("Unsupported image format", "Error reading the PNG file") help nobody.
     *why = "it is no image that can be read here (PNG, JPEG, WebP, GIF), or it is damaged";
     return std::nullopt;
   }
   const Image large = fitted(*image, kPhotoSide);
-  const size_t most = std::max(maxSprite, kRest) - kRest;
+  const size_t maxBytes = std::max(maxSprite, kOtherBytesMost) - kOtherBytesMost;
   Pictures pictures;
-  pictures.picture = pictureOf(large, kPictureSide, std::min(most, kSpritePictureBytes));
+  pictures.picture = pictureOf(large, kPictureSide, std::min(maxBytes, kSpritePictureBytes));
   if (pictures.picture.empty()) {
     *why = "it can't be made small enough to be thrown";
     return std::nullopt;
   }
-  const size_t room = std::min(most - pictures.picture.size(), kSpritePhotoBytes);
+  const size_t photoRoom = std::min(maxBytes - pictures.picture.size(), kSpritePhotoBytes);
   const std::optional<Picture> shown = decodePicture(pictures.picture);
-  const bool whole = shown && static_cast<int>(shown->width) == image->width;
-  if (!whole && room > kSpritePictureBytes) pictures.photo = pictureOf(large, kPhotoSide, room);
+  const bool isFullSize = shown && static_cast<int>(shown->width) == image->width;
+  if (!isFullSize && photoRoom > kSpritePictureBytes)
+    pictures.photo = pictureOf(large, kPhotoSide, photoRoom);
   return pictures;
 }
 
@@ -241,7 +244,7 @@ std::optional<Image> imageOfPicture(const std::optional<Picture>& picture) {
       surface->h > static_cast<int>(picture->height)) {
     return std::nullopt;
   }
-  return imageOf(std::move(surface));
+  return imageOfSurface(std::move(surface));
 }
 
 namespace {
@@ -255,19 +258,19 @@ std::optional<Picture> pictureOfSprite(const Sprite& sprite) {
 
 Image imageOfSprite(const Sprite& sprite) {
   std::optional<Image> image = imageOfPicture(pictureOfSprite(sprite));
-  return image ? std::move(*image) : drawSticker(sprite.picture, kDrawn);
+  return image ? std::move(*image) : drawSticker(sprite.picture, kDrawnSide);
 }
 
 std::optional<SpriteFile> fileOfSprite(const Sprite& sprite) {
   if (isDrawnPicture(sprite.picture)) {
-    return SpriteFile{fileOf(imageOfSprite(sprite), PictureType::kPng, kGood), "png"};
+    return SpriteFile{encodedFile(imageOfSprite(sprite), PictureType::kPng, kGoodQuality), "png"};
   }
   std::optional<Picture> picture = pictureOfSprite(sprite);
   if (!imageOfPicture(picture)) return std::nullopt;
   return SpriteFile{std::move(picture->bytes), kEndings[static_cast<size_t>(picture->type)]};
 }
 
-std::string nameOf(const std::string& path) {
+std::string spriteNameOf(const std::string& path) {
   std::string name = path.substr(path.find_last_of("/\\") + 1);
   name = name.substr(0, name.find_last_of('.'));
   while (!isSpriteName(name)) name.pop_back();  // too long, or cut within a character
@@ -286,8 +289,8 @@ std::string fileNameOf(const Sprite& sprite) {
   return isDrawnPicture(sprite.picture) ? sprite.picture : "picture";
 }
 
-std::string writeNew(const std::string& folder, const std::string& name, const SpriteFile& file,
-                     std::string* path) {
+std::string writeNewFile(const std::string& folder, const std::string& name, const SpriteFile& file,
+                         std::string* path) {
   struct Close {
     void operator()(std::FILE* open) const { std::fclose(open); }
   };

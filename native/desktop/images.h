@@ -50,7 +50,7 @@ Image imageOfSprite(const Sprite& sprite);
 std::optional<SpriteFile> fileOfSprite(const Sprite& sprite);
 
 /** Returns the file's name without folders and ending, cut to a valid name of a sprite. */
-std::string nameOf(const std::string& path);
+std::string spriteNameOf(const std::string& path);
 
 /** Returns a file's name for the sprite, without ending: a stranger's text, safe in any folder. */
 std::string fileNameOf(const Sprite& sprite);
@@ -61,8 +61,8 @@ std::string fileNameOf(const Sprite& sprite);
  * @param path set to the file's path, also if it could not be written
  * @return the error, the rest of a sentence; "" on success
  */
-std::string writeNew(const std::string& folder, const std::string& name, const SpriteFile& file,
-                     std::string* path);
+std::string writeNewFile(const std::string& folder, const std::string& name, const SpriteFile& file,
+                         std::string* path);
 
 }  // namespace sprites::desktop
 

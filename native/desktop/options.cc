@@ -43,7 +43,7 @@ Settings readSettings(const std::vector<std::string>& arguments) {
       value = name.substr(equals + 1);
       name.resize(equals);
     }
-    const auto take = [&]() -> std::string {
+    const auto takeValue = [&]() -> std::string {
       if (value) return *value;
       if (i + 1 == arguments.size()) throw std::invalid_argument(name + " needs a value");
       if (arguments[i + 1].rfind("--", 0) == 0) {
@@ -51,34 +51,34 @@ Settings readSettings(const std::vector<std::string>& arguments) {
       }
       return arguments[++i];
     };
-    const auto isThere = [&] {
+    const auto takeFlag = [&] {
       if (value) throw std::invalid_argument(name + " takes no value, not \"" + *value + "\"");
       return true;
     };
     if (name == "--") {
       onlyFiles = true;
     } else if (name == "--server") {
-      settings.server = take();
+      settings.server = takeValue();
     } else if (name == "--window") {
-      settings.window = readArea(take());
+      settings.window = readArea(takeValue());
     } else if (name == "--sprite") {
-      settings.sprites.push_back(take());
+      settings.sprites.push_back(takeValue());
       if (!isDrawnPicture(settings.sprites.back())) {
         throw std::invalid_argument("--sprite takes ball, star, ghost, rocket, fish or flower");
       }
     } else if (name == "--name") {
-      settings.name = take();
+      settings.name = takeValue();
       if (!isSpriteName(settings.name)) {
         throw std::invalid_argument("--name takes at most 40 characters in UTF-8");
       }
     } else if (name == "--folder") {
-      settings.folder = take();
+      settings.folder = takeValue();
     } else if (name == "--transparent") {
-      settings.transparent = isThere();
+      settings.transparent = takeFlag();
     } else if (name == "--help") {
-      settings.help = isThere();
+      settings.help = takeFlag();
     } else if (name == "--version") {
-      settings.version = isThere();
+      settings.version = takeFlag();
     } else {
       throw std::invalid_argument("there is no option " + name + "; --help shows them");
     }

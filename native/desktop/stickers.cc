@@ -44,7 +44,7 @@ void rim(Drawing* drawing, const Path& outline) {
 /** Darkens everything outside a circle a little: call it clipped. */
 void shade(Drawing* drawing, double x, double y, double radius) {
   const auto around = [=](cairo_t* cairo) {
-    svg("M-20 -20 V120 H120 V-20Z")(cairo);  // the opposite way, so that the circle is a hole
+    svgPath("M-20 -20 V120 H120 V-20Z")(cairo);  // the opposite way, so that the circle is a hole
     circle(x, y, radius)(cairo);
   };
   drawing->fill(around, kInk, 0.13);
@@ -79,8 +79,8 @@ void ball(Drawing* drawing) {
   rim(drawing, outline);
   drawing->fill(outline, kCoral);
   drawing->clip(outline);
-  drawing->fill(svg("M8 50 Q50 28 92 50 L92 64 Q50 42 8 64Z"), 0xFFF3DC);
-  drawing->fill(svg("M8 64 Q50 42 92 64 L92 78 Q50 56 8 78Z"), kTeal);
+  drawing->fill(svgPath("M8 50 Q50 28 92 50 L92 64 Q50 42 8 64Z"), 0xFFF3DC);
+  drawing->fill(svgPath("M8 64 Q50 42 92 64 L92 78 Q50 56 8 78Z"), kTeal);
   drawing->fill(circle(50, 12, 13), kSun);
   shade(drawing, 62, 62, 46);
   drawing->unclip();
@@ -92,7 +92,7 @@ void star(Drawing* drawing) {
   rim(drawing, outline);
   drawing->fill(outline, kSun);
   drawing->clip(outline);
-  drawing->fill(svg("M50 52 L50 5 L95 40 L80 100 L50 80Z"), 0xFFB01F);
+  drawing->fill(svgPath("M50 52 L50 5 L95 40 L80 100 L50 80Z"), 0xFFB01F);
   drawing->unclip();
   eyes(drawing, 42, 58, 50, 3.6);
   smile(drawing, 50, 57, 6);
@@ -100,27 +100,27 @@ void star(Drawing* drawing) {
 }
 
 void ghost(Drawing* drawing) {
-  const Path outline =
-      svg("M18 86 V46 C18 10 82 10 82 46 V86 Q75 76 68 84 Q61 92 54 82 Q50 77 46 82 Q39 92 32 84 "
-          "Q25 76 18 86Z");
+  const Path outline = svgPath(
+      "M18 86 V46 C18 10 82 10 82 46 V86 Q75 76 68 84 Q61 92 54 82 Q50 77 46 82 Q39 92 32 84 "
+      "Q25 76 18 86Z");
   rim(drawing, outline);
   drawing->fill(outline, 0xCFC4FF);
   drawing->clip(outline);
-  drawing->fill(svg("M60 10 C82 14 82 40 82 46 V90 H66 C72 60 72 34 60 10Z"), 0xB3A3FB);
+  drawing->fill(svgPath("M60 10 C82 14 82 40 82 46 V90 H66 C72 60 72 34 60 10Z"), 0xB3A3FB);
   drawing->unclip();
   eyes(drawing, 40, 60, 46, 5.4);
-  drawing->fill(svg("M44 60 Q50 56 56 60 Q57 70 50 70 Q43 70 44 60Z"), kInk);
+  drawing->fill(svgPath("M44 60 Q50 56 56 60 Q57 70 50 70 Q43 70 44 60Z"), kInk);
   cheeks(drawing, 30, 70, 57);
 }
 
 void rocket(Drawing* drawing) {
-  rim(drawing, svg("M50 6 C66 18 70 38 68 58 L82 72 L80 84 L64 78 L60 82 L58 90 L50 97 L42 90 "
-                   "L40 82 L36 78 L20 84 L18 72 L32 58 C30 38 34 18 50 6Z"));
-  drawing->fill(svg("M40 80 H60 L58 90 L50 97 L42 90Z"), kSun);
-  drawing->fill(svg("M32 56 L18 72 L20 84 L38 77Z M68 56 L82 72 L80 84 L62 77Z"), kCoral);
-  drawing->fill(svg("M50 6 C66 18 70 38 68 58 L62 80 H38 L32 58 C30 38 34 18 50 6Z"), 0xF4F0FF);
-  drawing->fill(svg("M50 6 C66 18 70 38 68 58 L62 80 H52 C58 52 58 26 50 6Z"), 0xD9D0F5);
-  drawing->fill(svg("M50 6 C57 11 62 18 65 27 H35 C38 18 43 11 50 6Z"), kCoral);
+  rim(drawing, svgPath("M50 6 C66 18 70 38 68 58 L82 72 L80 84 L64 78 L60 82 L58 90 L50 97 L42 90 "
+                       "L40 82 L36 78 L20 84 L18 72 L32 58 C30 38 34 18 50 6Z"));
+  drawing->fill(svgPath("M40 80 H60 L58 90 L50 97 L42 90Z"), kSun);
+  drawing->fill(svgPath("M32 56 L18 72 L20 84 L38 77Z M68 56 L82 72 L80 84 L62 77Z"), kCoral);
+  drawing->fill(svgPath("M50 6 C66 18 70 38 68 58 L62 80 H38 L32 58 C30 38 34 18 50 6Z"), 0xF4F0FF);
+  drawing->fill(svgPath("M50 6 C66 18 70 38 68 58 L62 80 H52 C58 52 58 26 50 6Z"), 0xD9D0F5);
+  drawing->fill(svgPath("M50 6 C57 11 62 18 65 27 H35 C38 18 43 11 50 6Z"), kCoral);
   drawing->fill(circle(50, 44, 11), kInk);
   drawing->fill(circle(50, 44, 8), 0x45C8F1);
   glint(drawing, 47, 41, 3);
@@ -128,17 +128,17 @@ void rocket(Drawing* drawing) {
 
 void fish(Drawing* drawing) {
   const Path outline =
-      svg("M6 50 C18 20 56 18 70 42 L92 26 Q86 50 92 76 L70 58 C56 84 18 82 6 50Z");
+      svgPath("M6 50 C18 20 56 18 70 42 L92 26 Q86 50 92 76 L70 58 C56 84 18 82 6 50Z");
   rim(drawing, outline);
   drawing->fill(outline, kTeal);
   drawing->clip(outline);
-  drawing->fill(svg("M36 18 Q46 50 36 84 L50 84 Q60 50 50 18Z"), 0x7FE3D2);
-  drawing->fill(svg("M66 20 L96 20 L96 82 L66 82 Q76 50 66 20Z"), 0x0B7F80);
+  drawing->fill(svgPath("M36 18 Q46 50 36 84 L50 84 Q60 50 50 18Z"), 0x7FE3D2);
+  drawing->fill(svgPath("M66 20 L96 20 L96 82 L66 82 Q76 50 66 20Z"), 0x0B7F80);
   shade(drawing, 46, 80, 40);
   drawing->unclip();
   drawing->fill(circle(24, 44, 7), kWhite);
   drawing->fill(circle(22.5, 44, 3.8), kInk);
-  drawing->stroke(svg("M12 58 Q18 62 23 58"), kInk, 3);
+  drawing->stroke(svgPath("M12 58 Q18 62 23 58"), kInk, 3);
 }
 
 void flower(Drawing* drawing) {
@@ -154,11 +154,11 @@ void flower(Drawing* drawing) {
 }
 
 void torn(Drawing* drawing) {
-  const Path outline = svg("M14 14 H86 V60 L74 54 L64 66 L52 56 L40 70 L28 60 L14 72Z");
+  const Path outline = svgPath("M14 14 H86 V60 L74 54 L64 66 L52 56 L40 70 L28 60 L14 72Z");
   rim(drawing, outline);
   drawing->fill(outline, 0xD8D2C4);
   drawing->fill(circle(34, 32, 7), 0xB5AD9C);
-  drawing->stroke(svg("M14 62 L40 40 L56 54 L68 44 L86 58"), 0xB5AD9C, 4);
+  drawing->stroke(svgPath("M14 62 L40 40 L56 54 L68 44 L86 58"), 0xB5AD9C, 4);
 }
 
 struct Sticker {

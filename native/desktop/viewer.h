@@ -12,10 +12,10 @@
 namespace sprites::desktop {
 
 /** What is shown of a sprite that is open. */
-struct Opened {
+struct OpenedSprite {
   Image image;
   std::string title;
-  std::string words;
+  std::string caption;
 };
 
 /** The action of a click on an open sprite. */
@@ -25,7 +25,7 @@ enum class Action : uint8_t { kNone, kSave, kPutAway, kClose };
 class Viewer {
  public:
   /** Draws the card as large as the window allows. */
-  Viewer(const Opened& opened, int width, int height);
+  Viewer(const OpenedSprite& opened, int width, int height);
 
   /** The card, and its upper left corner in the window. */
   const Image& card() const { return card_; }

@@ -18,10 +18,11 @@ namespace {
 
 constexpr int kShadows = 5;
 constexpr double kHeldLift = 14;
-constexpr int kRing = 8;        // pixels by which the ring exceeds the selected body
+constexpr int kRingWidth = 8;   // pixels by which the ring exceeds the selected body
 constexpr int kBadgeSide = 24;  // of the mark that shows the state
-constexpr Uint8 kCutoff = 100;  // of 255: less opaque pixels are no part of the window's shape
-constexpr Uint8 kVeil = 140;    // of 255: opacity of the veil behind a sprite that is open
+constexpr Uint8 kShapeAlphaLeast =
+    100;                           // of 255: less opaque pixels are no part of the window's shape
+constexpr Uint8 kVeilAlpha = 140;  // of 255: opacity of the veil behind a sprite that is open
 constexpr char kTitle[] = "Sprites";
 
 [[noreturn]] void fail(const std::string& what) {
@@ -29,18 +30,18 @@ constexpr char kTitle[] = "Sprites";
 }
 
 /** Returns whether SDL found no screen, and would paint unseen without having been asked to. */
-bool isBlind() {
-  const char* asked = SDL_GetHint(SDL_HINT_VIDEODRIVER);
+bool isWithoutScreen() {
+  const char* requestedDriver = SDL_GetHint(SDL_HINT_VIDEODRIVER);
   const std::string_view driver = SDL_GetCurrentVideoDriver();
   const bool hasScreen = driver != "offscreen" && driver != "dummy" && driver != "evdev";
-  return (asked == nullptr || *asked == '\0') && !hasScreen;
+  return (requestedDriver == nullptr || *requestedDriver == '\0') && !hasScreen;
 }
 
 /** Returns the first screen, without panels. */
 SDL_Rect usableScreen() {
-  SDL_Rect whole{0, 0, 800, 600};
-  SDL_GetDisplayUsableBounds(0, &whole);
-  return whole;
+  SDL_Rect screen{0, 0, 800, 600};
+  SDL_GetDisplayUsableBounds(0, &screen);
+  return screen;
 }
 
 /** Draws a soft ellipse: wide for a sprite on the ground, small for one high above it. */
@@ -56,7 +57,7 @@ Image drawShadow(int halfSide, int step) {
 
 /** Draws the ring around the selected body. */
 Image drawRing(int halfSide) {
-  const int side = 2 * halfSide + 2 * kRing;
+  const int side = 2 * halfSide + 2 * kRingWidth;
   Drawing ring(side);
   ring.stroke(circle(50, 50, 46), colors::kSelf, 288.0 / side, 0.8);
   return ring.image();
@@ -64,7 +65,9 @@ Image drawRing(int halfSide) {
 
 }  // namespace
 
-int halfOf(const std::string& picture) { return isDrawnPicture(picture) ? kHalf : kImageHalf; }
+int halfSideOf(const std::string& picture) {
+  return isDrawnPicture(picture) ? kHalfSide : kImageHalfSide;
+}
 
 Window::Window(const Settings& settings) {
   // Without this, a click that gives the window the keyboard would do nothing else.
@@ -74,7 +77,7 @@ Window::Window(const Settings& settings) {
   // shape.
   SDL_SetHint(SDL_HINT_FRAMEBUFFER_ACCELERATION, "0");
   if (SDL_Init(SDL_INIT_VIDEO) != 0) fail("no display");
-  if (isBlind()) {
+  if (isWithoutScreen()) {
     SDL_Quit();
     throw std::runtime_error(
         "no display: set DISPLAY or WAYLAND_DISPLAY to one that can be reached from here");
@@ -86,12 +89,12 @@ Window::Window(const Settings& settings) {
     SDL_Quit();
     throw std::runtime_error("no window: " + why);
   }
-  takeSize();
+  updateSize();
 }
 
 Window::~Window() {
   // Surfaces and the window are destroyed before SDL ends.
-  looks_.clear();
+  cachedSurfaces_.clear();
   for (Surface* surface : {&frame_, &ground_, &badge_, &toast_, &card_}) surface->reset();
   window_.reset();
   SDL_Quit();
@@ -105,40 +108,40 @@ void Window::open(const Settings& settings) {
 }
 
 bool Window::openTransparent(const Settings& settings) {
-  SDL_Rect whole = usableScreen();
+  SDL_Rect screen = usableScreen();
   if (settings.window) {
-    whole.w = settings.window->width;
-    whole.h = settings.window->height;
-    whole.x = settings.window->x.value_or(whole.x);
-    whole.y = settings.window->y.value_or(whole.y);
+    screen.w = settings.window->width;
+    screen.h = settings.window->height;
+    screen.x = settings.window->x.value_or(screen.x);
+    screen.y = settings.window->y.value_or(screen.y);
   }
-  window_.reset(SDL_CreateShapedWindow(kTitle, 0, 0, static_cast<unsigned>(whole.w),
-                                       static_cast<unsigned>(whole.h), SDL_WINDOW_ALWAYS_ON_TOP));
+  window_.reset(SDL_CreateShapedWindow(kTitle, 0, 0, static_cast<unsigned>(screen.w),
+                                       static_cast<unsigned>(screen.h), SDL_WINDOW_ALWAYS_ON_TOP));
   if (!window_) {
     std::cerr << "sprites-desktop: a plain window, since this system has no transparent ones ("
               << SDL_GetError() << ")" << std::endl;
     return false;
   }
-  SDL_SetWindowPosition(window_.get(), whole.x, whole.y);
-  if (!settings.window) screen_ = whole;
+  SDL_SetWindowPosition(window_.get(), screen.x, screen.y);
+  if (!settings.window) screen_ = screen;
   return true;
 }
 
 void Window::fillScreen() {
-  const SDL_Rect whole = usableScreen();
-  if (!screen_ || SDL_RectEquals(&*screen_, &whole)) return;
-  screen_ = whole;
-  SDL_SetWindowSize(window_.get(), whole.w, whole.h);
-  SDL_SetWindowPosition(window_.get(), whole.x, whole.y);
+  const SDL_Rect screen = usableScreen();
+  if (!screen_ || SDL_RectEquals(&*screen_, &screen)) return;
+  screen_ = screen;
+  SDL_SetWindowSize(window_.get(), screen.w, screen.h);
+  SDL_SetWindowPosition(window_.get(), screen.x, screen.y);
 }
 
-int Window::height() const { return transparent_ ? height_ : height_ - footerOf(height_); }
+int Window::height() const { return transparent_ ? height_ : height_ - footerHeight(height_); }
 
 bool Window::isFooter(double x, double y) const {
   return x >= 0 && x < width_ && y >= height() && y < height_;
 }
 
-void Window::takeSize() {
+void Window::updateSize() {
   SDL_GetWindowSize(window_.get(), &width_, &height_);
   frame_.reset(SDL_CreateRGBSurfaceWithFormat(0, width_, height_, 32, SDL_PIXELFORMAT_ARGB8888));
   if (!frame_) fail("no memory for the picture");
@@ -154,13 +157,13 @@ void Window::setView(const View& view) {
   badge_.reset();
 }
 
-void Window::setToast(const std::string& words) {
-  if (words == words_) return;
-  words_ = words;
+void Window::setToast(const std::string& message) {
+  if (message == toastText_) return;
+  toastText_ = message;
   toast_.reset();
 }
 
-void Window::setOpened(std::optional<Opened> opened) {
+void Window::setOpened(std::optional<OpenedSprite> opened) {
   opened_ = std::move(opened);
   viewer_.reset();
   card_.reset();
@@ -186,23 +189,23 @@ Window::Surface Window::surfaceOf(Image image) const {
       image.pixels.data(), image.width, image.height, 32, image.width * 4, SDL_PIXELFORMAT_RGBA32));
   if (!surface) fail("no memory for a picture");
   // The frame's own format, so that painting is copying.
-  Surface same(SDL_ConvertSurfaceFormat(surface.get(), SDL_PIXELFORMAT_ARGB8888, 0));
-  if (!same) fail("no memory for a picture");
-  SDL_SetSurfaceBlendMode(same.get(), SDL_BLENDMODE_BLEND);
-  return same;
+  Surface converted(SDL_ConvertSurfaceFormat(surface.get(), SDL_PIXELFORMAT_ARGB8888, 0));
+  if (!converted) fail("no memory for a picture");
+  SDL_SetSurfaceBlendMode(converted.get(), SDL_BLENDMODE_BLEND);
+  return converted;
 }
 
 template <typename Make>
-SDL_Surface* Window::look(const std::string& key, Make make) {
-  Look& look = looks_[key];
-  look.used = true;
-  if (!look.surface) look.surface = surfaceOf(make());
-  return look.surface.get();
+SDL_Surface* Window::cachedSurface(const std::string& key, Make make) {
+  CachedSurface& entry = cachedSurfaces_[key];
+  entry.isUsed = true;
+  if (!entry.surface) entry.surface = surfaceOf(make());
+  return entry.surface.get();
 }
 
-SDL_Surface* Window::sticker(const std::string& picture) {
-  return look(picture, [&picture] {
-    const int side = 2 * halfOf(picture);
+SDL_Surface* Window::stickerSurface(const std::string& picture) {
+  return cachedSurface(picture, [&picture] {
+    const int side = 2 * halfSideOf(picture);
     const std::optional<Image> image = imageOfPicture(decodePicture(picture));
     // A torn photograph stands for an image that is damaged further in than readSprite() looks.
     return image ? imageSticker(*image, side) : drawSticker(picture, side);
@@ -231,7 +234,7 @@ void Window::paintGround() {
   SDL_BlitSurface(badge_.get(), nullptr, frame, &place);
 }
 
-void Window::paintBody(const Body& body, bool selected, bool telling) {
+void Window::paintBody(const Body& body, bool selected, bool showsSender) {
   const double lift = body.isHeld ? kHeldLift : body.z;
   const auto halfSide = static_cast<int>(body.halfSide);
   const std::string size = ":" + std::to_string(halfSide);
@@ -241,34 +244,35 @@ void Window::paintBody(const Body& body, bool selected, bool telling) {
   const SDL_Rect place{x, y - static_cast<int>(lift), 2 * halfSide, 2 * halfSide};
   if (!transparent_) {  // without a ground there is no shadow
     const auto step = static_cast<int>(std::clamp(lift / 30, 0.0, kShadows - 1.0));
-    SDL_Surface* shadow = look("shadow" + size + ":" + std::to_string(step),
-                               [halfSide, step] { return drawShadow(halfSide, step); });
+    SDL_Surface* shadow = cachedSurface("shadow" + size + ":" + std::to_string(step),
+                                        [halfSide, step] { return drawShadow(halfSide, step); });
     SDL_BlitSurface(shadow, nullptr, frame_.get(), &ground);
   }
   if (selected) {
-    SDL_Rect around{place.x - kRing, place.y - kRing, 0, 0};
-    SDL_Surface* ring = look("ring" + size, [halfSide] { return drawRing(halfSide); });
-    SDL_BlitSurface(ring, nullptr, frame_.get(), &around);
+    SDL_Rect ringPlace{place.x - kRingWidth, place.y - kRingWidth, 0, 0};
+    SDL_Surface* ring = cachedSurface("ring" + size, [halfSide] { return drawRing(halfSide); });
+    SDL_BlitSurface(ring, nullptr, frame_.get(), &ringPlace);
   }
   SDL_Rect at = place;
-  SDL_BlitSurface(sticker(body.sprite.picture), nullptr, frame_.get(), &at);
-  paintLabels(body, place, telling);
+  SDL_BlitSurface(stickerSurface(body.sprite.picture), nullptr, frame_.get(), &at);
+  paintLabels(body, place, showsSender);
 }
 
 /** Paints the name and the sender below a body, or above it without room, within the desktop. */
-void Window::paintLabels(const Body& body, const SDL_Rect& place, bool telling) {
+void Window::paintLabels(const Body& body, const SDL_Rect& place, bool showsSender) {
   const std::string& name = body.sprite.name;
   const std::string& by = body.sprite.by;
   std::vector<SDL_Surface*> labels;
-  if (!name.empty()) labels.push_back(look("name:" + name, [&name] { return drawLabel(name); }));
-  if (telling && !by.empty()) {
-    labels.push_back(
-        look("by:" + by, [&by] { return drawLabel("from " + by, colors::kInk, colors::kCard); }));
+  if (!name.empty())
+    labels.push_back(cachedSurface("name:" + name, [&name] { return drawLabel(name); }));
+  if (showsSender && !by.empty()) {
+    labels.push_back(cachedSurface(
+        "by:" + by, [&by] { return drawLabel("from " + by, colors::kInk, colors::kCard); }));
   }
-  int high = 0;
-  for (const SDL_Surface* label : labels) high += label->h;
+  int labelsHeight = 0;
+  for (const SDL_Surface* label : labels) labelsHeight += label->h;
   int y = place.y + place.h;
-  if (y + high > height()) y = place.y - high;
+  if (y + labelsHeight > height()) y = place.y - labelsHeight;
   for (SDL_Surface* label : labels) {
     const int x = static_cast<int>(body.x) - label->w / 2;
     SDL_Rect at{std::max(0, std::min(x, width_ - label->w)), y, 0, 0};
@@ -286,7 +290,7 @@ void Window::paintViewer() {
   if (!transparent_) {  // dims everything behind the card
     Surface veil(SDL_CreateRGBSurfaceWithFormat(0, width_, height_, 32, SDL_PIXELFORMAT_ARGB8888));
     if (!veil) fail("no memory for a picture");
-    SDL_FillRect(veil.get(), nullptr, SDL_MapRGBA(veil->format, 0x17, 0x13, 0x2B, kVeil));
+    SDL_FillRect(veil.get(), nullptr, SDL_MapRGBA(veil->format, 0x17, 0x13, 0x2B, kVeilAlpha));
     SDL_SetSurfaceBlendMode(veil.get(), SDL_BLENDMODE_BLEND);
     SDL_BlitSurface(veil.get(), nullptr, frame_.get(), nullptr);
   }
@@ -295,26 +299,27 @@ void Window::paintViewer() {
 }
 
 void Window::paintToast() {
-  if (words_.empty()) return;
-  if (!toast_) toast_ = surfaceOf(drawToast(words_, width_ - 40));
+  if (toastText_.empty()) return;
+  if (!toast_) toast_ = surfaceOf(drawToast(toastText_, width_ - 40));
   SDL_Rect place{(width_ - toast_->w) / 2, height() * 5 / 8 - toast_->h / 2, 0, 0};
   SDL_BlitSurface(toast_.get(), nullptr, frame_.get(), &place);
 }
 
-void Window::paint(const Desktop& desktop, const std::vector<BodyId>& telling) {
-  for (auto& [picture, look] : looks_) look.used = false;
+void Window::paint(const Desktop& desktop, const std::vector<BodyId>& showingSender) {
+  for (auto& [key, entry] : cachedSurfaces_) entry.isUsed = false;
   paintGround();
   const SDL_Rect plane{0, 0, width_, height()};
   SDL_SetClipRect(frame_.get(), &plane);
   for (const Body& body : desktop.bodies()) {
-    const bool tells = std::find(telling.begin(), telling.end(), body.id) != telling.end();
-    paintBody(body, body.id == desktop.selected(), tells);
+    const bool showsSender =
+        std::find(showingSender.begin(), showingSender.end(), body.id) != showingSender.end();
+    paintBody(body, body.id == desktop.selected(), showsSender);
   }
   SDL_SetClipRect(frame_.get(), nullptr);
   paintViewer();
   paintToast();
-  for (auto each = looks_.begin(); each != looks_.end();) {
-    each = each->second.used ? std::next(each) : looks_.erase(each);
+  for (auto each = cachedSurfaces_.begin(); each != cachedSurfaces_.end();) {
+    each = each->second.isUsed ? std::next(each) : cachedSurfaces_.erase(each);
   }
   show();
 }
@@ -323,7 +328,7 @@ void Window::show() {
   if (transparent_) {
     SDL_WindowShapeMode mode;
     mode.mode = ShapeModeBinarizeAlpha;
-    mode.parameters.binarizationCutoff = kCutoff;
+    mode.parameters.binarizationCutoff = kShapeAlphaLeast;
     SDL_SetWindowShape(window_.get(), frame_.get(), &mode);
   }
   SDL_Surface* screen = SDL_GetWindowSurface(window_.get());

@@ -28,11 +28,11 @@
 namespace sprites::desktop {
 
 /** Half the side of a drawn sprite and of an image, in pixels; as on the web page. */
-constexpr int kHalf = 36;
-constexpr int kImageHalf = 58;
+constexpr int kHalfSide = 36;
+constexpr int kImageHalfSide = 58;
 
 /** Returns half the side of a sprite with that picture, in pixels. */
-int halfOf(const std::string& picture);
+int halfSideOf(const std::string& picture);
 
 class Window {
  public:
@@ -53,7 +53,7 @@ class Window {
   bool isTransparent() const { return transparent_; }
 
   /** Adopts the window's current size. */
-  void takeSize();
+  void updateSize();
 
   /** Makes a transparent window fill the screen, whose size may have changed. */
   void fillScreen();
@@ -67,42 +67,42 @@ class Window {
   void setView(const View& view);
 
   /** Shows a message over everything else; empty: removes it. */
-  void setToast(const std::string& words);
+  void setToast(const std::string& message);
 
   /** Shows a sprite large, over everything else; std::nullopt: removes it. */
-  void setOpened(std::optional<Opened> opened);
+  void setOpened(std::optional<OpenedSprite> opened);
 
   /** Returns the action of a click while a sprite is shown large. */
   Action actionAt(int x, int y) const;
 
-  /** Paints everything and shows it. The bodies in `telling` show their senders. */
-  void paint(const Desktop& desktop, const std::vector<BodyId>& telling);
+  /** Paints everything and shows it. The bodies in `showingSender` show their senders. */
+  void paint(const Desktop& desktop, const std::vector<BodyId>& showingSender);
 
  private:
-  using Surface = std::unique_ptr<SDL_Surface, Ended<SDL_FreeSurface>>;
+  using Surface = std::unique_ptr<SDL_Surface, Deleter<SDL_FreeSurface>>;
 
   /** A painted sticker or label, and whether the last frame used it. */
-  struct Look {
+  struct CachedSurface {
     Surface surface;
-    bool used = false;
+    bool isUsed = false;
   };
 
   void open(const Settings& settings);
   bool openTransparent(const Settings& settings);
   void paintGround();
-  void paintBody(const Body& body, bool selected, bool telling);
-  void paintLabels(const Body& body, const SDL_Rect& place, bool telling);
+  void paintBody(const Body& body, bool selected, bool showsSender);
+  void paintLabels(const Body& body, const SDL_Rect& place, bool showsSender);
   void paintViewer();
   void paintToast();
 
   /** Returns the surface with that key; made if the last frame had none. */
   template <typename Make>
-  SDL_Surface* look(const std::string& key, Make make);
-  SDL_Surface* sticker(const std::string& picture);
+  SDL_Surface* cachedSurface(const std::string& key, Make make);
+  SDL_Surface* stickerSurface(const std::string& picture);
   Surface surfaceOf(Image image) const;
   void show();
 
-  std::unique_ptr<SDL_Window, Ended<SDL_DestroyWindow>> window_;
+  std::unique_ptr<SDL_Window, Deleter<SDL_DestroyWindow>> window_;
   bool transparent_ = false;
   std::optional<SDL_Rect> screen_;  // the screen that the window fills; none: its own size
   int width_ = 0;
@@ -112,11 +112,12 @@ class Window {
   Surface badge_;   // shows the state without a ground
   Surface toast_;
   Surface card_;  // of the sprite that is shown large
-  std::optional<Opened> opened_;
+  std::optional<OpenedSprite> opened_;
   std::optional<Viewer> viewer_;
   View view_;
-  std::string words_;                  // of the toast
-  std::map<std::string, Look> looks_;  // by picture or label; unused ones are dropped
+  std::string toastText_;  // of the toast
+  // By picture or label; unused ones are dropped.
+  std::map<std::string, CachedSurface> cachedSurfaces_;
   std::string title_;
 };
 

@@ -31,8 +31,9 @@ struct ItemOffsets {
 /** Reads an escape's UTF-16 unit; `at` is behind the backslash, and moves behind the escape. */
 char16_t readEscape(std::string_view raw, size_t* at) {
   const char kind = raw[(*at)++];
-  const size_t known = std::string_view("bfnrt").find(kind);
-  if (known != std::string_view::npos) return static_cast<char16_t>("\b\f\n\r\t"[known]);
+  const size_t shortEscape = std::string_view("bfnrt").find(kind);
+  if (shortEscape != std::string_view::npos)
+    return static_cast<char16_t>("\b\f\n\r\t"[shortEscape]);
   if (kind != 'u') return static_cast<char16_t>(kind);
   unsigned unit = 0;
   for (const size_t end = *at + 4; *at < end; (*at)++) {

@@ -270,7 +270,7 @@ std::optional<std::string> string(std::string_view slice) {
       out.push_back(slice[at]);
       continue;
     }
-    const size_t known = std::string_view("bfnrt").find(slice[++at]);
+    const size_t shortEscape = std::string_view("bfnrt").find(slice[++at]);
     if (slice[at] == 'u') {
       uint32_t point = hexUnit(slice, at + 1);
       at += 4;
@@ -284,7 +284,7 @@ std::optional<std::string> string(std::string_view slice) {
       if (point >= 0xD800 && point <= 0xDFFF) point = 0xFFFD;
       appendUtf8(&out, point);
     } else {
-      out.push_back(known == std::string_view::npos ? slice[at] : "\b\f\n\r\t"[known]);
+      out.push_back(shortEscape == std::string_view::npos ? slice[at] : "\b\f\n\r\t"[shortEscape]);
     }
   }
   return out;

@@ -37,10 +37,10 @@ int count(const Image& image, uint32_t color) {
   return count(image, color, 0, 0, image.width, image.height);
 }
 
-View online(uint64_t people) {
+View onlineView(uint64_t people) {
   View view;
   view.state = State::kOnline;
-  view.words = "Throw something over an edge.";
+  view.stateText = "Throw something over an edge.";
   view.people = people;
   view.place = Place{2, 3, 5, 7};
   return view;
@@ -49,53 +49,59 @@ View online(uint64_t people) {
 void checkGround(Checks& check) {
   constexpr int kWidth = 600;
   constexpr int kHeight = 440;
-  const int desk = kHeight - footerOf(kHeight);
-  const Image open = drawGround(online(1), kWidth, kHeight);
+  const int desktopHeight = kHeight - footerHeight(kHeight);
+  const Image open = drawGround(onlineView(1), kWidth, kHeight);
   check(std::all_of(open.pixels.begin(), open.pixels.end(),
                     [i = 0](uint8_t part) mutable { return i++ % 4 != 3 || part == 255; }),
         "the ground is opaque");
-  check(count(open, colors::kAcross, 0, 0, 4, kHeight) > 4 * desk / 2, "a seam on the left");
-  check(count(open, colors::kAcross, kWidth - 4, 0, kWidth, kHeight) > 4 * desk / 2, "right");
+  check(count(open, colors::kAcross, 0, 0, 4, kHeight) > 4 * desktopHeight / 2,
+        "a seam on the left");
+  check(count(open, colors::kAcross, kWidth - 4, 0, kWidth, kHeight) > 4 * desktopHeight / 2,
+        "right");
   check(count(open, colors::kAlong, 0, 0, kWidth, 4) > 4 * kWidth / 2, "above");
-  check(count(open, colors::kAlong, 0, desk - 4, kWidth, desk) > 4 * kWidth / 2, "below");
-  check(count(open, colors::kSelf, kWidth - 170, desk - 170, kWidth, desk) > 20,
+  check(count(open, colors::kAlong, 0, desktopHeight - 4, kWidth, desktopHeight) > 4 * kWidth / 2,
+        "below");
+  check(count(open, colors::kSelf, kWidth - 170, desktopHeight - 170, kWidth, desktopHeight) > 20,
         "this desktop on the map");
-  check(count(open, colors::kInk, 0, desk, kWidth, kHeight) > 100, "the words are below it");
-  check(count(open, colors::kInk, 0, 120, kWidth, desk) == 0, "and not where sprites are");
+  check(count(open, colors::kInk, 0, desktopHeight, kWidth, kHeight) > 100,
+        "the words are below it");
+  check(count(open, colors::kInk, 0, 120, kWidth, desktopHeight) == 0, "and not where sprites are");
 
-  View away = online(1);
+  View away = onlineView(1);
   away.state = State::kOffline;
   away.place.reset();
   const Image closed = drawGround(away, kWidth, kHeight);
   check(count(closed, colors::kAcross, 0, 0, 5, kHeight) == 0, "no seams without a way out");
-  check(count(closed, colors::kSoft, 0, 0, 5, kHeight) >= 4 * (desk - 10), "but walls");
+  check(count(closed, colors::kSoft, 0, 0, 5, kHeight) >= 4 * (desktopHeight - 10), "but walls");
   check(count(closed, colors::kSelf) == 0, "and no desktop on the map");
 
   const int one = count(open, colors::kInk, 0, 0, kWidth, 120);
-  const int many = count(drawGround(online(888), kWidth, kHeight), colors::kInk, 0, 0, kWidth, 120);
+  const int many =
+      count(drawGround(onlineView(888), kWidth, kHeight), colors::kInk, 0, 0, kWidth, 120);
   check(one > 100 && many > 3 * one, "the number of people is drawn");
-  View unknown = online(1);
+  View unknown = onlineView(1);
   unknown.people.reset();
   check(count(drawGround(unknown, kWidth, kHeight), colors::kInk, 0, 50, kWidth, 120) == 0,
         "or nothing where it is not known");
-  const Image large = drawGround(online(1000000), 300, 300);
+  const Image large = drawGround(onlineView(1000000), 300, 300);
   check(count(large, colors::kInk, 0, 0, 20, 250) == 0, "a long number stays in the window");
   for (const int side : {1, 20, 100}) {
     const size_t pixels = static_cast<size_t>(side) * static_cast<size_t>(side);
-    check(drawGround(online(7), side, side).pixels.size() == 4 * pixels, "a small one");
+    check(drawGround(onlineView(7), side, side).pixels.size() == 4 * pixels, "a small one");
   }
   for (const Place place : {Place{0, 0, 1, 1}, Place{0, 0, 1, 2}, Place{1999, 7, 2000, 1000},
                             Place{0, 0, UINT32_MAX, UINT32_MAX}}) {
-    View view = online(3);
+    View view = onlineView(3);
     view.place = place;
     check(count(drawGround(view, kWidth, kHeight), colors::kSelf) > 20, "a torus of any size");
   }
-  check(written(7) == "7" && written(1234) == "1,234" && written(1234567) == "1,234,567",
+  check(withThousands(7) == "7" && withThousands(1234) == "1,234" &&
+            withThousands(1234567) == "1,234,567",
         "thousands apart");
-  View other = online(1);
-  check(other == online(1), "views are equal");
+  View other = onlineView(1);
+  check(other == onlineView(1), "views are equal");
   other.place->row = 4;
-  check(other != online(1), "or not");
+  check(other != onlineView(1), "or not");
 }
 
 void checkViewer(Checks& check) {
@@ -106,14 +112,14 @@ void checkViewer(Checks& check) {
   check(count(viewer.card(), kRed) > 700 * 500, "as large as the window lets it be");
   check(viewer.actionAt(1, 1) == Action::kClose, "beside it it is closed");
   check(viewer.actionAt(500, 300) == Action::kNone, "and on it nothing is done");
-  std::string done;
+  std::string clicked;
   for (int x = 0, last = 0; x < viewer.card().width; x++) {
     const int y = viewer.top() + viewer.card().height - 30;
     const auto action = static_cast<int>(viewer.actionAt(viewer.left() + x, y));
-    if (action != last && action != 0) done += std::to_string(action);
+    if (action != last && action != 0) clicked += std::to_string(action);
     last = action;
   }
-  check(done == "123", "its buttons, each once: " + done);
+  check(clicked == "123", "its buttons, each once: " + clicked);
   const Image dot{1, 1, {255, 0, 0, 255}};
   for (const int side : {1, 50, 300}) {
     const Viewer small({photo, std::string(200, 'W'), ""}, side, side);

@@ -181,8 +181,8 @@ void checkPhotos(Checks& check, const std::string& folder) {
 }
 
 void checkNames(Checks& check, const std::string& folder) {
-  check(nameOf("/a/b.c/Gro\xC3\x9F.tar.gz") == "Gro\xC3\x9F.tar", "a file's name");
-  check(nameOf(std::string(50, 'x')).size() == 40, "as far as it may be one");
+  check(spriteNameOf("/a/b.c/Gro\xC3\x9F.tar.gz") == "Gro\xC3\x9F.tar", "a file's name");
+  check(spriteNameOf(std::string(50, 'x')).size() == 40, "as far as it may be one");
   sprites::Sprite sprite;
   sprite.picture = "ghost";
   for (const auto& [name, file] : {std::pair<std::string, std::string>{"Boo", "Boo"},
@@ -197,10 +197,10 @@ void checkNames(Checks& check, const std::string& folder) {
   }
   std::string path;
   for (const char* wanted : {"/x.png", "/x 2.png", "/x 3.png"}) {
-    const std::string why = writeNew(folder, "x", {"bytes", "png"}, &path);
+    const std::string why = writeNewFile(folder, "x", {"bytes", "png"}, &path);
     check(why.empty() && path == folder + wanted, "nothing is written over: " + path);
   }
-  check(writeNew(folder + "/nowhere", "x", {"bytes", "png"}, &path).find("No such file") !=
+  check(writeNewFile(folder + "/nowhere", "x", {"bytes", "png"}, &path).find("No such file") !=
             std::string::npos,
         "where there is no such folder it says so");
 }

@@ -76,35 +76,39 @@ void checkLeaving(Checks& check) {
   const struct {
     double vx, vy;
     Edge edge;
-  } ways[] = {{-900, 40, Edge::kLeft},
-              {900, 40, Edge::kRight},
-              {80, -450, Edge::kUp},
-              {80, 450, Edge::kDown}};
-  for (const auto& way : ways) {
-    const std::string name = sprites::toString(way.edge);
+  } directions[] = {{-900, 40, Edge::kLeft},
+                    {900, 40, Edge::kRight},
+                    {80, -450, Edge::kUp},
+                    {80, 450, Edge::kDown}};
+  for (const auto& direction : directions) {
+    const std::string name = sprites::toString(direction.edge);
     Scene scene;
     scene.desktop.setEdgesOpen(true);
-    const BodyId id = scene.push(500, 250, way.vx, way.vy);
+    const BodyId id = scene.push(500, 250, direction.vx, direction.vy);
     scene.run(2);
-    check(scene.departures.size() == 1 && scene.departures[0].edge == way.edge,
+    check(scene.departures.size() == 1 && scene.departures[0].edge == direction.edge,
           "it leaves once: " + name);
     if (scene.departures.size() != 1) continue;
     const Sprite& thrown = scene.departures[0].sprite;
     check(thrown.across > 0.2 && thrown.across < 0.5, "with its speed: " + name);
     check(thrown.at > 0.5 && thrown.at < 0.6, "at its height: " + name);
-    check(near(thrown.along * (way.vx * way.vx > way.vy * way.vy ? 500 : 1000),
-               way.vx * way.vx > way.vy * way.vy ? scene.body(id).vy : scene.body(id).vx, 1),
+    check(near(thrown.along *
+                   (direction.vx * direction.vx > direction.vy * direction.vy ? 500 : 1000),
+               direction.vx * direction.vx > direction.vy * direction.vy ? scene.body(id).vy
+                                                                         : scene.body(id).vx,
+               1),
           "with its speed along the edge: " + name);
-    check(scene.body(id).flightEdge == way.edge,
+    check(scene.body(id).flightEdge == direction.edge,
           "it is out of sight until there is an answer: " + name);
     check(scene.desktop.hitTest(scene.body(id).x, scene.body(id).y, 50) == 0,
           "and can't be caught");
 
     scene.desktop.bounceBack(id);
     const Body& back = scene.body(id);
-    const bool inward =
-        (way.edge == Edge::kLeft && back.vx > 0) || (way.edge == Edge::kRight && back.vx < 0) ||
-        (way.edge == Edge::kUp && back.vy > 0) || (way.edge == Edge::kDown && back.vy < 0);
+    const bool inward = (direction.edge == Edge::kLeft && back.vx > 0) ||
+                        (direction.edge == Edge::kRight && back.vx < 0) ||
+                        (direction.edge == Edge::kUp && back.vy > 0) ||
+                        (direction.edge == Edge::kDown && back.vy < 0);
     check(inward && !back.flightEdge, "refused, it bounces back: " + name);
     scene.run(5);
     check(scene.departures.size() == 1, "and stays: " + name);
@@ -332,21 +336,21 @@ double covered(const Image& image) {
 
 void checkDrawing(Checks& check) {
   Drawing square(40);
-  square.fill(svg("M25 25 H75 V75 H25Z"), 0xFF0000);
+  square.fill(svgPath("M25 25 H75 V75 H25Z"), 0xFF0000);
   check(near(covered(square.image()), 0.25), "a square's area");
   const std::vector<uint8_t> pixels = square.image().pixels;
   const size_t middle = (20 * 40 + 20) * 4;
   check(pixels[middle] == 255 && pixels[middle + 1] == 0 && pixels[middle + 3] == 255, "red");
   check(pixels[3] == 0, "nothing beside it");
   Drawing line(100);
-  line.stroke(svg("M20 50 L80 50"), 0, 10);
+  line.stroke(svgPath("M20 50 L80 50"), 0, 10);
   check(near(covered(line.image()), 0.06 + 0.00785, 0.005), "a line with round ends");
   Drawing clipped(100);
-  clipped.clip(svg("M0 0 H50 V100 H0Z"));
+  clipped.clip(svgPath("M0 0 H50 V100 H0Z"));
   clipped.fill(ellipse(50, 50, 48, 20, kTurn / 4), 0);
   check(near(covered(clipped.image()), 0.1508, 0.005), "half an ellipse, turned");
   Drawing curve(100);
-  curve.fill(svg("M0 100 Q50 0 100 100Z"), 0);
+  curve.fill(svgPath("M0 100 Q50 0 100 100Z"), 0);
   check(near(covered(curve.image()), 1.0 / 3, 0.01), "a parabola's area");
   for (const std::string_view name : sprites::kDrawnPictures) {
     const double share = covered(drawSticker(name, 72));
