@@ -106,18 +106,18 @@ t.test(
         join(fresh, 'CMakeLists.txt'),
         shown('native/client/README.md', 'and this `CMakeLists.txt`')
       );
-      const made = await cmakeBuild({
+      const helloBuild = await cmakeBuild({
         source: fresh,
         into: join(fresh, 'build'),
         define: { CMAKE_PREFIX_PATH: prefix }
       });
       t.strictSame(
-        await helloSays(t, join(made, 'hello'), server),
+        await runHello(t, join(helloBuild, 'hello'), server),
         ['rocket', 'taken'],
         `${kind}: find_package`
       );
 
-      if (kind === 'static') await keepsBuildType(t, join(dir, kind, 'sub'));
+      if (kind === 'static') await checkBuildType(t, join(dir, kind, 'sub'));
       const lib = (await tool('find', [prefix, '-name', 'pkgconfig'])).trim();
       const env = plainEnvironment({ PKG_CONFIG_PATH: lib, LD_LIBRARY_PATH: join(lib, '..') });
       const flags = await tool('pkg-config', ['--cflags', '--libs', 'sprites'], { env });
@@ -128,7 +128,7 @@ t.test(
         ...flags.trim().split(/\s+/)
       ]);
       t.strictSame(
-        await helloSays(t, program, server, env),
+        await runHello(t, program, server, env),
         ['rocket', 'taken'],
         `${kind}: pkg-config`
       );
@@ -137,7 +137,7 @@ t.test(
 );
 
 /** Checks that the client, as part of another project, does not change the project's build type. */
-async function keepsBuildType(t, folder) {
+async function checkBuildType(t, folder) {
   mkdirSync(folder);
   const lines = ['project(sub LANGUAGES CXX)', `add_subdirectory(${join(ROOT, SOURCE)} sprites)`];
   writeFileSync(
@@ -150,24 +150,24 @@ async function keepsBuildType(t, folder) {
 }
 
 /** Runs the README's program until Enter ends it. Returns its output lines, sorted. */
-async function helloSays(t, program, server, env = plainEnvironment()) {
+async function runHello(t, program, server, env = plainEnvironment()) {
   const child = spawn(program, [], { env, timeout: 60_000 });
   t.teardown(() => child.kill('SIGKILL'));
   const ended = once(child, 'close');
-  let said = '';
+  let output = '';
   let log = '';
   child.stderr.on('data', (chunk) => {
     log += chunk;
   });
   for await (const chunk of child.stdout) {
-    said += chunk;
-    if (said.split('\n').length > 2) child.stdin.end('\n');
+    output += chunk;
+    if (output.split('\n').length > 2) child.stdin.end('\n');
   }
   const [code, signal] = await ended;
   const counts = JSON.stringify(await server.status());
-  const told = `it said:\n${said}its log:\n${log}the server's counts: ${counts}`;
-  assert.deepEqual({ code, signal }, { code: 0, signal: null }, told);
-  return said
+  const report = `it said:\n${output}its log:\n${log}the server's counts: ${counts}`;
+  assert.deepEqual({ code, signal }, { code: 0, signal: null }, report);
+  return output
     .trim()
     .replace(/delivered|queued/, 'taken')
     .split('\n')

@@ -31,8 +31,8 @@ import { until } from '../support/until.js';
 /** Tests that need no server. */
 async function checkUnit(t, build) {
   const vectors = ['sprites', 'client', 'feeds'].map((name) => `test/vectors/${name}.json`);
-  const said = await tool(join(build, 'sprites_unit'), vectors, { cwd: ROOT });
-  t.match(said, /^\d+ checks, 0 failed\r?\n$/);
+  const output = await tool(join(build, 'sprites_unit'), vectors, { cwd: ROOT });
+  t.match(output, /^\d+ checks, 0 failed\r?\n$/);
 }
 
 const THREAD = { loop: 'a thread of its own', preset: SANITIZING ? 'tsan' : 'gcc', mode: [] };
@@ -44,40 +44,40 @@ t.setTimeout(900_000);
 t.jobs = 2;
 
 /** Returns a sprite with an id of its own. */
-let made = 0;
-const sprite = (more = {}) => ({
-  id: `s${++made}`,
+let spriteCount = 0;
+const sprite = (members = {}) => ({
+  id: `s${++spriteCount}`,
   picture: 'ball',
   at: 0.5,
   speed: [1, 0],
-  ...more
+  ...members
 });
 
 /** A server's answer to a request for a place. */
 const PLACE = { row: 0, column: 0, rows: 1, columns: 1 };
-const joins = (stub, id) =>
+const answerJoins = (stub, id) =>
   stub.always(/^\/join$/, 201, { id, hold: 120, lease: 30, maxSprite: 16384 });
 /** Answers requests for a place, so that clients know that they have theirs. */
-const prove = (stub) => stub.always(/^\/place\//, 200, PLACE);
+const answerPlace = (stub) => stub.always(/^\/place\//, 200, PLACE);
 
 const ids = (sprites) => sprites.map(({ id }) => id);
 const isTaken = ({ outcome }) => ['delivered', 'queued', 'duplicate'].includes(outcome);
 
-for (const how of [THREAD, DESCRIPTOR]) {
-  t.test(how.loop, { skip: noClient }, async (t) => {
-    const build = await buildClient(how.preset);
+for (const run of [THREAD, DESCRIPTOR]) {
+  t.test(run.loop, { skip: noClient }, async (t) => {
+    const build = await buildClient(run.preset);
     t.test('as every client', async (t) => {
-      playAll(t, CLIENT, playClient, (...on) => ClientStage.start(build, how.mode, ...on));
-      playAll(t, FEEDS, playFeeds, (...on) => FeedsStage.start(build, how.mode, ...on));
+      playAll(t, CLIENT, playClient, (...args) => ClientStage.start(build, run.mode, ...args));
+      playAll(t, FEEDS, playFeeds, (...args) => FeedsStage.start(build, run.mode, ...args));
     });
-    if (how === THREAD || SANITIZING) beside(t, build, how.mode);
+    if (run === THREAD || SANITIZING) testBeyondVectors(t, build, run.mode);
   });
 }
 
 t.test('built for Windows, by Wine', { skip: noWindows }, async (t) => {
   const build = await buildForWindows(t);
   await checkUnit(t, build);
-  playAll(t, CLIENT, playClient, (...on) => ClientStage.start(build, [], ...on));
+  playAll(t, CLIENT, playClient, (...args) => ClientStage.start(build, [], ...args));
 });
 
 /** Plays all scenarios; those that chance can spoil have several tries (`plays`). */
@@ -85,13 +85,13 @@ function playAll(t, { scenarios }, play, stageFor) {
   t.jobs = 16; // the scenarios mostly wait
   for (const scenario of scenarios.filter(({ slow }) => !slow)) {
     t.test(scenario.name, async (t) => {
-      const wanted = Object.entries(scenario.sees);
+      const expected = Object.entries(scenario.sees);
       let seen;
-      for (let left = scenario.plays ?? 1; left > 0; left--) {
+      for (let triesLeft = scenario.plays ?? 1; triesLeft > 0; triesLeft--) {
         seen = await play(await stageFor(t, scenario), scenario);
-        if (wanted.every(([what, value]) => isDeepStrictEqual(seen[what], value))) break;
+        if (expected.every(([what, value]) => isDeepStrictEqual(seen[what], value))) break;
       }
-      for (const [what, value] of wanted) t.strictSame(seen[what], value, what);
+      for (const [what, value] of expected) t.strictSame(seen[what], value, what);
       t.notOk(seen.turns > 2000, `it turns when there is something to do: ${seen.turns} times`);
     });
   }
@@ -141,16 +141,16 @@ class ClientStage extends ProbeStage {
 
   get seen() {
     const { states, caught, results, events } = this.probe;
-    const told = (name) => events.filter(({ event }) => event === name);
+    const eventsOf = (name) => events.filter(({ event }) => event === name);
     return {
       states,
       sprites: caught.map(({ id }) => Number(id.slice(1))),
       outcomes: results.map(({ outcome }) => outcome),
       problems: results.map(({ problem }) => problem.split(':')[2] ?? null),
       retries: results.map(({ retry }) => retry),
-      places: told('place').map(({ place }) => place),
-      statuses: told('status').map(({ status }) => status),
-      resumes: told('resume').map(({ resume }) => resume && [resume.ack, resume.n]),
+      places: eventsOf('place').map(({ place }) => place),
+      statuses: eventsOf('status').map(({ status }) => status),
+      resumes: eventsOf('resume').map(({ resume }) => resume && [resume.ack, resume.n]),
       turns: this.#turns
     };
   }
@@ -186,12 +186,12 @@ class FeedsStage extends ProbeStage {
   static program = 'sprites_feeds_probe';
 
   static optionsOf({ watches, follows = [], kept = {}, cached }) {
-    const begins = [...watches, ...follows].flatMap((key) => {
+    const watchArgs = [...watches, ...follows].flatMap((key) => {
       const { cursor = '', value } = kept[key] ?? {};
-      const held = ['--held', cursor, value === undefined ? '' : JSON.stringify(value)];
-      return [...(kept[key] ? held : []), watches.includes(key) ? '--watch' : '--follow', key];
+      const heldArgs = ['--held', cursor, value === undefined ? '' : JSON.stringify(value)];
+      return [...(kept[key] ? heldArgs : []), watches.includes(key) ? '--watch' : '--follow', key];
     });
-    return [...(cached ? ['--cached'] : []), ...begins];
+    return [...(cached ? ['--cached'] : []), ...watchArgs];
   }
 
   get seen() {
@@ -219,7 +219,7 @@ class FeedsStage extends ProbeStage {
 }
 
 /** Tests that the vectors can't express. */
-function beside(t, build, mode) {
+function testBeyondVectors(t, build, mode) {
   const probe = (t, server, ...args) =>
     new Probe(t, join(build, 'sprites_probe'), server, [...mode, ...args]);
 
@@ -230,9 +230,9 @@ function beside(t, build, mode) {
     const [one, two] = [probe(t, server.url), probe(t, server.url)];
     await one.state('online');
     await two.state('online');
-    const odd = sprite({ name: 'é " \\ 🚀', unknown: { a: [1, null] } });
-    t.match(await one.throw('a', 'left', odd), { outcome: /delivered|queued/, yours: false });
-    t.strictSame(await two.sprite(), { event: 'sprite', edge: 'right', sprite: odd });
+    const unusual = sprite({ name: 'é " \\ 🚀', unknown: { a: [1, null] } });
+    t.match(await one.throw('a', 'left', unusual), { outcome: /delivered|queued/, yours: false });
+    t.strictSame(await two.sprite(), { event: 'sprite', edge: 'right', sprite: unusual });
     await two.throw('b', 'left', sprite());
     t.equal((await one.sprite()).edge, 'right');
     for (let i = 0; i < 60; i++) one.say('throw', `n${i}`, 'left', JSON.stringify(sprite({ i })));
@@ -289,7 +289,7 @@ function beside(t, build, mode) {
 
   t.test('a throw that curl by itself sends again may have been taken before', async (t) => {
     const { stub, one } = await onStub(t);
-    prove(stub);
+    answerPlace(stub);
     one.say('throw', 'a', 'left', '{"id":"x"}');
     (await stub.next(/^\/throw/)).answer(202, { state: 'queued' });
     await one.until(({ tag }) => tag === 'a');
@@ -304,9 +304,9 @@ function beside(t, build, mode) {
   t.test('a throw without an answer ends after its patience', async (t) => {
     const [stub, other] = [await Stub.start(t), await Stub.start(t)];
     // On a busy machine a join with a late answer is repeated; so is a request that could not be sent in time.
-    joins(stub, 'first');
-    joins(other, 'second');
-    prove(stub);
+    answerJoins(stub, 'first');
+    answerJoins(other, 'second');
+    answerPlace(stub);
     const one = probe(t, stub.url, '--answer-timeout', 2500, '--patience', 6000);
     await one.state('online');
     const result = await one.throw('a', 'left', sprite());
@@ -315,18 +315,18 @@ function beside(t, build, mode) {
     t.equal(new Set(tries.map(({ query }) => query.get('n'))).size, 1, 'always the same number');
     t.equal((await one.counts()).resent, tries.length - 1);
     await one.quit();
-    const few = probe(t, other.url, '--answer-timeout', 3000, '--attempts', 1);
-    await few.state('online');
-    t.match(await few.throw('a', 'left', sprite()), { outcome: 'unanswered', yours: false });
-    t.equal((await few.counts()).unknown, 1);
+    const impatient = probe(t, other.url, '--answer-timeout', 3000, '--attempts', 1);
+    await impatient.state('online');
+    t.match(await impatient.throw('a', 'left', sprite()), { outcome: 'unanswered', yours: false });
+    t.equal((await impatient.counts()).unknown, 1);
     t.equal(other.requests.filter(({ path }) => path.startsWith('/throw/second')).length, 1);
-    await few.quit();
+    await impatient.quit();
   });
 
   t.test('a large throw has the time that its bytes take', async (t) => {
     const stub = await Stub.start(t);
     stub.always(/^\/join$/, 201, { id: 'one', hold: 120, lease: 30, maxSprite: 1e6 });
-    prove(stub);
+    answerPlace(stub);
     const one = probe(t, stub.url, '--answer-timeout', 1000);
     await one.state('online');
     one.say('throw', 'a', 'left', JSON.stringify(sprite({ photo: 'x'.repeat(800_000) })));
@@ -342,8 +342,8 @@ function beside(t, build, mode) {
     const { stub, one } = await onStub(t, '--pending', 3, '--parallel', 2);
     one.say('flood', 'f', 5, 'left', '{}');
     await one.until(({ tag }) => tag === 'f4');
-    const told = one.results.map(({ tag, taken }) => `${tag} ${taken}`);
-    t.strictSame(told, ['f3 false', 'f4 false']);
+    const refused = one.results.map(({ tag, taken }) => `${tag} ${taken}`);
+    t.strictSame(refused, ['f3 false', 'f4 false']);
     const onWire = [await stub.next(/^\/throw/), await stub.next(/^\/throw/)];
     t.equal(stub.requests.filter(({ path }) => path.startsWith('/throw')).length, 2);
     for (const request of onWire) request.answer(202, { state: 'queued' });
@@ -355,7 +355,7 @@ function beside(t, build, mode) {
 
   t.test('an answer that is too long costs some time, and nothing else', async (t) => {
     const { stub, one } = await onStub(t, '--answer-bytes', 2000, '--backoff', 100);
-    prove(stub);
+    answerPlace(stub);
     const arrival = (sprite) => ({ seq: 1, sprites: [{ seq: 1, from: 'up', sprite }] });
     (await stub.next(/^\/poll/)).answer(200, arrival({ name: 'x'.repeat(2000) }));
     (await stub.next(/^\/poll/)).answer(200, arrival({ name: 'short' }));

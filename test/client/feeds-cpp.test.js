@@ -48,8 +48,10 @@ t.test('the C++ client of feeds', { skip: noClient }, async (t) => {
     const patches = Array.from({ length: 5000 }, (_, n) => randomCase(random, `${seed} ${n}`));
     const vectors = join(t.testdir(), 'feeds.json');
     writeFileSync(vectors, `{"patches":[${patches.join(',\n')}]}`);
-    const others = ['sprites', 'client'].map((name) => join(ROOT, `test/vectors/${name}.json`));
-    await tool(join(build, 'sprites_unit'), [...others, vectors]);
+    const otherVectors = ['sprites', 'client'].map((name) =>
+      join(ROOT, `test/vectors/${name}.json`)
+    );
+    await tool(join(build, 'sprites_unit'), [...otherVectors, vectors]);
   });
 
   await t.test("patches give the server's own text", async (t) => {
@@ -64,9 +66,9 @@ t.test('the C++ client of feeds', { skip: noClient }, async (t) => {
       client.until((each) => each.event === 'change' && each.key === key && holds(each));
     await change('team/1', ({ text }) => text !== '');
     await patch(server, 'team/1', 'merge-patch', { coach: 'Ada', '\u20ac': [1] });
-    const { text, patch: taken, cursor } = await change('team/1', (each) => each.patch);
+    const { text, patch: newPatch, cursor } = await change('team/1', (each) => each.patch);
     t.equal(text, canonical({ coach: 'Ada', '\u20ac': [1], list, '\u{1f600}': 1, '\ue000': 2 }));
-    t.equal(taken.length, 2);
+    t.equal(newPatch.length, 2);
     await put(server, 'later', { is: 'here' });
     t.equal((await change('later', ({ problem }) => problem === '')).text, '{"is":"here"}');
     client.say('close-all');
@@ -74,8 +76,8 @@ t.test('the C++ client of feeds', { skip: noClient }, async (t) => {
     await server.until(({ watching }) => watching === 0);
     await client.quit();
 
-    const held = ['--held', cursor, text, '--watch', 'team/1'];
-    const next = new Probe(t, program, server.url, held);
+    const heldArgs = ['--held', cursor, text, '--watch', 'team/1'];
+    const next = new Probe(t, program, server.url, heldArgs);
     await patch(server, 'team/1', 'merge-patch', { coach: 'Grace' });
     const newer = await next.until(({ event }) => event === 'change');
     t.equal(newer.text, text.replace('Ada', 'Grace'));
@@ -91,23 +93,23 @@ t.test('the C++ client of feeds', { skip: noClient }, async (t) => {
   /** Runs a program of the README. @returns {Promise<() => string[]>} returns its output lines so far */
   async function runShown(t, name, { port }, cwd = t.testdir()) {
     const source = shown('native/client/README.md', `\`${name}.cc\` as`);
-    const usual = 'sprites::FeedsOptions options;';
-    t.match(source, usual);
-    const here = `${usual} options.server = "http://127.0.0.1:${port}";`;
+    const defaultOptions = 'sprites::FeedsOptions options;';
+    t.match(source, defaultOptions);
+    const withServer = `${defaultOptions} options.server = "http://127.0.0.1:${port}";`;
     const file = join(cwd, name);
-    writeFileSync(`${file}.cc`, source.replace(usual, here));
+    writeFileSync(`${file}.cc`, source.replace(defaultOptions, withServer));
     await tool('g++', [
       ...['-std=c++17', '-Wall', '-Wextra', '-Werror', `-I${ROOT}native/client/include`],
       ...[`${file}.cc`, '-o', file, join(build, 'libsprites.a'), '-lcurl', '-pthread']
     ]);
-    const said = [];
+    const output = [];
     const running = execFile(file, { cwd, env: plainEnvironment() });
     t.teardown(async () => {
       running.stdin.end('\n');
       await until(() => running.exitCode === 0);
     });
-    running.stdout.on('data', (text) => said.push(text));
-    return () => said.join('').trim().split('\n').filter(Boolean);
+    running.stdout.on('data', (text) => output.push(text));
+    return () => output.join('').trim().split('\n').filter(Boolean);
   }
 
   await t.test('the programs in the README follow what is published', async (t) => {

@@ -85,8 +85,8 @@ t.test('the desktop', { skip: noDesktop }, async (t) => {
   t.test('the ground, its words, its map, and the names of sprites', async (t) => {
     // Fontconfig keeps its fonts until the end of the process, which is no leak.
     const env = plainEnvironment({ ASAN_OPTIONS: 'detect_leaks=0' });
-    const said = await tool(join(build, 'desktop_drawing'), [], { env });
-    t.match(said, /^[0-9]+ checks, 0 failed/);
+    const output = await tool(join(build, 'desktop_drawing'), [], { env });
+    t.match(output, /^[0-9]+ checks, 0 failed/);
   });
 
   t.test(
@@ -182,13 +182,14 @@ t.test('the desktop', { skip: noDesktop }, async (t) => {
     t.comment('it says from whom it is as it comes, and later when it is pointed at');
     const sender = () =>
       screen.find(INK, { x: rocket.x - 40, y: rocket.y + 20, width: 80, height: 60 });
-    const says = (most) => until(async () => (await sender()).count > 300 === most, 'a label');
-    await says(true);
-    await says(false);
+    const showsSender = (isShown) =>
+      until(async () => (await sender()).count > 300 === isShown, 'a label');
+    await showsSender(true);
+    await showsSender(false);
     await screen.hand('mousemove', rocket.x, rocket.y);
-    await says(true);
+    await showsSender(true);
     await screen.hand('mousemove', RIGHT.x + 30, RIGHT.y + 30);
-    await says(false);
+    await showsSender(false);
 
     t.comment('the flower came last and is selected; next are the rocket, then the fish');
     await two.focus();
@@ -209,11 +210,11 @@ t.test('the desktop', { skip: noDesktop }, async (t) => {
     t.comment('or dragged to the words below; it is had back to where it was');
     const footer = { x: fish.x, y: RIGHT.y + RIGHT.height - FOOTER / 2 };
     const words = { ...RIGHT, y: footer.y - 20, width: 270, height: 40 };
-    const told = await screen.until(INK, words, 100);
+    const usualWords = await screen.until(INK, words, 100);
     await screen.hand('mousemove', fish.x, fish.y, 'mousedown', 1);
     await screen.hand('mousemove', footer.x, footer.y - 20, 'mousemove', footer.x, footer.y);
-    const isAsked = async () => (await screen.find(INK, words)).count !== told.count;
-    await until(isAsked, 'words that say so');
+    const hasOtherWords = async () => (await screen.find(INK, words)).count !== usualWords.count;
+    await until(hasOtherWords, 'words that say so');
     // The hand stands still first, so that the release does not throw the sprite.
     await screen.hand('sleep', '0.2', 'mouseup', 1);
     await screen.until(GILL, RIGHT, 0);

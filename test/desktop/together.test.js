@@ -91,7 +91,7 @@ t.test('pages and a desktop', { skip }, async (t) => {
   }
 
   /** Throws a sprite over an edge. Tries again if a busy machine made the drag too slow. */
-  async function hurlAway(page, { id }, edge) {
+  async function throwFromPage(page, { id }, edge) {
     const { thrown } = await look(page);
     for (let tries = 0; tries < HURLS; tries++) {
       const sprite = (await look(page)).list.find((one) => one.id === id);
@@ -113,12 +113,12 @@ t.test('pages and a desktop', { skip }, async (t) => {
     await fling(await screen.until(GLASS, WINDOW, 20), 'right');
     const first = await caught(right, 1);
     await screen.until(GLASS, WINDOW, 0);
-    await hurlAway(right, first, 'left');
+    await throwFromPage(right, first, 'left');
     await fling(await screen.until(GLASS, WINDOW, 20), 'down');
     const second = await caught(below, 1);
     t.equal(second.id, first.id, 'it is the same one');
     await screen.until(GLASS, WINDOW, 0);
-    await hurlAway(below, second, 'up');
+    await throwFromPage(below, second, 'up');
     await screen.until(GLASS, WINDOW, 20);
     await picture(t, { screen, right, below });
 
