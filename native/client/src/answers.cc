@@ -274,8 +274,8 @@ std::optional<FeedsAnswer> readFeed(std::string_view body) {
 bool isOlderCursor(std::string_view cursor, std::string_view other) {
   const auto numberOf = [](std::string_view text) {
     const std::string_view number = text.substr(std::min(text.rfind('-'), text.size() - 1) + 1);
-    const bool good = number.find_first_not_of("0123456789") == std::string_view::npos;
-    return good && !number.empty() && number[0] != '0' ? number : std::string_view();
+    const bool isDigits = number.find_first_not_of("0123456789") == std::string_view::npos;
+    return isDigits && !number.empty() && number[0] != '0' ? number : std::string_view();
   };
   if (cursor.empty() || other.empty()) return false;
   const std::string_view number = numberOf(cursor);

@@ -24,10 +24,10 @@
 
 namespace sprites {
 
-constexpr Millis kWaitFirst{500};        // longest wait after the first failure
-constexpr Millis kWaitMost{15000};       // longest backoff: below a lease, to keep the place
-constexpr Millis kWaitServer{600000};    // longest wait that a server may ask for
-constexpr Millis kWaitSmallTorus{1000};  // least bound of the backoff by the number of clients
+constexpr Millis kFirstBackoffMost{500};    // longest wait after the first failure
+constexpr Millis kBackoffMost{15000};       // longest backoff: below a lease, to keep the place
+constexpr Millis kServerWaitMost{600000};   // longest wait that a server may ask for
+constexpr Millis kSmallTorusBackoff{1000};  // least bound of the backoff by the number of clients
 
 constexpr unsigned kShortestHold = 5;  // seconds; the server's lower bound
 constexpr unsigned kUsualHold = 120;   // seconds, if the server has not told its own
@@ -48,9 +48,9 @@ inline Millis longestWait(uint64_t failures, std::optional<uint64_t> clients, Mi
   const uint64_t doublings = std::min<uint64_t>(failures > 0 ? failures - 1 : 0, 16);
   if (clients) {
     const Millis each(static_cast<Millis::rep>(std::min<uint64_t>(*clients, 1U << 30)));
-    cap = std::min(cap, std::max(each, kWaitSmallTorus));
+    cap = std::min(cap, std::max(each, kSmallTorusBackoff));
   }
-  return std::min(kWaitFirst * (1U << doublings), cap);
+  return std::min(kFirstBackoffMost * (1U << doublings), cap);
 }
 
 /** Returns the time limit of a poll with that hold, in seconds. */
@@ -204,7 +204,7 @@ class EngineBase {
   EngineBase(const ConnectionOptions& options, size_t maxAnswerBytes)
       : transport_(options, maxAnswerBytes),
         onLog_(options.onLog),
-        maxBackoff_(std::min(kWaitMost, options.maxBackoff)) {
+        maxBackoff_(std::min(kBackoffMost, options.maxBackoff)) {
     if (maxBackoff_ < Millis(100)) {
       throw std::invalid_argument("sprites: maxBackoff is at least 100 ms");
     }
@@ -274,7 +274,7 @@ class EngineBase {
   /** Returns the wait that the server asked for and up to half on top; at least the backoff. */
   Millis serverWait(Millis asked, uint64_t failures) {
     std::uniform_int_distribution<Millis::rep> spread(0, asked.count() / 2);
-    return std::min(kWaitServer, std::max(backoff(failures), asked + Millis(spread(random_))));
+    return std::min(kServerWaitMost, std::max(backoff(failures), asked + Millis(spread(random_))));
   }
 
   /** Notes how a poll ended that was parked so long. @return whether it was long and cut off */

@@ -31,7 +31,7 @@ bool FeedTable::add(Feeds::WatchId watch, const std::string& key, FeedKind kind,
     change.problem = "too-many-keys";
   }
   if (!change.problem.empty()) {
-    news.ends = true;
+    news.endsWatches = true;
     news_.push_back(std::move(news));
     return false;
   }
@@ -134,12 +134,12 @@ bool FeedTable::storeAnswer(std::vector<FeedItem> items,
 void FeedTable::storeProblem(const std::string& key, Entry* entry, const std::string& problem,
                              Time now) {
   entry->problemsInRow++;
-  const bool ends = problem == "unknown-feed" && !entry->cursor.empty();
+  const bool feedEnded = problem == "unknown-feed" && !entry->cursor.empty();
   // Without a cursor the server parks the poll until the feed is published again: no backoff. A
   // cache may have the old value: when that ends again, there is a backoff.
-  const bool isFirst = ends && entry->cursor != entry->endedCursor;
+  const bool isFirst = feedEnded && entry->cursor != entry->endedCursor;
   entry->due = isFirst ? Time() : now + backoff_(entry->problemsInRow);
-  if (ends) {
+  if (feedEnded) {
     entry->endedCursor = std::exchange(entry->cursor, {});
     entry->value.clear();
   }

@@ -20,7 +20,7 @@ struct FeedNews {
   FeedChange change;
   std::vector<std::string> items;
   bool gap = false;
-  bool ends = false;  // the watches end with these news
+  bool endsWatches = false;  // the watches end with these news
 };
 
 /** A value is watched, a log followed. */

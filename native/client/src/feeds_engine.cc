@@ -120,7 +120,7 @@ void FeedsEngine::readInbox(Time now) {
   }
   bool hasNewFeeds = false;
   for (WatchChange& each : changes) {
-    if (each.ends) {
+    if (each.isEnd) {
       table_.remove(each.watch);
       if (table_.size() == 0) onWatchesChanged(now);
     } else if (table_.add(each.watch, each.key, each.kind, std::move(each.held))) {
@@ -292,8 +292,8 @@ void FeedsEngine::reportNews() {
           const std::lock_guard<std::mutex> lock(mutex_);
           const auto found = watches_.find(watch);
           if (found == watches_.end()) continue;  // the watch has ended meanwhile
-          onNews = news.ends ? std::move(found->second) : found->second;
-          if (news.ends) watches_.erase(found);
+          onNews = news.endsWatches ? std::move(found->second) : found->second;
+          if (news.endsWatches) watches_.erase(found);
         }
         onNews(news);
       }

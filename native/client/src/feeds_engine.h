@@ -52,7 +52,7 @@ class FeedsEngine : public EngineBase {
     std::string key;
     FeedKind kind = FeedKind::kValue;
     FeedHeld held;
-    bool ends = false;
+    bool isEnd = false;
   };
 
   using Watches = std::map<Feeds::WatchId, NewsCallback>;

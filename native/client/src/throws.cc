@@ -12,7 +12,7 @@ namespace {
 constexpr uint64_t kNumberWindow = 60;  // the server remembers 64; the rest is for throws under way
 constexpr Millis kBusyUsual{1000};      // wait after a 429 or 503 without Retry-After
 constexpr Millis kBusyLeast{250};
-constexpr size_t kThrowSpeed = 16;  // bytes per millisecond that a throw's time limit grows by
+constexpr size_t kThrowBytesPerMilli = 16;  // by which a throw's time limit grows
 constexpr const char* kNoAnswerInTime = "no answer came in time";
 
 }  // namespace
@@ -89,7 +89,7 @@ bool Engine::sendThrow(Throw* pending, Time now) {
   }
   const std::string path = "/throw/" + pending->placeId + "/" + toString(pending->edge) +
                            "?n=" + std::to_string(pending->n);
-  const Millis time = options_.answerTimeout + Millis(pending->json.size() / kThrowSpeed);
+  const Millis time = options_.answerTimeout + Millis(pending->json.size() / kThrowBytesPerMilli);
   pending->request = transport_.start({Method::kPost, path, pending->json, time, true});
   pending->due = now;
   pending->isSentWhileLeaving = leaveStep_ != LeaveStep::kNotLeaving;
