@@ -33,12 +33,12 @@
 #include "sprites/sprite.h"
 
 #ifdef __linux__
-static std::atomic<bool> lookedUp{false};
+static std::atomic<bool> isNameLookedUp{false};
 
 /** Replaces the system's function for libcurl: finds no name, after a delay. */
 extern "C" int getaddrinfo(const char* /*node*/, const char* /*service*/, const addrinfo* /*hints*/,
                            addrinfo** /*found*/) {
-  lookedUp = true;
+  isNameLookedUp = true;
   std::this_thread::sleep_for(std::chrono::seconds(30));
   return EAI_AGAIN;
 }
@@ -205,14 +205,14 @@ void checkSprites(Checks& check) {
         "a tiny speed is zero");
 
   // writeSprite() refuses the sprites that readSprite() refuses, and numbers that JSON lacks.
-  const auto refuses = [&check](const char* what, void (*spoil)(sprites::Sprite*)) {
+  const auto checkRefused = [&check](const char* what, void (*spoil)(sprites::Sprite*)) {
     sprites::Sprite bad = plainSprite();
     spoil(&bad);
     check(throws<std::invalid_argument>([&bad] { sprites::writeSprite(bad); }), what);
   };
-  refuses("no id", [](sprites::Sprite* bad) { bad->id.clear(); });
-  refuses("a name that is no UTF-8", [](sprites::Sprite* bad) { bad->name = "\xFF"; });
-  refuses("a speed of NaN", [](sprites::Sprite* bad) { bad->along = std::stod("nan"); });
+  checkRefused("no id", [](sprites::Sprite* bad) { bad->id.clear(); });
+  checkRefused("a name that is no UTF-8", [](sprites::Sprite* bad) { bad->name = "\xFF"; });
+  checkRefused("a speed of NaN", [](sprites::Sprite* bad) { bad->along = std::stod("nan"); });
 
   check(sprites::newSpriteId() != sprites::newSpriteId(), "ids differ");
   check(sprites::newSpriteId().size() == 22, "an id's length");
@@ -334,8 +334,8 @@ void checkOptions(Checks& check) {
   check(refused([](sprites::Options* o) { o->headers = {"no header"}; }), "no header");
   check(refused([](sprites::Options* o) { o->headers = {"A: b\r\nC: d"}; }), "two headers in one");
   check(refused([](sprites::Options* o) { o->resume = sprites::Resume(); }), "no place to resume");
-  const std::function<void(sprites::Edge, const std::string&)> none;
-  check(!sprites::SpriteCallback(none), "an empty function is no callback");
+  const std::function<void(sprites::Edge, const std::string&)> emptyFunction;
+  check(!sprites::SpriteCallback(emptyFunction), "an empty function is no callback");
 
   sprites::Client client(sprites::Options{});
   client.start();
@@ -371,7 +371,7 @@ void checkSystem(Checks& check) {
   options.server = "http://nowhere.invalid";
   options.proxy = "";
   sprites::Client client(options);
-  for (int i = 0; i < 1000 && !lookedUp; i++) client.perform(sprites::Millis(10));
+  for (int i = 0; i < 1000 && !isNameLookedUp; i++) client.perform(sprites::Millis(10));
   const auto begin = std::chrono::steady_clock::now();
   check(client.close(sprites::Millis(9000)) &&
             std::chrono::steady_clock::now() - begin < std::chrono::seconds(20),
@@ -379,9 +379,9 @@ void checkSystem(Checks& check) {
 
   rlimit files{};
   getrlimit(RLIMIT_NOFILE, &files);
-  const rlimit none{3, files.rlim_max};
-  setrlimit(RLIMIT_NOFILE, &none);
-  check(throws<std::runtime_error>([&options] { sprites::Client deaf(options); }),
+  const rlimit onlyStandardFiles{3, files.rlim_max};
+  setrlimit(RLIMIT_NOFILE, &onlyStandardFiles);
+  check(throws<std::runtime_error>([&options] { sprites::Client unwakeable(options); }),
         "without descriptors none that can't be woken");
   setrlimit(RLIMIT_NOFILE, &files);
 }

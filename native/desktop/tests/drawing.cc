@@ -17,7 +17,7 @@ using sprites::Place;
 using sprites::State;
 
 /** Counts the pixels of an area that have about that color. */
-int count(const Image& image, uint32_t color, int left, int top, int right, int bottom) {
+int countPixels(const Image& image, uint32_t color, int left, int top, int right, int bottom) {
   int found = 0;
   for (int y = std::max(0, top); y < std::min(bottom, image.height); y++) {
     for (int x = std::max(0, left); x < std::min(right, image.width); x++) {
@@ -33,8 +33,8 @@ int count(const Image& image, uint32_t color, int left, int top, int right, int 
   return found;
 }
 
-int count(const Image& image, uint32_t color) {
-  return count(image, color, 0, 0, image.width, image.height);
+int countPixels(const Image& image, uint32_t color) {
+  return countPixels(image, color, 0, 0, image.width, image.height);
 }
 
 View onlineView(uint64_t people) {
@@ -54,37 +54,41 @@ void checkGround(Checks& check) {
   check(std::all_of(open.pixels.begin(), open.pixels.end(),
                     [i = 0](uint8_t part) mutable { return i++ % 4 != 3 || part == 255; }),
         "the ground is opaque");
-  check(count(open, colors::kAcross, 0, 0, 4, kHeight) > 4 * desktopHeight / 2,
+  check(countPixels(open, colors::kAcross, 0, 0, 4, kHeight) > 4 * desktopHeight / 2,
         "a seam on the left");
-  check(count(open, colors::kAcross, kWidth - 4, 0, kWidth, kHeight) > 4 * desktopHeight / 2,
+  check(countPixels(open, colors::kAcross, kWidth - 4, 0, kWidth, kHeight) > 4 * desktopHeight / 2,
         "right");
-  check(count(open, colors::kAlong, 0, 0, kWidth, 4) > 4 * kWidth / 2, "above");
-  check(count(open, colors::kAlong, 0, desktopHeight - 4, kWidth, desktopHeight) > 4 * kWidth / 2,
+  check(countPixels(open, colors::kAlong, 0, 0, kWidth, 4) > 4 * kWidth / 2, "above");
+  check(countPixels(open, colors::kAlong, 0, desktopHeight - 4, kWidth, desktopHeight) >
+            4 * kWidth / 2,
         "below");
-  check(count(open, colors::kSelf, kWidth - 170, desktopHeight - 170, kWidth, desktopHeight) > 20,
+  check(countPixels(open, colors::kSelf, kWidth - 170, desktopHeight - 170, kWidth, desktopHeight) >
+            20,
         "this desktop on the map");
-  check(count(open, colors::kInk, 0, desktopHeight, kWidth, kHeight) > 100,
+  check(countPixels(open, colors::kInk, 0, desktopHeight, kWidth, kHeight) > 100,
         "the words are below it");
-  check(count(open, colors::kInk, 0, 120, kWidth, desktopHeight) == 0, "and not where sprites are");
+  check(countPixels(open, colors::kInk, 0, 120, kWidth, desktopHeight) == 0,
+        "and not where sprites are");
 
-  View away = onlineView(1);
-  away.state = State::kOffline;
-  away.place.reset();
-  const Image closed = drawGround(away, kWidth, kHeight);
-  check(count(closed, colors::kAcross, 0, 0, 5, kHeight) == 0, "no seams without a way out");
-  check(count(closed, colors::kSoft, 0, 0, 5, kHeight) >= 4 * (desktopHeight - 10), "but walls");
-  check(count(closed, colors::kSelf) == 0, "and no desktop on the map");
+  View offlineView = onlineView(1);
+  offlineView.state = State::kOffline;
+  offlineView.place.reset();
+  const Image closed = drawGround(offlineView, kWidth, kHeight);
+  check(countPixels(closed, colors::kAcross, 0, 0, 5, kHeight) == 0, "no seams without a way out");
+  check(countPixels(closed, colors::kSoft, 0, 0, 5, kHeight) >= 4 * (desktopHeight - 10),
+        "but walls");
+  check(countPixels(closed, colors::kSelf) == 0, "and no desktop on the map");
 
-  const int one = count(open, colors::kInk, 0, 0, kWidth, 120);
+  const int one = countPixels(open, colors::kInk, 0, 0, kWidth, 120);
   const int many =
-      count(drawGround(onlineView(888), kWidth, kHeight), colors::kInk, 0, 0, kWidth, 120);
+      countPixels(drawGround(onlineView(888), kWidth, kHeight), colors::kInk, 0, 0, kWidth, 120);
   check(one > 100 && many > 3 * one, "the number of people is drawn");
   View unknown = onlineView(1);
   unknown.people.reset();
-  check(count(drawGround(unknown, kWidth, kHeight), colors::kInk, 0, 50, kWidth, 120) == 0,
+  check(countPixels(drawGround(unknown, kWidth, kHeight), colors::kInk, 0, 50, kWidth, 120) == 0,
         "or nothing where it is not known");
   const Image large = drawGround(onlineView(1000000), 300, 300);
-  check(count(large, colors::kInk, 0, 0, 20, 250) == 0, "a long number stays in the window");
+  check(countPixels(large, colors::kInk, 0, 0, 20, 250) == 0, "a long number stays in the window");
   for (const int side : {1, 20, 100}) {
     const size_t pixels = static_cast<size_t>(side) * static_cast<size_t>(side);
     check(drawGround(onlineView(7), side, side).pixels.size() == 4 * pixels, "a small one");
@@ -93,7 +97,8 @@ void checkGround(Checks& check) {
                             Place{0, 0, UINT32_MAX, UINT32_MAX}}) {
     View view = onlineView(3);
     view.place = place;
-    check(count(drawGround(view, kWidth, kHeight), colors::kSelf) > 20, "a torus of any size");
+    check(countPixels(drawGround(view, kWidth, kHeight), colors::kSelf) > 20,
+          "a torus of any size");
   }
   check(withThousands(7) == "7" && withThousands(1234) == "1,234" &&
             withThousands(1234567) == "1,234,567",
@@ -109,7 +114,7 @@ void checkViewer(Checks& check) {
   Image photo{400, 300, {}};
   for (int i = 0; i < 400 * 300; i++) photo.pixels.insert(photo.pixels.end(), {255, 0, 0, 255});
   const Viewer viewer({photo, "Grandma", "From Ada"}, 1000, 800);
-  check(count(viewer.card(), kRed) > 700 * 500, "as large as the window lets it be");
+  check(countPixels(viewer.card(), kRed) > 700 * 500, "as large as the window lets it be");
   check(viewer.actionAt(1, 1) == Action::kClose, "beside it it is closed");
   check(viewer.actionAt(500, 300) == Action::kNone, "and on it nothing is done");
   std::string clicked;
@@ -131,7 +136,8 @@ void checkViewer(Checks& check) {
 void checkLabels(Checks& check) {
   const Image plain = drawLabel("Ada");
   check(plain.height == 20 && plain.width > 30 && plain.width < 80, "a short name");
-  check(count(plain, colors::kInk) > 5 && count(plain, 0xFFFFFF) > 100, "dark on white");
+  check(countPixels(plain, colors::kInk) > 5 && countPixels(plain, 0xFFFFFF) > 100,
+        "dark on white");
   std::string huge;
   for (int i = 0; i < 40; i++) huge += "\xF0\x92\x8A\xAB";  // the widest letter there is
   for (const std::string& name :
@@ -149,7 +155,7 @@ void checkLabels(Checks& check) {
         "what turns words around is left out");
   const Image toast = drawToast("something.png: it is no image that can be read here", 300);
   check(toast.width <= 300 && toast.height > 40, "words go on in the next line");
-  check(count(toast, colors::kInk) > 1000, "light on dark");
+  check(countPixels(toast, colors::kInk) > 1000, "light on dark");
   check(drawToast("x", 1).width >= 1, "in no window at all");
 }
 

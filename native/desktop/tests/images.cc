@@ -24,10 +24,10 @@ using namespace sprites::desktop;
 using sprites::Checks;
 
 /**
- * Returns an image like a photograph: gradients with softer or harder noise. With `clear` its rim
- * fades out.
+ * Returns an image like a photograph: gradients with softer or harder noise. With `fadesOut` its
+ * rim fades out.
  */
-Image photograph(unsigned seed, int width, int height, bool clear) {
+Image photograph(unsigned seed, int width, int height, bool fadesOut) {
   std::mt19937 random(seed);
   const int noise = 4 + static_cast<int>(seed * 19 % 120);
   std::uniform_int_distribution<int> grain(-noise, noise);
@@ -44,7 +44,7 @@ Image photograph(unsigned seed, int width, int height, bool clear) {
       image.pixels.push_back(byte(200 - 120 * down));
       image.pixels.push_back(byte(90 + 80 * (right + down) / 2));
       const double rim = std::min(std::min(right, 1 - right), std::min(down, 1 - down));
-      image.pixels.push_back(clear ? static_cast<uint8_t>(std::min(255.0, rim * 2000)) : 255);
+      image.pixels.push_back(fadesOut ? static_cast<uint8_t>(std::min(255.0, rim * 2000)) : 255);
     }
   }
   return image;
@@ -62,24 +62,24 @@ bool save(Image image, const std::string& path) {
 }
 
 /** Returns the mean visible difference of two images of one size. */
-double distance(const Image& one, const Image& two) {
+double meanDifference(const Image& first, const Image& second) {
   double sum = 0;
-  for (size_t i = 0; i < one.pixels.size(); i += 4) {
+  for (size_t i = 0; i < first.pixels.size(); i += 4) {
     for (size_t j = 0; j < 3; j++) {
-      const double a = one.pixels[i + j] * one.pixels[i + 3] / 255.0;
-      const double b = two.pixels[i + j] * two.pixels[i + 3] / 255.0;
+      const double a = first.pixels[i + j] * first.pixels[i + 3] / 255.0;
+      const double b = second.pixels[i + j] * second.pixels[i + 3] / 255.0;
       sum += std::abs(a - b);
     }
   }
-  return sum / (static_cast<double>(one.pixels.size()) / 4 * 3);
+  return sum / (static_cast<double>(first.pixels.size()) / 4 * 3);
 }
 
 #ifdef SPRITES_WEBP
-constexpr char kOpaque[] = "webp";
-constexpr char kClear[] = "webp";
+constexpr char kOpaqueType[] = "webp";
+constexpr char kTransparentType[] = "webp";
 #else
-constexpr char kOpaque[] = "jpeg";
-constexpr char kClear[] = "png";
+constexpr char kOpaqueType[] = "jpeg";
+constexpr char kTransparentType[] = "png";
 #endif
 
 /** Reads a file's image with SDL_image. */
@@ -97,16 +97,17 @@ Image imageOfFile(const std::string& path) {
 }
 
 /** Checks that an image is at least that large, and looks like the file. */
-void checkImage(Checks& check, const Image& file, const Image& image, int leastSide,
+void checkImage(Checks& check, const Image& file, const Image& image, int minSide,
                 const std::string& what) {
-  check(std::max(image.width, image.height) >= leastSide,
+  check(std::max(image.width, image.height) >= minSide,
         "no smaller than it must be: " + what + ", " + std::to_string(image.width));
-  const double off = distance(resized(file, image.width, image.height), image);
-  check(off < 25, "it looks like the file: " + what + ", off by " + std::to_string(off));
+  const double difference = meanDifference(resized(file, image.width, image.height), image);
+  check(difference < 25,
+        "it looks like the file: " + what + ", off by " + std::to_string(difference));
 }
 
 /** Checks that a file becomes a picture of that type with at least that side. */
-void checkFile(Checks& check, const std::string& path, int leastSide, const std::string& type) {
+void checkFile(Checks& check, const std::string& path, int minSide, const std::string& type) {
   std::string why;
   const auto pictures = picturesOfFile(path, kUsualSprite, &why);
   check(pictures.has_value(), "a picture of " + path + ": " + why);
@@ -117,7 +118,7 @@ void checkFile(Checks& check, const std::string& path, int leastSide, const std:
   check(url.find("data:image/" + type) == 0, "it is a " + type + ": " + path + url.substr(0, 20));
   const auto image = imageOfPicture(sprites::decodePicture(url));
   check(image.has_value(), "what would be thrown can be decoded: " + path);
-  if (image) checkImage(check, imageOfFile(path), *image, leastSide, path);
+  if (image) checkImage(check, imageOfFile(path), *image, minSide, path);
 }
 
 void checkPhotographs(Checks& check, const std::string& folder) {
@@ -127,10 +128,10 @@ void checkPhotographs(Checks& check, const std::string& folder) {
     const int height = 240 + static_cast<int>(seed * 53 % 300);
     const Image opaque = photograph(seed, width, height, false);
     check(save(opaque, name + ".png") && save(opaque, name + ".jpg"), "written: " + name);
-    checkFile(check, name + ".png", 60, kOpaque);
-    checkFile(check, name + ".jpg", 60, kOpaque);
+    checkFile(check, name + ".png", 60, kOpaqueType);
+    checkFile(check, name + ".jpg", 60, kOpaqueType);
     check(save(photograph(seed, width, height, true), name + "-clear.png"), "written: " + name);
-    checkFile(check, name + "-clear.png", 30, kClear);
+    checkFile(check, name + "-clear.png", 30, kTransparentType);
   }
 }
 
@@ -207,7 +208,7 @@ void checkNames(Checks& check, const std::string& folder) {
 
 /** Checks that files without an image are refused with a message that names the fault. */
 void checkWords(Checks& check, const std::string& folder) {
-  const auto says = [&](const std::string& name, const std::string& word) {
+  const auto checkRefusal = [&](const std::string& name, const std::string& word) {
     std::string why;
     const auto pictures = picturesOfFile(folder + "/" + name, kUsualSprite, &why);
     check(!pictures && why.find(word) != std::string::npos, name + ": " + why);
@@ -223,22 +224,22 @@ void checkWords(Checks& check, const std::string& folder) {
   large.seekp(33 << 20);
   large.put('x');
   large.close();
-  says("nowhere.png", "No such file");
-  says("empty.png", "empty");
-  says("text.png", "no image");
-  says("half.png", "damaged");
-  says("large.png", "32 MB");
+  checkRefusal("nowhere.png", "No such file");
+  checkRefusal("empty.png", "empty");
+  checkRefusal("text.png", "no image");
+  checkRefusal("half.png", "damaged");
+  checkRefusal("large.png", "32 MB");
   std::ofstream(folder + "/huge.png", std::ios::binary)
       << std::string("\x89PNG\r\n\x1A\n\0\0\0\x0DIHDR\0\0\x40\0\0\0\x40\0", 24);
-  says("huge.png", "120 million pixels");
-  says("", "directory");
+  checkRefusal("huge.png", "120 million pixels");
+  checkRefusal("", "directory");
   check(mkfifo((folder + "/pipe").c_str(), 0600) == 0, "made");
-  says("pipe", "can't be opened");
+  checkRefusal("pipe", "can't be opened");
 }
 
 /** Returns a JPEG of 2048 by 2048 pixels with so many scans of 18 bytes: a decoder passes over the
  * whole image for each. */
-std::string scanned(int scans) {
+std::string jpegOfScans(int scans) {
   std::string file("\xFF\xD8\xFF\xC2\0\x0B\x08\x08\0\x08\0\x01\x01\x11\0", 15);
   file += std::string("\xFF\xDB\0\x43\0", 5) + std::string(64, '\1');
   file += std::string("\xFF\xC4\0\x14\x10\x01", 6) + std::string(15, '\0') + "\xE0";
@@ -251,7 +252,7 @@ std::string scanned(int scans) {
 
 void checkScans(Checks& check) {
   for (const auto& [scans, good] : {std::pair{20, true}, {300, false}}) {
-    const std::string url = encodePicture(sprites::PictureType::kJpeg, scanned(scans));
+    const std::string url = encodePicture(sprites::PictureType::kJpeg, jpegOfScans(scans));
     const auto photo = sprites::decodePhoto(url);
     check(photo && imageOfPicture(photo).has_value() == good, std::to_string(scans) + " scans");
   }

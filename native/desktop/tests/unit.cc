@@ -20,7 +20,7 @@ using sprites::Checks;
 using sprites::Edge;
 using sprites::Sprite;
 
-bool near(double a, double b, double within = 1e-6) { return std::abs(a - b) <= within; }
+bool isNear(double a, double b, double tolerance = 1e-6) { return std::abs(a - b) <= tolerance; }
 
 Sprite ball(double across = 0, double along = 0, double at = 0.5) {
   Sprite sprite;
@@ -63,10 +63,10 @@ void checkSliding(Checks& check) {
   check(scene.desktop.isMoving(), "what was pushed moves");
   scene.run(10);
   // The distance of v' = -1.15 v - 45 from 230 to rest.
-  check(near(scene.body(id).x,
-             200 + 230 / 1.15 - 45 / (1.15 * 1.15) * std::log(1 + 1.15 * 230 / 45), 5),
+  check(isNear(scene.body(id).x,
+               200 + 230 / 1.15 - 45 / (1.15 * 1.15) * std::log(1 + 1.15 * 230 / 45), 5),
         "it slides as far as friction and drag let it");
-  check(near(scene.body(id).y, 250), "and straight");
+  check(isNear(scene.body(id).y, 250), "and straight");
   check(!scene.desktop.isMoving(), "and comes to rest");
   scene.desktop.step(1e9);
   check(std::isfinite(scene.body(id).x), "a desktop that slept for years");
@@ -92,11 +92,11 @@ void checkLeaving(Checks& check) {
     const Sprite& thrown = scene.departures[0].sprite;
     check(thrown.across > 0.2 && thrown.across < 0.5, "with its speed: " + name);
     check(thrown.at > 0.5 && thrown.at < 0.6, "at its height: " + name);
-    check(near(thrown.along *
-                   (direction.vx * direction.vx > direction.vy * direction.vy ? 500 : 1000),
-               direction.vx * direction.vx > direction.vy * direction.vy ? scene.body(id).vy
-                                                                         : scene.body(id).vx,
-               1),
+    check(isNear(thrown.along *
+                     (direction.vx * direction.vx > direction.vy * direction.vy ? 500 : 1000),
+                 direction.vx * direction.vx > direction.vy * direction.vy ? scene.body(id).vy
+                                                                           : scene.body(id).vx,
+                 1),
           "with its speed along the edge: " + name);
     check(scene.body(id).flightEdge == direction.edge,
           "it is out of sight until there is an answer: " + name);
@@ -137,16 +137,16 @@ void checkWalls(Checks& check) {
 void checkEntering(Checks& check) {
   Scene scene;
   const BodyId right = scene.desktop.enter(ball(1.5, -0.2, 0.25), Edge::kRight, 36);
-  check(near(scene.body(right).x, 1000) && near(scene.body(right).y, 125), "where it left");
-  check(near(scene.body(right).vx, -1500) && near(scene.body(right).vy, -100), "as fast");
+  check(isNear(scene.body(right).x, 1000) && isNear(scene.body(right).y, 125), "where it left");
+  check(isNear(scene.body(right).vx, -1500) && isNear(scene.body(right).vy, -100), "as fast");
   const BodyId up = scene.desktop.enter(ball(2, 0.5, 0.75), Edge::kUp, 36);
-  check(near(scene.body(up).x, 750) && near(scene.body(up).y, 0), "from above");
-  check(near(scene.body(up).vx, 500) && near(scene.body(up).vy, 1000), "downwards");
+  check(isNear(scene.body(up).x, 750) && isNear(scene.body(up).y, 0), "from above");
+  check(isNear(scene.body(up).vx, 500) && isNear(scene.body(up).vy, 1000), "downwards");
   Scene slow;
   slow.desktop.setEdgesOpen(true);
-  const BodyId still = slow.desktop.enter(ball(0, 0), Edge::kLeft, 36);
+  const BodyId slowId = slow.desktop.enter(ball(0, 0), Edge::kLeft, 36);
   slow.run(10);
-  check(slow.body(still).x > 36, "one without speed is helped in");
+  check(slow.body(slowId).x > 36, "one without speed is helped in");
   check(slow.departures.empty(), "and stays");
 
   // A sprite enters the next desktop as it left, whatever the desktops' sizes.
@@ -157,8 +157,8 @@ void checkEntering(Checks& check) {
   Desktop to(400, 400, [](const Body&, Edge) {});
   const BodyId id = to.enter(from.departures.at(0).sprite, Edge::kLeft, 36);
   const Body* body = to.find(id);
-  check(near(body->vx / 400, from.departures[0].sprite.across), "speed in edge lengths");
-  check(near(body->y / 400, from.departures[0].sprite.at), "height as a share");
+  check(isNear(body->vx / 400, from.departures[0].sprite.across), "speed in edge lengths");
+  check(isNear(body->y / 400, from.departures[0].sprite.at), "height as a share");
 }
 
 void checkHand(Checks& check) {
@@ -171,10 +171,10 @@ void checkHand(Checks& check) {
   check(scene.desktop.hitTest(105, 300, 5) == 0, "nothing there");
   scene.desktop.hold(under);
   scene.desktop.drag(under, -50, 900);
-  check(near(scene.body(under).x, 0) && near(scene.body(under).y, 500),
+  check(isNear(scene.body(under).x, 0) && isNear(scene.body(under).y, 500),
         "a hand stays in the window");
   scene.run(1);
-  check(near(scene.body(under).y, 500), "what is held does not move by itself");
+  check(isNear(scene.body(under).y, 500), "what is held does not move by itself");
   scene.desktop.release(under, 1e9, -1e9);
   check(scene.body(under).vx <= 20 * 1000 && scene.body(under).vy >= -20 * 500,
         "a hand's speed is cut");
@@ -187,21 +187,21 @@ void checkWalking(Checks& check) {
   const BodyId id = scene.desktop.add(ball(), 500, 250, 36);
   scene.desktop.walk(1, 0);
   scene.run(0.5);
-  check(near(scene.body(id).x, 500), "only the selected one walks");
+  check(isNear(scene.body(id).x, 500), "only the selected one walks");
   scene.desktop.select(id);
   scene.run(0.5);
   const double x = scene.body(id).x;
-  check(x > 560 && x < 640 && near(scene.body(id).y, 250), "it walks to the right");
+  check(x > 560 && x < 640 && isNear(scene.body(id).y, 250), "it walks to the right");
   scene.desktop.walk(0, 0);
   scene.run(5);
   check(!scene.desktop.isMoving(), "and stops");
   scene.desktop.jump();
   scene.run(0.1);
-  const double high = scene.body(id).z;
-  check(high > 20, "it hops");
+  const double height = scene.body(id).z;
+  check(height > 20, "it hops");
   scene.desktop.jump();
   scene.run(1);
-  check(near(scene.body(id).z, 0), "and lands");
+  check(isNear(scene.body(id).z, 0), "and lands");
   scene.desktop.setEdgesOpen(true);
   scene.desktop.walk(-1, 0);
   scene.run(20);
@@ -212,7 +212,7 @@ void checkWalking(Checks& check) {
 void checkPlaces(Checks& check) {
   Scene scene;
   const auto isAt = [&scene](BodyId id, double x, double y) {
-    return near(scene.body(id).x, x) && near(scene.body(id).y, y);
+    return isNear(scene.body(id).x, x) && isNear(scene.body(id).y, y);
   };
   check(isAt(scene.desktop.add(ball(), 5, 490, 36), 36, 464), "what is put down is seen whole");
   scene.desktop.resize(60, 40);
@@ -265,7 +265,8 @@ void checkKeys(Checks& check) {
   desktop.jump();
   scene.run(0.1);
   desktop.throwSelected(1, 0);
-  check(near(scene.body(two).vx, 1600) && near(scene.body(two).z, 0), "thrown from where it hops");
+  check(isNear(scene.body(two).vx, 1600) && isNear(scene.body(two).z, 0),
+        "thrown from where it hops");
   scene.run(1);
   check(scene.departures.size() == 1 && scene.departures[0].id == two &&
             scene.departures[0].edge == Edge::kRight,
@@ -280,7 +281,7 @@ void checkKeys(Checks& check) {
   desktop.hold(three);
   desktop.select(three);
   desktop.throwSelected(0, 1);
-  check(near(scene.body(three).vy, 0), "what is held is not thrown by key");
+  check(isNear(scene.body(three).vy, 0), "what is held is not thrown by key");
 }
 
 void checkLettingGo(Checks& check) {
@@ -308,7 +309,7 @@ void checkLettingGo(Checks& check) {
   scene.desktop.drag(id, 40, 250);
   scene.desktop.release(id, 0, 0);
   scene.run(1);
-  check(scene.departures.empty() && near(scene.body(id).x, 40), "let go beside an edge it rests");
+  check(scene.departures.empty() && isNear(scene.body(id).x, 40), "let go beside an edge it rests");
   scene.desktop.hold(id);
   scene.desktop.drag(id, 0, 250);
   scene.desktop.release(id, 800, 0);
@@ -323,11 +324,12 @@ void checkResize(Checks& check) {
   Scene scene;
   const BodyId id = scene.desktop.add(ball(), 250, 250, 36);
   scene.desktop.resize(400, 1000);
-  check(near(scene.body(id).x, 100) && near(scene.body(id).y, 500), "everything keeps its share");
+  check(isNear(scene.body(id).x, 100) && isNear(scene.body(id).y, 500),
+        "everything keeps its share");
 }
 
 /** Returns the share of pixels that are at least half opaque. */
-double covered(const Image& image) {
+double opaqueShare(const Image& image) {
   const std::vector<uint8_t>& pixels = image.pixels;
   double count = 0;
   for (size_t i = 3; i < pixels.size(); i += 4) count += pixels[i] >= 128 ? 1 : 0;
@@ -337,26 +339,26 @@ double covered(const Image& image) {
 void checkDrawing(Checks& check) {
   Drawing square(40);
   square.fill(svgPath("M25 25 H75 V75 H25Z"), 0xFF0000);
-  check(near(covered(square.image()), 0.25), "a square's area");
+  check(isNear(opaqueShare(square.image()), 0.25), "a square's area");
   const std::vector<uint8_t> pixels = square.image().pixels;
   const size_t middle = (20 * 40 + 20) * 4;
   check(pixels[middle] == 255 && pixels[middle + 1] == 0 && pixels[middle + 3] == 255, "red");
   check(pixels[3] == 0, "nothing beside it");
   Drawing line(100);
   line.stroke(svgPath("M20 50 L80 50"), 0, 10);
-  check(near(covered(line.image()), 0.06 + 0.00785, 0.005), "a line with round ends");
+  check(isNear(opaqueShare(line.image()), 0.06 + 0.00785, 0.005), "a line with round ends");
   Drawing clipped(100);
   clipped.clip(svgPath("M0 0 H50 V100 H0Z"));
   clipped.fill(ellipse(50, 50, 48, 20, kTurn / 4), 0);
-  check(near(covered(clipped.image()), 0.1508, 0.005), "half an ellipse, turned");
+  check(isNear(opaqueShare(clipped.image()), 0.1508, 0.005), "half an ellipse, turned");
   Drawing curve(100);
   curve.fill(svgPath("M0 100 Q50 0 100 100Z"), 0);
-  check(near(covered(curve.image()), 1.0 / 3, 0.01), "a parabola's area");
+  check(isNear(opaqueShare(curve.image()), 1.0 / 3, 0.01), "a parabola's area");
   for (const std::string_view name : sprites::kDrawnPictures) {
-    const double share = covered(drawSticker(name, 72));
+    const double share = opaqueShare(drawSticker(name, 72));
     check(share > 0.3 && share < 0.9, "a sticker: " + std::string(name));
   }
-  check(covered(drawSticker("nothing known", 72)) > 0.2, "a torn photograph");
+  check(opaqueShare(drawSticker("nothing known", 72)) > 0.2, "a torn photograph");
 }
 
 void checkImages(Checks& check) {
