@@ -104,8 +104,7 @@ std::string encode(const TypedImage& typed, int side, int quality) {
   return encodePicture(typed.type, encodedFile(fitted(typed.image, side), typed.type, quality));
 }
 
-/** Returns the largest data URL of at most `maxBytes` bytes; "" if none fits. As on the web page.
- */
+/** Returns the largest data URL of at most `maxBytes`; "" if none fits. As on the web page. */
 std::string largestFitting(const TypedImage& typed, size_t maxBytes) {
   const int fullSide = std::max(typed.image.width, typed.image.height);
   std::string url = encode(typed, fullSide, kGoodQuality);

@@ -12,7 +12,7 @@ namespace {
 constexpr uint64_t kNumberWindow = 60;  // the server remembers 64; the rest is for throws under way
 constexpr Millis kBusyUsual{1000};      // wait after a 429 or 503 without Retry-After
 constexpr Millis kBusyLeast{250};
-constexpr size_t kThrowBytesPerMilli = 16;  // by which a throw's time limit grows
+constexpr size_t kThrowBytesPerMilli = 16;  // for so many a throw has a millisecond more
 constexpr const char* kNoAnswerInTime = "no answer came in time";
 
 }  // namespace
