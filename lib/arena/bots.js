@@ -81,12 +81,12 @@ class Bot {
       : wander(this.#last, inputs);
     if (move === undefined || number === undefined) return;
     this.#last = move;
-    this.#player.offer(move);
+    this.#player.addInput(move);
   }
 
   forget() {
     this.#last = {};
-    this.#player.forget();
+    this.#player.startGame();
   }
 
   stop() {

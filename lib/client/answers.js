@@ -56,7 +56,7 @@ export function problemOf({ status, json }) {
  * @param {{status?: number, json?: any, failure?: string}} answer
  * @returns {boolean} whether the network or a gateway has cut the request off: no answer, or a gateway's
  */
-export function isCut({ status = 0, json, failure }) {
+export function isCutOff({ status = 0, json, failure }) {
   return failure !== undefined || (status >= 500 && problemOf({ status, json }) === undefined);
 }
 
@@ -67,8 +67,8 @@ export function isCut({ status = 0, json, failure }) {
 export function readResume(value) {
   if (!isObject(value)) return null;
   const { id, ack, n } = value;
-  const good = typeof id === 'string' && /^[\w-]{1,64}$/.test(id) && isCount(ack) && isCount(n);
-  return good ? { ...value, id, ack, n } : null;
+  const isValid = typeof id === 'string' && /^[\w-]{1,64}$/.test(id) && isCount(ack) && isCount(n);
+  return isValid ? { ...value, id, ack, n } : null;
 }
 
 /**
@@ -77,14 +77,14 @@ export function readResume(value) {
  */
 export function readEntries(json) {
   if (!isObject(json) || !Array.isArray(json.sprites)) return null;
-  const good = json.sprites.every(
+  const areValid = json.sprites.every(
     (entry) =>
       isObject(entry) &&
       Number.isSafeInteger(entry.seq) &&
       EDGES.includes(entry.from) &&
       isObject(entry.sprite)
   );
-  return good ? json.sprites : null;
+  return areValid ? json.sprites : null;
 }
 
 /**
@@ -101,8 +101,8 @@ export function readPlace({ status, json }) {
 }
 
 /** Largest count in a stored Resume: counting goes on from there. */
-const KEPT_MOST = 2 ** 52;
+const MAX_STORED_COUNT = 2 ** 52;
 
 function isCount(value) {
-  return Number.isSafeInteger(value) && value >= 0 && value <= KEPT_MOST;
+  return Number.isSafeInteger(value) && value >= 0 && value <= MAX_STORED_COUNT;
 }

@@ -1,11 +1,11 @@
 import { isObject, positive, problemOf, readPlace } from './answers.js';
-import { askBy, grantBy } from './grant.js';
+import { sendWithGrant, grantFrom } from './grant.js';
 import { leave } from './leave.js';
 import { DEFAULTS } from './limits.js';
 import { Loop } from './loop.js';
-import { Moves } from './moves.js';
+import { WorldRequests } from './world-requests.js';
 import { Place } from './place.js';
-import { Requests, globalTimers, serverOf } from './requests.js';
+import { Requests, globalTimers, serverUrl } from './requests.js';
 import { Throws } from './throws.js';
 import { Waits } from './waits.js';
 
@@ -28,7 +28,7 @@ import { Waits } from './waits.js';
  * README.md beside this file describes its behavior, and test/vectors/client.json tests it.
  *
  *     Client ─▶ Loop    join, poll, proof of contact         ─┐
- *        ├────▶ Throws  each until it has an outcome         ─┼─▶ Moves ─▶ Requests ─▶ fetch
+ *        ├────▶ Throws  each until it has an outcome         ─┼─▶ WorldRequests ─▶ Requests ─▶ fetch
  *        └────▶ leave                                        ─┘
  *
  * Rejected: an EventTarget (three callbacks are enough), and an async iterator for the sprites
@@ -68,7 +68,7 @@ export class Client {
   #throws;
   #loop;
   #leaving = null; // Promise of the leave, once it has begun
-  #looks = new Set(); // AbortControllers of the requests beside the loop
+  #sideRequests = new Set(); // AbortControllers of the requests beside the loop
 
   /**
    * @param {object} options
@@ -104,13 +104,17 @@ export class Client {
     limits = {}
   }) {
     this.#limits = { ...DEFAULTS, ...limits };
-    const place = new Place(serverOf(base), onResume, resume);
-    const requests = new Moves(new Requests(fetch, timers, this.#limits), place, this.#limits);
+    const place = new Place(serverUrl(base), onResume, resume);
+    const requests = new WorldRequests(
+      new Requests(fetch, timers, this.#limits),
+      place,
+      this.#limits
+    );
     const waits = new Waits(timers, random, this.#limits);
     [this.#place, this.#requests, this.#waits] = [place, requests, waits];
     this.#loop = new Loop(place, requests, waits, this.#limits, onSprite, onState);
-    this.#loop.grant = grantBy(grant);
-    this.#throws = new Throws(this.#forThrows(), this.#limits);
+    this.#loop.grant = grantFrom(grant);
+    this.#throws = new Throws(this.#makeSender(), this.#limits);
   }
 
   /** @returns {State} */
@@ -167,8 +171,8 @@ export class Client {
   stop() {
     this.#leaving = null;
     this.#loop.halt();
-    for (const look of this.#looks) look.abort();
-    this.#loop.become('left');
+    for (const controller of this.#sideRequests) controller.abort();
+    this.#loop.setState('left');
   }
 
   /**
@@ -188,22 +192,22 @@ export class Client {
     const { run } = this.#loop;
     const isOver = () => run !== this.#loop.run;
     await undefined; // Until here `leave` has not set `#leaving`.
-    this.#waits.changed();
-    const told =
+    this.#waits.recheck();
+    const isConfirmed =
       this.id === null ||
       (await leave({
         place: this.#place,
         requests: this.#requests,
         waits: this.#waits,
         limits: this.#limits,
-        throwsAreOver: () => !this.#throws.areSent,
-        polls: () => this.#loop.polls,
+        areThrowsAnswered: () => !this.#throws.hasSent,
+        isPollParked: () => this.#loop.isPollParked,
         isOver
       }));
-    if (isOver()) return told;
-    if (this.id) this.#loop.lose();
+    if (isOver()) return isConfirmed;
+    if (this.id) this.#loop.losePlace();
     this.stop();
-    return told;
+    return isConfirmed;
   }
 
   /**
@@ -225,8 +229,8 @@ export class Client {
   }
 
   /** Forgets a place that the server does not know. A leaving client needs no other place. */
-  #forget(id) {
-    if (this.#leaving === null) this.#loop.forget(id, 'unknown-client');
+  #forgetPlace(id) {
+    if (this.#leaving === null) this.#loop.forgetPlace(id, 'unknown-client');
   }
 
   /**
@@ -237,7 +241,7 @@ export class Client {
    */
   async place() {
     const { id } = this;
-    return id && readPlace(await this.#look(`place/${id}`));
+    return id && readPlace(await this.#get(`place/${id}`));
   }
 
   /**
@@ -247,26 +251,27 @@ export class Client {
    * @returns {Promise<Record<string, any>|null>} null without an answer
    */
   async status() {
-    const answer = await this.#look(this.id ? `status/${this.id}` : 'status');
+    const answer = await this.#get(this.id ? `status/${this.id}` : 'status');
     if (answer.status !== 200 || !isObject(answer.json)) return null;
     this.#waits.clients = positive(answer.json.clients) ?? null;
     return answer.json;
   }
 
   /** Sends a GET beside the loop. The loop learns from its outcome whether there is contact. */
-  async #look(path) {
+  async #get(path) {
     const { id } = this;
     const { run } = this.#loop;
-    const look = new AbortController();
-    this.#looks.add(look);
+    const controller = new AbortController();
+    this.#sideRequests.add(controller);
     const url = this.#place.url(path);
-    const send = (headers) => this.#requests.ask(url, { method: 'GET', headers }, undefined, look);
-    const answer = await askBy(null, send);
-    this.#looks.delete(look);
+    const send = (headers) =>
+      this.#requests.send(url, { method: 'GET', headers }, undefined, controller);
+    const answer = await sendWithGrant(null, send);
+    this.#sideRequests.delete(controller);
     if (run !== this.#loop.run) return answer;
     if (answer.failure && this.state === 'online') this.wake();
-    else if (answer.status === 200 && this.state === 'offline') this.#waits.endNap();
-    else if (id && problemOf(answer) === 'unknown-client') this.#forget(id);
+    else if (answer.status === 200 && this.state === 'offline') this.#waits.endWait();
+    else if (id && problemOf(answer) === 'unknown-client') this.#forgetPlace(id);
     return answer;
   }
 
@@ -276,7 +281,7 @@ export class Client {
    * @returns {Ticket}
    */
   ticket() {
-    return { id: this.id, n: this.#place.number(), tried: false };
+    return { id: this.id, n: this.#place.nextNumber(), tried: false };
   }
 
   /**
@@ -299,20 +304,20 @@ export class Client {
   }
 
   /** @returns {import('./throws.js').Sender} */
-  #forThrows() {
+  #makeSender() {
     const waits = this.#waits;
-    const isAway = () => this.state === 'left' || this.#leaving !== null;
+    const hasLeft = () => this.state === 'left' || this.#leaving !== null;
     return {
       place: this.#place,
       waits,
-      state: () => (isAway() ? 'left' : this.state),
+      state: () => (hasLeft() ? 'left' : this.state),
       post: (path, body) => this.#post(path, body),
       isLeaving: () => this.#leaving !== null,
-      forget: (id) => this.#forget(id),
-      doubt: () => {
+      forgetPlace: (id) => this.#forgetPlace(id),
+      doubtContact: () => {
         if (this.state === 'online') this.wake();
       },
-      until: (isTrue, end) => waits.until(isTrue, end, isAway)
+      until: (isTrue, end) => waits.until(isTrue, end, hasLeft)
     };
   }
 
@@ -323,8 +328,8 @@ export class Client {
       const headers = { 'content-type': 'text/plain;charset=UTF-8' }; // needs no preflight
       const init = { method: 'POST', headers, body };
       const { requestTimeout, throwSpeed } = this.#limits;
-      const most = requestTimeout + Math.floor(body.length / throwSpeed);
-      return await this.#requests.ask(place.url(path, { transient: true }), init, most);
+      const timeout = requestTimeout + Math.floor(body.length / throwSpeed);
+      return await this.#requests.send(place.url(path, { transient: true }), init, timeout);
     } catch (error) {
       // Some networks let only the main port through: it is used from here on.
       if (transient && place.transient === transient) place.transient = undefined;

@@ -6,7 +6,7 @@ const KEY = /^[A-Za-z0-9._~/-]{1,200}$/;
 const CURSOR = /^[A-Za-z0-9-]{1,40}$/;
 /** The cursor of a client without a value: the server answers as soon as there is a value. */
 export const NO_CURSOR = 'none';
-const ORDERED = /^(.*)-([1-9][0-9]*)$/;
+const ORDERED_CURSOR = /^(.*)-([1-9][0-9]*)$/;
 const PROBLEM = /^[a-z-]{1,40}$/;
 
 /**
@@ -48,8 +48,8 @@ export const isCursor = (cursor) => typeof cursor === 'string' && CURSOR.test(cu
  * @returns {boolean} whether `cursor` is older than `other`
  */
 export function isOlder(cursor, other) {
-  const one = ORDERED.exec(cursor);
-  const two = ORDERED.exec(other);
+  const one = ORDERED_CURSOR.exec(cursor);
+  const two = ORDERED_CURSOR.exec(other);
   if (!one || !two || one[1] !== two[1]) return false;
   return one[2].length === two[2].length ? one[2] < two[2] : one[2].length < two[2].length;
 }
@@ -74,7 +74,7 @@ export function readItems(json) {
 }
 
 /** Problems of a feed, not of the request. */
-const OF_THE_FEED = new Set(['unknown-feed', 'upstream-failed', 'grant-required']);
+const FEED_PROBLEMS = new Set(['unknown-feed', 'upstream-failed', 'grant-required']);
 
 /**
  * Reads an answer to GET /feed/{key}.
@@ -86,7 +86,7 @@ const OF_THE_FEED = new Set(['unknown-feed', 'upstream-failed', 'grant-required'
  * @returns {Item[]|null} null for an invalid answer
  */
 export function readItem(key, status, json, problem) {
-  if (OF_THE_FEED.has(problem ?? '')) return [{ feed: key, problem }];
+  if (FEED_PROBLEMS.has(problem ?? '')) return [{ feed: key, problem }];
   return status === 200 && isItem(json) && json.feed === key ? [json] : null;
 }
 

@@ -1,20 +1,20 @@
 import { positive, problemOf } from './answers.js';
 import { callBack } from './call-back.js';
 import { readItem, readItems, turnOf } from './feed-items.js';
-import { askBy } from './grant.js';
+import { sendWithGrant } from './grant.js';
 
 /**
  * @typedef {'idle'|'asking'|'online'|'offline'} FeedsState
  */
 
 /** A type that needs no preflight. */
-const TEXT = { 'content-type': 'text/plain;charset=UTF-8' };
+const PLAIN_TEXT = { 'content-type': 'text/plain;charset=UTF-8' };
 
 /** Most pings in a row that count as answered by a cache: it has kept the pings of few turns. */
-const TURNS_AT_ONCE = 8;
+const MAX_CACHED_PINGS = 8;
 
 /** Longest address that every cache accepts, in characters; a longer request goes as a POST. */
-const ADDRESS_MOST = 4000;
+const MAX_ADDRESS = 4000;
 
 /** Reads the items of an answer; `key`: the feed, if it was requested alone. */
 function itemsOf({ status, json }, key) {
@@ -34,16 +34,16 @@ export class FeedLoop {
 
   #run = 0; // counts starts and stops: answers for an older run are ignored
   #failures = 0; // in a row
-  #doubt = false; // whether there is contact
+  #isContactDoubtful = false; // a poll must prove contact first
   #holdRefused = Infinity; // shortest hold that the server has refused, in seconds
-  #openAt = -Infinity; // end of a pause that the server has asked for
-  #poll = null; // {since, controller, again} of the current poll; `since` is Infinity while a grant is awaited
+  #pausedUntil = -Infinity; // end of a pause that the server has asked for
+  #currentPoll = null; // {since, controller, isAborted} of the current poll; `since` is Infinity while a grant is awaited
 
-  #cached; // whether polls have addresses for a cache
-  #direct = false; // the next poll bypasses the cache, which is stale
+  #usesCache; // whether polls have addresses for a cache
+  #bypassCache = false; // the next poll bypasses the cache, which is stale
   /** @type {{path: string, turn: string|undefined}} of the last poll; `path` is without the turn */
-  #last = { path: '', turn: undefined };
-  #turns = 0; // pings in a row that came from a cache
+  #lastPoll = { path: '', turn: undefined };
+  #cachedPings = 0; // pings in a row that came from a cache
 
   /** @type {FeedsState} */
   state = 'idle';
@@ -63,7 +63,7 @@ export class FeedLoop {
    */
   constructor({ url, cached, table, requests, waits, grant }, limits, onState) {
     this.#url = url;
-    this.#cached = cached && grant === null;
+    this.#usesCache = cached && grant === null;
     this.#table = table;
     this.#requests = requests;
     this.#waits = waits;
@@ -73,48 +73,49 @@ export class FeedLoop {
   }
 
   /** Starts, stops or repeats the poll after a change of the watched feeds. */
-  changed() {
+  updatePoll() {
     if (this.#table.size === 0) return this.#stop();
     if (this.state === 'idle') return this.#start();
-    if (this.state !== 'offline') this.#waits.endNap(); // A wait after a failure holds for all feeds.
-    return this.#askAgain();
+    if (this.state !== 'offline') this.#waits.endWait(); // A wait after a failure holds for all feeds.
+    return this.#repeatPoll();
   }
 
   /** Tries now. A poll that may hang on a dead connection is repeated. See `Feeds.wake`. */
   wake() {
-    this.#table.hurry();
-    this.#doubt = true;
-    this.#waits.endNap();
-    const isYoung = this.#poll && this.#waits.now() - this.#poll.since < this.#limits.quick;
-    if (!isYoung) this.#askAgain();
+    this.#table.endWaits();
+    this.#isContactDoubtful = true;
+    this.#waits.endWait();
+    const isYoung =
+      this.#currentPoll && this.#waits.now() - this.#currentPoll.since < this.#limits.quick;
+    if (!isYoung) this.#repeatPoll();
   }
 
   async #start() {
     const run = ++this.#run;
     this.#failures = 0;
-    this.#doubt = true;
-    this.#become('asking');
+    this.#isContactDoubtful = true;
+    this.#setState('asking');
     await undefined; // Feeds that the program watches in the same turn share one poll.
     while (run === this.#run) {
       const wait = await this.#step(run);
-      if (run === this.#run && wait?.ms > 0) await this.#waits.doze(wait);
+      if (run === this.#run && wait?.ms > 0) await this.#waits.sleep(wait);
     }
   }
 
   #stop() {
     this.#run += 1;
-    this.#waits.nap?.end();
-    this.#poll?.controller.abort();
-    this.#become('idle');
+    this.#waits.currentWait?.end();
+    this.#currentPoll?.controller.abort();
+    this.#setState('idle');
   }
 
-  #askAgain() {
-    if (!this.#poll) return;
-    this.#poll.again = true;
-    this.#poll.controller.abort();
+  #repeatPoll() {
+    if (!this.#currentPoll) return;
+    this.#currentPoll.isAborted = true;
+    this.#currentPoll.controller.abort();
   }
 
-  #become(state, why) {
+  #setState(state, why) {
     if (state === this.state && why === this.why) return;
     this.state = state;
     this.why = why;
@@ -124,52 +125,56 @@ export class FeedLoop {
   /** @returns {Promise<import('./waits.js').Wait|undefined>} how long to wait before going on */
   async #step(run) {
     const now = this.#waits.now();
-    if (this.#openAt > now) return { ms: this.#openAt - now, asked: true };
+    if (this.#pausedUntil > now) return { ms: this.#pausedUntil - now, asked: true };
     const { feeds, count, next } = this.#table.nextPoll();
     if (count === 0) return { ms: next - now };
-    const hold = this.#holdUntil(next - now);
-    const poll = { since: Infinity, controller: new AbortController(), again: false };
-    this.#poll = poll;
+    const hold = this.#holdFor(next - now);
+    const poll = { since: Infinity, controller: new AbortController(), isAborted: false };
+    this.#currentPoll = poll;
     const body = { hold, delta: true, feeds };
-    const address = this.#addressOf(body);
-    this.#direct = false;
-    const answer = await this.#ask(body, poll, address);
-    if (this.#poll === poll) this.#poll = null;
-    if (run !== this.#run || poll.again) return undefined;
+    const address = this.#cacheAddressOf(body);
+    this.#bypassCache = false;
+    const answer = await this.#send(body, poll, address);
+    if (this.#currentPoll === poll) this.#currentPoll = null;
+    if (run !== this.#run || poll.isAborted) return undefined;
 
-    const took = this.#waits.now() - poll.since;
-    const isLong = took >= this.#limits.long;
+    const parkedTime = this.#waits.now() - poll.since;
+    const isLong = parkedTime >= this.#limits.long;
     if (isLong) {
       this.#failures = 0; // The network has let the poll park,
-      this.#grant?.accepted(); // and the server has, too.
+      this.#grant?.noteAccepted(); // and the server has, too.
     }
-    const wasCut = isLong && this.#waits.endLongPoll(answer, took);
+    const wasCutOff = isLong && this.#waits.noteLongPoll(answer, parkedTime);
     const items = itemsOf(answer, address.key);
-    this.#last = { path: address.path, turn: undefined };
-    if (items === null && this.#grant?.refused(problemOf(answer))) return undefined;
-    if (items === null) return this.#failed(answer, hold, wasCut);
-    this.#grant?.accepted();
+    this.#lastPoll = { path: address.path, turn: undefined };
+    if (items === null && this.#grant?.noteRefused(problemOf(answer))) return undefined;
+    if (items === null) return this.#handleFailure(answer, hold, wasCutOff);
+    this.#grant?.noteAccepted();
 
-    this.#doubt = false;
-    this.#become('online');
+    this.#isContactDoubtful = false;
+    this.#setState('online');
     if (address.path !== '' && items.some((item) => this.#table.isOlder(item))) {
-      this.#direct = true;
+      this.#bypassCache = true;
       this.#failures += 1;
       return { ms: this.#waits.backoff(this.#failures) };
     }
-    const isNews = this.#table.take(items, feeds);
+    const isNews = this.#table.applyItems(items, feeds);
     if (run !== this.#run) return undefined;
-    const given = turnOf(answer.json);
-    this.#last.turn = isNews ? undefined : given;
+    const nextTurn = turnOf(answer.json);
+    this.#lastPoll.turn = isNews ? undefined : nextTurn;
     const retry = Math.min(positive(answer.json.retry) ?? 0, this.#limits.pauseMost);
-    if (retry > 0) this.#openAt = this.#waits.now() + retry;
-    if (isNews || retry > 0 || took >= this.#limits.quick) {
+    if (retry > 0) this.#pausedUntil = this.#waits.now() + retry;
+    if (isNews || retry > 0 || parkedTime >= this.#limits.quick) {
       this.#failures = 0;
-      this.#turns = 0;
+      this.#cachedPings = 0;
       return undefined;
     }
     // This ping came from a cache. With its turn, the next poll has another address.
-    if (given !== undefined && given !== address.turn && (this.#turns += 1) <= TURNS_AT_ONCE) {
+    if (
+      nextTurn !== undefined &&
+      nextTurn !== address.turn &&
+      (this.#cachedPings += 1) <= MAX_CACHED_PINGS
+    ) {
       return undefined;
     }
     // An empty answer should take as long as its hold. A server that answers sooner must not be hammered.
@@ -182,31 +187,32 @@ export class FeedLoop {
    * @returns {{path: string, key?: string, turn?: string}} `path`: an address for a cache, the same for equal requests;
    *     empty: bypass the cache. `key`: of a feed that is requested alone
    */
-  #addressOf({ hold, feeds }) {
+  #cacheAddressOf({ hold, feeds }) {
     const entries = Object.entries(feeds).sort();
     const [key, after] = entries[0];
-    const isOne = entries.length === 1;
-    const listed = isOne
+    const isSingle = entries.length === 1;
+    const watchedPart = isSingle
       ? `/${key}?after=${after}`
       : `s?watch=${entries.map((one) => one.join(':'))}`;
-    const path = `${listed}${hold === undefined ? '' : `&hold=${hold}`}&delta=1`;
-    if (!this.#cached || this.#direct || path.length > ADDRESS_MOST) return { path: '' };
-    const turn = path === this.#last.path ? this.#last.turn : undefined;
-    return { path, key: isOne ? key : undefined, turn };
+    const path = `${watchedPart}${hold === undefined ? '' : `&hold=${hold}`}&delta=1`;
+    if (!this.#usesCache || this.#bypassCache || path.length > MAX_ADDRESS) return { path: '' };
+    const turn = path === this.#lastPoll.path ? this.#lastPoll.turn : undefined;
+    return { path, key: isSingle ? key : undefined, turn };
   }
 
   /** Sends the poll. */
-  #ask(body, poll, { path, turn }) {
-    const slack = (body.hold ?? this.#limits.holdUnknown) * 1250 + this.#limits.pollSlack;
+  #send(body, poll, { path, turn }) {
+    const timeout = (body.hold ?? this.#limits.holdUnknown) * 1250 + this.#limits.pollSlack;
     const send = (url, init) => {
       poll.since = this.#waits.now();
-      return this.#requests.ask(url, init, slack, poll.controller);
+      return this.#requests.send(url, init, timeout, poll.controller);
     };
-    const turned = path + (turn === undefined ? '' : `&turn=${turn}`);
+    const addressWithTurn = path + (turn === undefined ? '' : `&turn=${turn}`);
     const text = JSON.stringify(body);
-    if (path !== '') return askBy(null, () => send(this.#url.replace(/s$/, turned), {}));
-    return askBy(this.#grant, (granted) =>
-      send(this.#url, { method: 'POST', headers: { ...TEXT, ...granted }, body: text })
+    if (path !== '')
+      return sendWithGrant(null, () => send(this.#url.replace(/s$/, addressWithTurn), {}));
+    return sendWithGrant(this.#grant, (grantHeaders) =>
+      send(this.#url, { method: 'POST', headers: { ...PLAIN_TEXT, ...grantHeaders }, body: text })
     );
   }
 
@@ -214,27 +220,28 @@ export class FeedLoop {
    * @param {number} next ms until the next feed is due that this poll leaves out; Infinity: there is none
    * @returns {number|undefined} the hold in seconds; undefined: the server chooses
    */
-  #holdUntil(next) {
+  #holdFor(next) {
     const { holdLeast, feedHold } = this.#limits;
-    const most = this.#doubt ? holdLeast : Math.min(feedHold, this.#waits.holdMost);
-    const hold = Math.min(most, Math.max(holdLeast, Math.ceil(next / 1000)));
+    const maxHold = this.#isContactDoubtful ? holdLeast : Math.min(feedHold, this.#waits.maxHold);
+    const hold = Math.min(maxHold, Math.max(holdLeast, Math.ceil(next / 1000)));
     return hold < this.#holdRefused ? hold : undefined;
   }
 
   /** Handles a poll without a usable answer. @returns {import('./waits.js').Wait} */
-  #failed({ failure, status, json, retryAfter }, hold, wasCut) {
+  #handleFailure({ failure, status, json, retryAfter }, hold, wasCutOff) {
     const why = failure ?? problemOf({ status, json }) ?? 'garbage';
     this.#failures += 1;
-    const wait = this.#waits.after(this.#failures, retryAfter);
+    const wait = this.#waits.afterFailure(this.#failures, retryAfter);
     if (why === 'bad-hold' && hold !== undefined) {
       this.#holdRefused = hold; // The server has answered: there is contact.
       return wait;
     }
     if (why === 'bad-cursor') this.#table.forgetCursors();
     // A long poll that was cut off is no proof of lost contact.
-    if (!wasCut || this.state !== 'online' || this.#doubt) this.#become('offline', why);
-    this.#doubt = true;
-    if (wait.asked) this.#openAt = this.#waits.now() + wait.ms;
+    if (!wasCutOff || this.state !== 'online' || this.#isContactDoubtful)
+      this.#setState('offline', why);
+    this.#isContactDoubtful = true;
+    if (wait.asked) this.#pausedUntil = this.#waits.now() + wait.ms;
     return wait;
   }
 }

@@ -33,7 +33,7 @@ import { ValueError, applyPatch, freeze } from './patch.js';
  * @property {boolean} gap of a log: its cursor was forgotten, so the next items come with a gap
  * @property {string|undefined} problem reported last, until it ends
  * @property {number} misses problems in a row
- * @property {number} due time before which the feed is left out of polls
+ * @property {number} dueAt time before which the feed is left out of polls
  * @property {Set<Function>} watches each OnChange, or OnItems
  */
 
@@ -75,7 +75,7 @@ export class FeedTable {
         gap: false,
         problem: undefined,
         misses: 0,
-        due: -Infinity,
+        dueAt: -Infinity,
         watches: new Set()
       };
       this.#entries.set(key, entry);
@@ -118,8 +118,8 @@ export class FeedTable {
   }
 
   /** Ends the waits of feeds with a problem. */
-  hurry() {
-    for (const entry of this.#entries.values()) entry.due = -Infinity;
+  endWaits() {
+    for (const entry of this.#entries.values()) entry.dueAt = -Infinity;
   }
 
   /**
@@ -129,12 +129,12 @@ export class FeedTable {
   nextPoll() {
     const now = this.#waits.now();
     const all = [...this.#entries];
-    const asked = all.filter(([, { due }]) => due <= now);
-    const later = all.filter(([, { due }]) => due > now);
+    const dueNow = all.filter(([, { dueAt }]) => dueAt <= now);
+    const later = all.filter(([, { dueAt }]) => dueAt > now);
     return {
-      feeds: Object.fromEntries(asked.map(([key, entry]) => [key, askedOf(entry)])),
-      count: asked.length,
-      next: Math.min(...later.map(([, { due }]) => due))
+      feeds: Object.fromEntries(dueNow.map(([key, entry]) => [key, requestCursor(entry)])),
+      count: dueNow.length,
+      next: Math.min(...later.map(([, { dueAt }]) => dueAt))
     };
   }
 
@@ -142,48 +142,52 @@ export class FeedTable {
    * Reads an answer, and reports news to the program.
    *
    * @param {import('./feed-items.js').Item[]} items
-   * @param {Record<string, string>} asked the cursors of the request
+   * @param {Record<string, string>} requested the cursors of the request
    * @returns {boolean} whether there was any news
    */
-  take(items, asked) {
-    let taught = false;
+  applyItems(items, requested) {
+    let hasNews = false;
     for (const item of items) {
       const entry = this.#entries.get(item.feed);
       // An item builds on the requested cursor. It is ignored if the entry has another one by now.
-      if (!entry || !Object.hasOwn(asked, item.feed) || askedOf(entry) !== asked[item.feed])
+      if (
+        !entry ||
+        !Object.hasOwn(requested, item.feed) ||
+        requestCursor(entry) !== requested[item.feed]
+      )
         continue;
-      const problem = item.problem ?? otherKind(entry, item);
-      const isNews = problem === undefined ? this.#takeNews(entry, item) : true;
-      if (problem !== undefined) this.#takeProblem(entry, item.feed, problem);
-      taught ||= isNews;
+      const problem = item.problem ?? otherKindProblem(entry, item);
+      const isNews = problem === undefined ? this.#applyNews(entry, item) : true;
+      if (problem !== undefined) this.#applyProblem(entry, item.feed, problem);
+      hasNews ||= isNews;
     }
-    return taught;
+    return hasNews;
   }
 
-  #takeProblem(entry, key, problem) {
+  #applyProblem(entry, key, problem) {
     entry.misses += 1;
     const { cursor, ended } = entry;
-    const ends = problem === 'unknown-feed' && cursor !== NO_CURSOR;
+    const endsValue = problem === 'unknown-feed' && cursor !== NO_CURSOR;
     // At the server a poll without a cursor waits for the next publication, so no wait is needed before it. But a cache
     // may still have the deleted value: when that ends again, the poll waits.
-    const isFirst = ends && cursor !== ended;
-    entry.due = isFirst ? -Infinity : this.#waits.now() + this.#waits.backoff(entry.misses);
-    if (ends) Object.assign(entry, { ended: cursor, cursor: NO_CURSOR, value: undefined });
+    const isFirst = endsValue && cursor !== ended;
+    entry.dueAt = isFirst ? -Infinity : this.#waits.now() + this.#waits.backoff(entry.misses);
+    if (endsValue) Object.assign(entry, { ended: cursor, cursor: NO_CURSOR, value: undefined });
     if (entry.problem === problem) return;
     entry.problem = problem;
-    tell(entry, nothingOf(entry), { key, problem });
+    reportTo(entry, emptyFor(entry), { key, problem });
   }
 
   /** @returns {boolean} whether a value, or the end of a problem, was reported */
-  #takeNews(entry, item) {
+  #applyNews(entry, item) {
     entry.misses = 0;
     const { feed: key, cursor, patch } = item;
-    if (item.items !== undefined) return this.#takeItems(entry, item);
+    if (item.items !== undefined) return this.#applyLogItems(entry, item);
     const isWhole = Object.hasOwn(item, 'value');
-    if (!isWhole && patch === undefined) return this.#takeNothing(entry, key, cursor);
+    if (!isWhole && patch === undefined) return this.#applyNoNews(entry, key, cursor);
     let value;
     try {
-      value = isWhole ? freeze(item.value) : patched(entry, item);
+      value = isWhole ? freeze(item.value) : applyItemPatch(entry, item);
     } catch (error) {
       if (!(error instanceof ValueError)) throw error;
       entry.cursor = NO_CURSOR; // The whole value is requested.
@@ -191,49 +195,49 @@ export class FeedTable {
     }
     const isNews = entry.cursor !== cursor || entry.problem !== undefined;
     Object.assign(entry, { cursor, newest: cursor, value, problem: undefined });
-    if (isNews) tell(entry, value, isWhole ? { key, cursor } : { key, cursor, patch });
+    if (isNews) reportTo(entry, value, isWhole ? { key, cursor } : { key, cursor, patch });
     return isNews;
   }
 
   /** @returns {boolean} whether items were reported */
-  #takeItems(entry, { feed: key, cursor, items, gap }) {
+  #applyLogItems(entry, { feed: key, cursor, items, gap }) {
     // A cache may repeat an answer.
     if (items.length === 0 || cursor === entry.cursor) return false;
     const hasGap = gap === true || entry.gap;
     Object.assign(entry, { cursor, newest: cursor, problem: undefined, gap: false });
-    tell(entry, items, hasGap ? { key, cursor, gap: true } : { key, cursor });
+    reportTo(entry, items, hasGap ? { key, cursor, gap: true } : { key, cursor });
     return true;
   }
 
   /** Handles an item without news. @returns {boolean} whether it ends a problem */
-  #takeNothing(entry, key, cursor) {
+  #applyNoNews(entry, key, cursor) {
     const isHeld = cursor !== NO_CURSOR && cursor === entry.cursor;
     if (entry.problem === undefined || !isHeld) return false;
     entry.problem = undefined;
-    tell(entry, entry.isLog ? [] : entry.value, { key, cursor });
+    reportTo(entry, entry.isLog ? [] : entry.value, { key, cursor });
     return true;
   }
 }
 
 /** Returns the cursor for a request. With a problem the whole value is requested, for a report at the problem's end. */
-const askedOf = ({ cursor, problem, isLog }) =>
+const requestCursor = ({ cursor, problem, isLog }) =>
   problem === undefined || isLog || cursor === NO_CURSOR ? cursor : '';
 
 /** Returns the argument of a callback without a value, or without items. */
-const nothingOf = ({ isLog }) => (isLog ? [] : undefined);
+const emptyFor = ({ isLog }) => (isLog ? [] : undefined);
 
 /** Returns the problem of a log that is watched, and of a value that is followed. */
-function otherKind({ isLog }, item) {
+function otherKindProblem({ isLog }, item) {
   const isOther = isLog ? Object.hasOwn(item, 'value') || item.patch : item.items;
   return isOther ? 'other-kind' : undefined;
 }
 
 /**
- * @param {unknown} kept as an earlier run stored it; an invalid one is ignored
+ * @param {unknown} stored as an earlier run stored it; an invalid one is ignored
  * @returns {{cursor: string, value?: any}}
  */
-export function readKept(kept) {
-  const { cursor, value } = /** @type {any} */ (kept ?? {});
+export function readStored(stored) {
+  const { cursor, value } = /** @type {any} */ (stored ?? {});
   const nothing = { cursor: NO_CURSOR, value: undefined };
   if (!isCursor(cursor) || cursor === NO_CURSOR || value === undefined) return nothing;
   try {
@@ -244,7 +248,7 @@ export function readKept(kept) {
   }
 }
 
-function patched(entry, { from, patch }) {
+function applyItemPatch(entry, { from, patch }) {
   if (entry.cursor === NO_CURSOR || from !== entry.cursor) {
     throw new ValueError('a patch to another value');
   }
@@ -252,7 +256,7 @@ function patched(entry, { from, patch }) {
 }
 
 /** Reports to all watchers of a feed. */
-function tell(entry, value, change) {
+function reportTo(entry, value, change) {
   for (const watch of [...entry.watches])
     if (entry.watches.has(watch)) callBack(watch, value, change);
 }

@@ -1,10 +1,10 @@
 import { FeedLoop } from './feed-loop.js';
 import { callBack } from './call-back.js';
-import { FeedTable, readKept } from './feed-table.js';
+import { FeedTable, readStored } from './feed-table.js';
 import { NO_CURSOR, isCursor, isKey } from './feed-items.js';
-import { grantBy } from './grant.js';
+import { grantFrom } from './grant.js';
 import { DEFAULTS } from './limits.js';
-import { Requests, globalTimers, serverOf } from './requests.js';
+import { Requests, globalTimers, serverUrl } from './requests.js';
 import { Waits } from './waits.js';
 
 /**
@@ -54,7 +54,7 @@ export class Feeds {
   #waits;
   #table;
   #loop;
-  #refused = new Set(); // callbacks of refused watches that do not know it yet
+  #pendingRefusals = new Set(); // callbacks of refused watches that do not know it yet
 
   /**
    * @param {object} options
@@ -82,13 +82,13 @@ export class Feeds {
     limits = {}
   }) {
     this.#limits = { ...DEFAULTS, ...limits };
-    const url = new URL('feeds', serverOf(base)).href;
+    const url = new URL('feeds', serverUrl(base)).href;
     const { requestTimeout, feedAnswerMost: answerMost } = this.#limits;
     const requests = new Requests(fetch, timers, { requestTimeout, answerMost });
     const waits = new Waits(timers, random, this.#limits);
     this.#waits = waits;
     this.#table = new FeedTable(waits);
-    const parts = { url, cached, table: this.#table, requests, waits, grant: grantBy(grant) };
+    const parts = { url, cached, table: this.#table, requests, waits, grant: grantFrom(grant) };
     this.#loop = new FeedLoop(parts, this.#limits, onState);
   }
 
@@ -128,7 +128,7 @@ export class Feeds {
    */
   watch(key, onChange, options) {
     const { kept } = options ?? {};
-    const { find, close } = this.#begin(key, onChange, { ...readKept(kept), isLog: false });
+    const { find, close } = this.#watch(key, onChange, { ...readStored(kept), isLog: false });
     return {
       key,
       get held() {
@@ -153,7 +153,7 @@ export class Feeds {
   follow(key, onItems, options) {
     const { after } = options ?? {};
     const cursor = isCursor(after) ? /** @type {string} */ (after) : NO_CURSOR;
-    const { find, close } = this.#begin(key, onItems, { cursor, isLog: true });
+    const { find, close } = this.#watch(key, onItems, { cursor, isLog: true });
     return {
       key,
       get cursor() {
@@ -164,43 +164,44 @@ export class Feeds {
   }
 
   /** Watches or follows. @returns {{find: () => object | undefined, close: () => void}} `find` returns the entry */
-  #begin(key, onChange, start) {
+  #watch(key, onChange, initial) {
     const table = this.#table;
-    const refused = this.#refused;
-    let isTold = false;
+    const pendingRefusals = this.#pendingRefusals;
+    let wasCalled = false;
     // A new function, since the program may use the same callback twice.
-    const told = (value, change) => {
-      isTold = true;
+    const callback = (value, change) => {
+      wasCalled = true;
       return onChange(value, change);
     };
     const watch = {
       find() {
         const entry = table.find(key);
-        return entry?.watches.has(told) && entry.cursor !== NO_CURSOR ? entry : undefined;
+        return entry?.watches.has(callback) && entry.cursor !== NO_CURSOR ? entry : undefined;
       },
       close: () => {
-        refused.delete(told);
-        table.remove(key, told);
-        if (table.size === 0) this.#loop.changed();
+        pendingRefusals.delete(callback);
+        table.remove(key, callback);
+        if (table.size === 0) this.#loop.updatePoll();
       }
     };
     const isNew = !table.find(key);
-    const problem = this.#refusal(key, start.isLog);
+    const problem = this.#refusalProblem(key, initial.isLog);
     if (problem) {
-      refused.add(told);
+      pendingRefusals.add(callback);
       queueMicrotask(() => {
-        if (refused.delete(told)) callBack(told, start.isLog ? [] : undefined, { key, problem });
+        if (pendingRefusals.delete(callback))
+          callBack(callback, initial.isLog ? [] : undefined, { key, problem });
       });
       return watch;
     }
-    const entry = table.add(key, told, start);
-    if (isNew) this.#loop.changed();
-    else queueMicrotask(() => isTold || tellWhatIsHeld(entry, key, told));
+    const entry = table.add(key, callback, initial);
+    if (isNew) this.#loop.updatePoll();
+    else queueMicrotask(() => wasCalled || reportHeldValue(entry, key, callback));
     return watch;
   }
 
   /** @returns {string|undefined} why a key is refused. A log has one follower: its items are not kept */
-  #refusal(key, isLog) {
+  #refusalProblem(key, isLog) {
     if (!isKey(key)) return 'bad-key';
     const entry = this.#table.find(key);
     if (entry && (isLog || entry.isLog)) return 'other-kind';
@@ -219,16 +220,16 @@ export class Feeds {
 
   /** Ends every watch. A later `watch` starts again. */
   close() {
-    this.#refused.clear();
+    this.#pendingRefusals.clear();
     this.#table.clear();
-    this.#loop.changed();
+    this.#loop.updatePoll();
   }
 }
 
 /** Reports the held value, or the problem, to a second watch of a feed. */
-function tellWhatIsHeld(entry, key, told) {
-  if (!entry.watches.has(told)) return;
+function reportHeldValue(entry, key, callback) {
+  if (!entry.watches.has(callback)) return;
   const { cursor, value, problem } = entry;
-  if (problem !== undefined) callBack(told, undefined, { key, problem });
-  else if (cursor !== NO_CURSOR) callBack(told, value, { key, cursor });
+  if (problem !== undefined) callBack(callback, undefined, { key, problem });
+  else if (cursor !== NO_CURSOR) callBack(callback, value, { key, cursor });
 }

@@ -6,13 +6,13 @@ import { ignoreFailure } from './requests.js';
  */
 
 /** Time before its end at which a grant is replaced, in ms; at most a quarter of its remaining life. */
-const AHEAD = 30_000;
+const RENEW_AHEAD = 30_000;
 
 /** Problems after which a new grant may help. */
-const ENDED = ['grant-expired', 'bad-grant'];
+const RENEWABLE_PROBLEMS = ['grant-expired', 'bad-grant'];
 
 /** Returns the end of a JWT, in ms since 1970; Infinity without a readable one. */
-function endOf(token) {
+function expiryOf(token) {
   try {
     const [, claims] = token.split('.');
     const { exp } = JSON.parse(atob(claims.replaceAll('-', '+').replaceAll('_', '/')));
@@ -23,14 +23,14 @@ function endOf(token) {
 }
 
 export class Grant {
-  #give;
+  #provide;
   #token;
   #renewAt = -Infinity;
-  #held = false;
+  #wasAccepted = false;
 
-  /** @param {() => string | undefined | Promise<string | undefined>} give the application's; undefined: no grant now */
-  constructor(give) {
-    this.#give = give;
+  /** @param {() => string | undefined | Promise<string | undefined>} provide the application's; undefined: no grant now */
+  constructor(provide) {
+    this.#provide = provide;
   }
 
   /**
@@ -40,19 +40,19 @@ export class Grant {
   async headers() {
     const now = Date.now();
     if (this.#token === undefined || now >= this.#renewAt) {
-      const token = (await this.#give())?.trim() || undefined;
+      const token = (await this.#provide())?.trim() || undefined;
       if (/[^!-~]/.test(token ?? '')) throw new TypeError('no header can have this grant');
       this.#token = token;
-      const end = this.#token === undefined ? now : endOf(this.#token);
-      this.#renewAt = end - Math.min(AHEAD, (end - now) / 4);
-      this.#held = false;
+      const expiresAt = this.#token === undefined ? now : expiryOf(this.#token);
+      this.#renewAt = expiresAt - Math.min(RENEW_AHEAD, (expiresAt - now) / 4);
+      this.#wasAccepted = false;
     }
     return this.#token === undefined ? {} : { authorization: `Bearer ${this.#token}` };
   }
 
   /** Notes that the server has accepted the grant. */
-  accepted() {
-    this.#held = true;
+  noteAccepted() {
+    this.#wasAccepted = true;
   }
 
   /**
@@ -61,10 +61,10 @@ export class Grant {
    * @param {string} [problem]
    * @returns {boolean} whether to repeat the request at once with a new grant: this one was good before
    */
-  refused(problem) {
-    if (!problem || !ENDED.includes(problem)) return false;
+  noteRefused(problem) {
+    if (!problem || !RENEWABLE_PROBLEMS.includes(problem)) return false;
     this.#token = undefined;
-    return this.#held;
+    return this.#wasAccepted;
   }
 }
 
@@ -72,11 +72,11 @@ export class Grant {
  * Sends a request, with a grant if there is one.
  *
  * @param {Grant | null} grant
- * @param {(headers: Record<string, string>) => Promise<import('./answers.js').Answer>} ask
+ * @param {(headers: Record<string, string>) => Promise<import('./answers.js').Answer>} send
  * @returns {Promise<import('./answers.js').Answer & {failure?: string}>} the answer; with `failure` there is none: the
  *     reason of a Failure, or `no-grant` after an error of the application
  */
-export async function askBy(grant, ask) {
+export async function sendWithGrant(grant, send) {
   let headers = {};
   try {
     if (grant) headers = await grant.headers();
@@ -84,12 +84,12 @@ export async function askBy(grant, ask) {
     return { status: 0, failure: 'no-grant' };
   }
   try {
-    return await ask(headers);
+    return await send(headers);
   } catch (error) {
     return { status: 0, failure: ignoreFailure(error).reason };
   }
 }
 
-/** @param {unknown} give */
-export const grantBy = (give) =>
-  typeof give === 'function' ? new Grant(/** @type {any} */ (give)) : null;
+/** @param {unknown} provide */
+export const grantFrom = (provide) =>
+  typeof provide === 'function' ? new Grant(/** @type {any} */ (provide)) : null;

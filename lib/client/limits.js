@@ -36,13 +36,13 @@ export const DEFAULTS = Object.freeze(LIMITS);
 /**
  * Returns a shorter hold, for a network that cuts off polls parked for `took` ms.
  *
- * @param {number} took ms
+ * @param {number} parkedTime ms
  * @param {number} hold seconds; the hold until now
  * @param {Limits} limits
  * @returns {number} seconds
  */
-export function shorterHold(took, hold, { holdLeast }) {
-  return Math.max(holdLeast, Math.min(hold, Math.floor((took / 1000) * 0.75)));
+export function shorterHold(parkedTime, hold, { holdLeast }) {
+  return Math.max(holdLeast, Math.min(hold, Math.floor((parkedTime / 1000) * 0.75)));
 }
 
 /**
@@ -55,7 +55,7 @@ export function shorterHold(took, hold, { holdLeast }) {
  */
 export function longestWait(failures, clients, limits = DEFAULTS) {
   const { backoffFirst, backoffLeast, backoffMost } = limits;
-  const most =
+  const longest =
     clients === null ? backoffMost : Math.min(backoffMost, Math.max(backoffLeast, clients));
-  return Math.min(most, backoffFirst * 2 ** Math.min(failures - 1, 30));
+  return Math.min(longest, backoffFirst * 2 ** Math.min(failures - 1, 30));
 }

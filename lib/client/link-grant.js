@@ -3,7 +3,7 @@
 const KEY = 'sprites.grant';
 
 /** Returns the grant that the tab has stored. */
-function kept() {
+function storedGrant() {
   try {
     return sessionStorage.getItem(KEY) ?? undefined;
   } catch {
@@ -11,7 +11,7 @@ function kept() {
   }
 }
 
-function keep(grant) {
+function storeGrant(grant) {
   try {
     sessionStorage.setItem(KEY, grant);
   } catch {
@@ -23,7 +23,7 @@ function keep(grant) {
  * Returns the grant in the address, without characters that a mail may have put around the link: no header can have
  * these, so all requests would fail.
  */
-const given = () =>
+const grantInAddress = () =>
   new URLSearchParams(location.hash.slice(1)).get('grant')?.replace(/[^\w.-]/g, '');
 
 /**
@@ -33,12 +33,12 @@ const given = () =>
  * @returns {{grant?: () => string}} an option of `Client`, `Feeds` and `Player`; empty without a grant
  */
 export function grantOfLink() {
-  const grant = given() || kept();
-  if (given()) {
-    keep(grant);
+  const grant = grantInAddress() || storedGrant();
+  if (grantInAddress()) {
+    storeGrant(grant);
     history.replaceState(history.state, '', location.pathname + location.search);
   }
   // Another link, opened in this tab, changes only the fragment.
-  addEventListener('hashchange', () => given() && location.reload());
+  addEventListener('hashchange', () => grantInAddress() && location.reload());
   return grant ? { grant: () => grant } : {};
 }

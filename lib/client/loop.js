@@ -1,5 +1,5 @@
 import { callBack } from './call-back.js';
-import { askBy } from './grant.js';
+import { sendWithGrant } from './grant.js';
 import { positive, problemOf, readEntries, readPlace } from './answers.js';
 import { ignoreFailure } from './requests.js';
 
@@ -26,12 +26,12 @@ export class Loop {
   #failures = 0; // in a row
   #pollFailures = 0; // polls, in a row
   #strayMisses = 0; // 404 in a row not from a Sprites server
-  #doubt = false; // whether a proof of contact comes first
-  #pollAt = 0; // end of a pause that the server has asked for
+  #needsProof = false; // whether a proof of contact comes first
+  #nextPollAt = 0; // end of a pause that the server has asked for
   /** The wait before the next request, after the place was lost. @type {Wait | undefined} */
-  #rest;
-  #asks = null; // AbortController of the current request
-  #poll = null; // {since, again} of the parked poll
+  #waitAfterLoss;
+  #controller = null; // AbortController of the current request
+  #parkedPoll = null; // {since, isAborted} of the parked poll
 
   /** The grant for joining. @type {import('./grant.js').Grant | null} */
   grant = null;
@@ -44,7 +44,7 @@ export class Loop {
 
   /**
    * @param {import('./place.js').Place} place
-   * @param {import('./moves.js').Moves} requests
+   * @param {import('./world-requests.js').WorldRequests} requests
    * @param {import('./waits.js').Waits} waits
    * @param {import('./limits.js').Limits} limits
    * @param {OnSprite} onSprite
@@ -60,8 +60,8 @@ export class Loop {
   }
 
   /** @returns {boolean} whether a poll is parked */
-  get polls() {
-    return this.#poll !== null;
+  get isPollParked() {
+    return this.#parkedPoll !== null;
   }
 
   /** Runs until `halt`. */
@@ -70,28 +70,29 @@ export class Loop {
     const { run } = this;
     this.#failures = 0;
     this.#pollFailures = 0;
-    this.#pollAt = 0;
-    this.#rest = undefined;
-    this.#doubt = this.#place.id !== null;
-    this.become('joining');
+    this.#nextPollAt = 0;
+    this.#waitAfterLoss = undefined;
+    this.#needsProof = this.#place.id !== null;
+    this.setState('joining');
     while (run === this.run) {
       const wait = await this.#step(run);
-      if (run === this.run && wait && wait.ms > 0) await this.#waits.doze(wait);
+      if (run === this.run && wait && wait.ms > 0) await this.#waits.sleep(wait);
     }
   }
 
   /** Ends the loop, its wait and its request. @param {{keepPoll?: boolean}} [options] keepPoll: a poll goes on */
   halt({ keepPoll = false } = {}) {
     this.run += 1;
-    this.#waits.nap?.end();
-    if (!keepPoll || !this.#poll) this.#asks?.abort();
+    this.#waits.currentWait?.end();
+    if (!keepPoll || !this.#parkedPoll) this.#controller?.abort();
   }
 
   /** Tries now. A poll that may hang on a dead connection is repeated. See `Client.wake`. */
   wake() {
-    if (!this.#waits.nap?.full) this.#doubt = this.#place.id !== null;
-    this.#waits.endNap();
-    if (this.#poll && this.#waits.now() - this.#poll.since >= this.#limits.quick) this.#pollAgain();
+    if (!this.#waits.currentWait?.isFull) this.#needsProof = this.#place.id !== null;
+    this.#waits.endWait();
+    if (this.#parkedPoll && this.#waits.now() - this.#parkedPoll.since >= this.#limits.quick)
+      this.#repeatPoll();
   }
 
   /**
@@ -101,32 +102,32 @@ export class Loop {
    * @param {string|null} id of that place; any other is ignored
    * @param {string} why
    */
-  forget(id, why) {
+  forgetPlace(id, why) {
     if (this.#place.id !== id) return;
-    this.lose();
-    this.#rest = this.#wait();
-    if (this.state !== 'left') this.become('joining', why);
-    this.#waits.endNap();
-    if (this.#poll) this.#pollAgain();
+    this.losePlace();
+    this.#waitAfterLoss = this.#waitAfterFailure();
+    if (this.state !== 'left') this.setState('joining', why);
+    this.#waits.endWait();
+    if (this.#parkedPoll) this.#repeatPoll();
   }
 
   /** Forgets the place. */
-  lose() {
-    this.#place.lose();
+  losePlace() {
+    this.#place.clear();
     this.#strayMisses = 0;
-    this.#pollAt = 0;
-    this.#doubt = false;
+    this.#nextPollAt = 0;
+    this.#needsProof = false;
   }
 
   /**
    * @param {State} state
    * @param {string} [why]
    */
-  become(state, why) {
+  setState(state, why) {
     if (state === this.state && why === this.why) return;
     this.state = state;
     this.why = why;
-    this.#waits.changed();
+    this.#waits.recheck();
     callBack(this.#onState, state, { why });
   }
 
@@ -134,29 +135,30 @@ export class Loop {
 
   /** @returns {Promise<Wait|undefined>} how long to wait before going on */
   async #step(run) {
-    const rest = this.#rest;
-    this.#rest = undefined;
-    if (rest) return rest;
+    const wait = this.#waitAfterLoss;
+    this.#waitAfterLoss = undefined;
+    if (wait) return wait;
     if (!this.#place.id) return this.#joinOnce(run);
-    if (this.#doubt) return this.#proveOnce(run);
-    const pause = this.#pollAt - this.#waits.now();
+    if (this.#needsProof) return this.#proveOnce(run);
+    const pause = this.#nextPollAt - this.#waits.now();
     return pause > 0 ? { ms: pause } : this.#pollOnce(run);
   }
 
   async #joinOnce(run) {
     const url = this.#place.url('join');
-    const answer = await this.#ask(url, 'POST', undefined, this.grant);
+    const answer = await this.#send(url, 'POST', undefined, this.grant);
     if (run !== this.run) return undefined;
-    if (answer.failure) return this.#noContact(answer.failure);
-    if (this.grant?.refused(problemOf(answer))) return undefined;
-    if (answer.status !== 201 || !this.#place.join(answer.json)) return this.#refused(answer);
-    this.grant?.accepted();
-    this.#waits.holdMost = Infinity;
-    this.#doubt = false;
+    if (answer.failure) return this.#handleNoContact(answer.failure);
+    if (this.grant?.noteRefused(problemOf(answer))) return undefined;
+    if (answer.status !== 201 || !this.#place.acceptJoin(answer.json))
+      return this.#handleRefusal(answer);
+    this.grant?.noteAccepted();
+    this.#waits.maxHold = Infinity;
+    this.#needsProof = false;
     this.#pollFailures = 0;
-    this.#pause(answer.json.retry);
-    this.become('online');
-    this.#place.tell();
+    this.#delayPoll(answer.json.retry);
+    this.setState('online');
+    this.#place.reportResume();
     return undefined;
   }
 
@@ -164,67 +166,70 @@ export class Loop {
   async #proveOnce(run) {
     const { id } = this.#place;
     const url = this.#place.url(`place/${id}`);
-    const answer = await this.#ask(url, 'GET', this.#limits.proofTimeout);
+    const answer = await this.#send(url, 'GET', this.#limits.proofTimeout);
     if (run !== this.run || id !== this.#place.id) return undefined;
-    if (answer.failure) return this.#noContact(answer.failure);
-    if (answer.status === 404) return this.#missed(answer) ? undefined : this.#noContact('garbage');
+    if (answer.failure) return this.#handleNoContact(answer.failure);
+    if (answer.status === 404)
+      return this.#handleNotFound(answer) ? undefined : this.#handleNoContact('garbage');
     this.#strayMisses = 0;
-    if (!readPlace(answer)) return this.#refused(answer);
-    this.#doubt = false;
-    if (this.#pollFailures < this.#limits.pollTrust) this.become('online');
+    if (!readPlace(answer)) return this.#handleRefusal(answer);
+    this.#needsProof = false;
+    if (this.#pollFailures < this.#limits.pollTrust) this.setState('online');
     return undefined;
   }
 
   async #pollOnce(run) {
     const place = this.#place;
     const { id, ack } = place;
-    const most = this.state === 'online' ? this.#waits.holdMost : this.#limits.holdLeast;
-    const seconds = Math.min(place.hold, most);
-    const held = Number.isFinite(place.hold) ? seconds : this.#limits.holdUnknown;
-    const poll = { since: this.#waits.now(), again: false };
-    this.#poll = poll;
-    const time = held * 1250 + this.#limits.pollSlack;
-    const answer = await this.#ask(place.pollUrl(seconds), 'GET', time);
-    this.#poll = null;
-    if (id === place.id && answer.status === 200) place.ackTaken = ack;
-    this.#waits.changed();
-    if (run !== this.run || id !== place.id || poll.again) return undefined;
+    const maxSeconds = this.state === 'online' ? this.#waits.maxHold : this.#limits.holdLeast;
+    const seconds = Math.min(place.hold, maxSeconds);
+    const expectedHold = Number.isFinite(place.hold) ? seconds : this.#limits.holdUnknown;
+    const poll = { since: this.#waits.now(), isAborted: false };
+    this.#parkedPoll = poll;
+    const timeout = expectedHold * 1250 + this.#limits.pollSlack;
+    const answer = await this.#send(place.pollUrl(seconds), 'GET', timeout);
+    this.#parkedPoll = null;
+    if (id === place.id && answer.status === 200) place.confirmedAck = ack;
+    this.#waits.recheck();
+    if (run !== this.run || id !== place.id || poll.isAborted) return undefined;
 
-    const took = this.#waits.now() - poll.since;
-    if (took >= this.#limits.long) {
+    const parkedTime = this.#waits.now() - poll.since;
+    if (parkedTime >= this.#limits.long) {
       this.#failures = 0; // The network has let the poll park.
-      this.#waits.endLongPoll(answer, took);
+      this.#waits.noteLongPoll(answer, parkedTime);
     }
-    if (answer.failure) return this.#pollFailed(answer.failure);
+    if (answer.failure) return this.#handlePollFailure(answer.failure);
     if (answer.status === 404) {
-      return this.#missed(answer) ? undefined : this.#pollFailed('garbage');
+      return this.#handleNotFound(answer) ? undefined : this.#handlePollFailure('garbage');
     }
     this.#strayMisses = 0;
-    return answer.status === 200 ? this.#polled(answer.json, took) : this.#pollRefused(answer);
+    return answer.status === 200
+      ? this.#handlePollAnswer(answer.json, parkedTime)
+      : this.#handlePollRefusal(answer);
   }
 
   /** Hands out the new sprites of an answered poll. */
-  #polled(json, took) {
+  #handlePollAnswer(json, parkedTime) {
     const entries = readEntries(json);
-    if (!entries) return this.#pollFailed('garbage');
+    if (!entries) return this.#handlePollFailure('garbage');
     if (json.superseded === true) {
-      this.lose();
-      this.become('superseded', 'superseded');
+      this.losePlace();
+      this.setState('superseded', 'superseded');
       this.#failures = 0;
-      return this.#wait();
+      return this.#waitAfterFailure();
     }
     const { run } = this;
-    const before = this.#place.ack;
-    this.#doubt = false;
+    const ackBefore = this.#place.ack;
+    this.#needsProof = false;
     this.#pollFailures = 0;
-    const full = this.#handOut(entries);
-    if (this.#place.id && this.#place.ack > before) this.#place.tell();
+    const isFull = this.#handOut(entries);
+    if (this.#place.id && this.#place.ack > ackBefore) this.#place.reportResume();
     if (run !== this.run) return undefined;
-    this.become('online');
-    this.#pause(json.retry);
-    if (!positive(json.retry) && this.#place.ack === before && took < this.#limits.quick) {
+    this.setState('online');
+    this.#delayPoll(json.retry);
+    if (!positive(json.retry) && this.#place.ack === ackBefore && parkedTime < this.#limits.quick) {
       // An empty answer should take as long as its hold. A server that answers sooner must not be hammered.
-      return { ...this.#wait(), full };
+      return { ...this.#waitAfterFailure(), isFull };
     }
     this.#failures = 0;
     return undefined;
@@ -235,10 +240,10 @@ export class Loop {
     const { run } = this;
     for (const { seq, from, sprite } of entries) {
       if (seq <= this.#place.ack) continue;
-      const last = this.#place.ack;
+      const ackBefore = this.#place.ack;
       this.#place.ack = seq;
       if (callBack(this.#onSprite, sprite, { from, seq }) === false) {
-        this.#place.ack = last;
+        this.#place.ack = ackBefore;
         return true;
       }
       if (run !== this.run) break; // The callback has stopped or left.
@@ -246,75 +251,75 @@ export class Loop {
     return false;
   }
 
-  #pollAgain() {
-    this.#poll.again = true;
-    this.#asks?.abort();
+  #repeatPoll() {
+    this.#parkedPoll.isAborted = true;
+    this.#controller?.abort();
   }
 
   /** Sends a request that `wake` and `halt` can abort, also while its grant is awaited. */
-  async #ask(url, method, most, grant = null) {
+  async #send(url, method, timeout, grant = null) {
     const controller = new AbortController();
-    this.#asks = controller;
-    const send = (headers) => this.#requests.ask(url, { method, headers }, most, controller);
-    const answer = await askBy(grant, send);
-    if (this.#asks === controller) this.#asks = null;
+    this.#controller = controller;
+    const send = (headers) => this.#requests.send(url, { method, headers }, timeout, controller);
+    const answer = await sendWithGrant(grant, send);
+    if (this.#controller === controller) this.#controller = null;
     return answer;
   }
 
   // ---- failures, and waits ----
 
-  #pollRefused(answer) {
+  #handlePollRefusal(answer) {
     const problem = problemOf(answer);
     if (problem === 'bad-hold') {
       this.#place.hold = Infinity; // The server was restarted with a shorter hold.
-      return this.#wait();
+      return this.#waitAfterFailure();
     }
     if (problem === 'ack-ahead') {
       // The server has an older state than this client: sequence numbers would be used twice. The
       // sprites in the old place's mailbox fly on when the client leaves it.
-      this.#requests.ask(this.#place.leaveUrl, { method: 'POST' }).catch(ignoreFailure);
-      this.forget(this.#place.id, problem);
+      this.#requests.send(this.#place.leaveUrl, { method: 'POST' }).catch(ignoreFailure);
+      this.forgetPlace(this.#place.id, problem);
       return undefined;
     }
-    return this.#pollFailed(problem ?? 'garbage', answer.retryAfter);
+    return this.#handlePollFailure(problem ?? 'garbage', answer.retryAfter);
   }
 
   /** Handles a failed poll. It does not prove a loss of contact; `pollTrust` of them in a row count as one. */
-  #pollFailed(why, retryAfter) {
+  #handlePollFailure(why, retryAfter) {
     this.#pollFailures += 1;
-    this.#doubt = true;
-    if (this.#pollFailures >= this.#limits.pollTrust) this.become('offline', why);
-    return this.#wait(retryAfter);
+    this.#needsProof = true;
+    if (this.#pollFailures >= this.#limits.pollTrust) this.setState('offline', why);
+    return this.#waitAfterFailure(retryAfter);
   }
 
-  #noContact(why, retryAfter) {
-    this.#doubt = this.#place.id !== null;
-    this.become('offline', why);
-    return this.#wait(retryAfter);
+  #handleNoContact(why, retryAfter) {
+    this.#needsProof = this.#place.id !== null;
+    this.setState('offline', why);
+    return this.#waitAfterFailure(retryAfter);
   }
 
-  #refused(answer) {
-    return this.#noContact(problemOf(answer) ?? 'garbage', answer.retryAfter);
+  #handleRefusal(answer) {
+    return this.#handleNoContact(problemOf(answer) ?? 'garbage', answer.retryAfter);
   }
 
   /** Handles a 404. @returns {boolean} whether the place is gone; false while another server may have answered */
-  #missed(answer) {
+  #handleNotFound(answer) {
     this.#strayMisses += 1;
-    const stray = problemOf(answer) !== 'unknown-client';
-    if (stray && this.#strayMisses < this.#limits.strayMisses) return false;
-    this.forget(this.#place.id, 'unknown-client');
+    const isStray = problemOf(answer) !== 'unknown-client';
+    if (isStray && this.#strayMisses < this.#limits.strayMisses) return false;
+    this.forgetPlace(this.#place.id, 'unknown-client');
     return true;
   }
 
   /** Counts a failure. @returns {Wait} the wait after it */
-  #wait(retryAfter) {
+  #waitAfterFailure(retryAfter) {
     this.#failures += 1;
-    return this.#waits.after(this.#failures, retryAfter);
+    return this.#waits.afterFailure(this.#failures, retryAfter);
   }
 
   /** Delays the next poll by `"retry"`, but no proof of contact. */
-  #pause(retry) {
+  #delayPoll(retry) {
     const ms = Math.min(positive(retry) ?? 0, this.#limits.pauseMost);
-    if (ms > 0) this.#pollAt = this.#waits.now() + ms;
+    if (ms > 0) this.#nextPollAt = this.#waits.now() + ms;
   }
 }

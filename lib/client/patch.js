@@ -105,15 +105,15 @@ function namesOf(pointer) {
 const quote = (name) => JSON.stringify(name.slice(0, 60));
 
 /** Returns a place in an array, from 0 to `most` (inclusive). */
-function placeOf(name, most) {
-  const place = /^(0|[1-9]\d{0,9})$/.test(name) ? Number(name) : Infinity;
-  if (place > most) throw new ConflictError(`the array has no place ${quote(name)}`);
-  return place;
+function indexFrom(name, maxIndex) {
+  const index = /^(0|[1-9]\d{0,9})$/.test(name) ? Number(name) : Infinity;
+  if (index > maxIndex) throw new ConflictError(`the array has no place ${quote(name)}`);
+  return index;
 }
 
 /** Returns the name, or the place in an array, of an existing member. */
 function memberOf(container, name) {
-  if (Array.isArray(container)) return placeOf(name, container.length - 1);
+  if (Array.isArray(container)) return indexFrom(name, container.length - 1);
   if (!isContainer(container) || !Object.hasOwn(container, name)) {
     throw new ConflictError(`there is no member ${quote(name)}`);
   }
@@ -131,13 +131,13 @@ const OPERATIONS = new Map([
 ]);
 
 /** Operations that a server sends. */
-const SENT = ['add', 'remove', 'replace'];
+const SERVER_OPERATIONS = ['add', 'remove', 'replace'];
 
 /** Applies the operations of one patch to a value. */
-class Patching {
+class PatchApplication {
   root;
   /** Containers that this patch has copied; no container is copied twice. */
-  #own = new Set();
+  #copied = new Set();
   #shifts = SHIFTS;
   #room;
 
@@ -179,22 +179,22 @@ class Patching {
   }
 
   /** Returns the container itself, if this patch has copied it before, or else a copy. */
-  #ownOf(container) {
+  #copyOnce(container) {
     if (!isContainer(container)) throw new ConflictError('what is there has no members');
-    if (this.#own.has(container)) return container;
-    const own = Array.isArray(container) ? container.slice() : { ...container };
-    this.#own.add(own);
-    return own;
+    if (this.#copied.has(container)) return container;
+    const copy = Array.isArray(container) ? container.slice() : { ...container };
+    this.#copied.add(copy);
+    return copy;
   }
 
   /** Returns the container of the last name, after copying the containers on the way to it. */
-  #open(names) {
-    this.root = this.#ownOf(this.root);
+  #openContainer(names) {
+    this.root = this.#copyOnce(this.root);
     let container = this.root;
     for (const name of names.slice(0, -1)) {
-      const at = memberOf(container, name);
-      container[at] = this.#ownOf(container[at]);
-      container = container[at];
+      const member = memberOf(container, name);
+      container[member] = this.#copyOnce(container[member]);
+      container = container[member];
     }
     return container;
   }
@@ -204,28 +204,28 @@ class Patching {
       this.root = value;
       return;
     }
-    const container = this.#open(names);
+    const container = this.#openContainer(names);
     const name = names.at(-1);
     if (!Array.isArray(container)) {
       setMember(container, name, value);
       return;
     }
     const { length } = container;
-    const place = name === '-' ? length : placeOf(name, length);
-    this.#shift(length - place);
-    container.splice(place, 0, value);
+    const index = name === '-' ? length : indexFrom(name, length);
+    this.#shift(length - index);
+    container.splice(index, 0, value);
   }
 
   #remove(names) {
     if (names.length === 0) throw new ValueError('the whole value cannot be removed');
-    const container = this.#open(names);
-    const at = memberOf(container, names.at(-1));
+    const container = this.#openContainer(names);
+    const member = memberOf(container, names.at(-1));
     if (!Array.isArray(container)) {
-      delete container[at];
+      delete container[member];
       return;
     }
-    this.#shift(container.length - at);
-    container.splice(at, 1);
+    this.#shift(container.length - member);
+    container.splice(member, 1);
   }
 
   #replace(names, value) {
@@ -233,7 +233,7 @@ class Patching {
       this.root = value;
       return;
     }
-    const container = this.#open(names);
+    const container = this.#openContainer(names);
     container[memberOf(container, names.at(-1))] = value;
   }
 
@@ -289,22 +289,23 @@ function valueOf(operation, names) {
  */
 export function applyOperations(value, patch, { room = 0, known = OPERATIONS.keys() } = {}) {
   if (!Array.isArray(patch)) throw new ValueError('a patch is an array of operations');
-  const all = new Set(known);
-  const patching = new Patching(value, room);
+  const acceptedNames = new Set(known);
+  const application = new PatchApplication(value, room);
   for (const [index, operation] of patch.entries()) {
     try {
       const op = operation?.op;
       const needed = OPERATIONS.get(op);
-      if (!all.has(op)) throw new ValueError(`"op" is one of ${[...all].join(', ')}`);
+      if (!acceptedNames.has(op))
+        throw new ValueError(`"op" is one of ${[...acceptedNames].join(', ')}`);
       if (needed !== undefined && !Object.hasOwn(operation, needed)) {
         throw new ValueError(`"${op}" needs "${needed}"`);
       }
-      patching.apply(operation);
+      application.apply(operation);
     } catch (error) {
       throw Object.assign(error, { operation: index });
     }
   }
-  return patching.root;
+  return application.root;
 }
 
 /**
@@ -316,5 +317,5 @@ export function applyOperations(value, patch, { room = 0, known = OPERATIONS.key
  * @throws {ValueError} when the patch is invalid, or does not fit the value
  */
 export function applyPatch(value, patch) {
-  return freeze(applyOperations(value, patch, { known: SENT }));
+  return freeze(applyOperations(value, patch, { known: SERVER_OPERATIONS }));
 }

@@ -11,11 +11,11 @@ export class Place {
   #onResume;
 
   /** The server that has the place, if it is not the program's server. @type {URL|null} */
-  away = null;
+  otherServer = null;
   /** A capability. @type {string|null} */
   id = null;
   ack = 0; // the last sequence number handed out
-  ackTaken = 0; // the last ack that the server has, by an answered poll
+  confirmedAck = 0; // the last ack that the server has, by an answered poll
   n = 0; // the last number given to a throw
   hold = Infinity; // seconds, for polls; Infinity: the server chooses
   /** @type {number|undefined} seconds */
@@ -33,8 +33,8 @@ export class Place {
   constructor(base, onResume, resume) {
     this.#base = base;
     this.#onResume = onResume;
-    const kept = readResume(resume);
-    if (kept) this.#take(kept);
+    const stored = readResume(resume);
+    if (stored) this.#assign(stored);
   }
 
   /** @returns {Resume|null} the state with which a later client can take up this place */
@@ -46,7 +46,7 @@ export class Place {
   }
 
   /** Gives the program the state to store. */
-  tell() {
+  reportResume() {
     callBack(this.#onResume, this.resume);
   }
 
@@ -56,39 +56,39 @@ export class Place {
    * @param {any} json the answer
    * @returns {boolean} whether the answer is valid
    */
-  join(json) {
+  acceptJoin(json) {
     const joined = readResume({ ...json, ack: 0, n: 0 });
-    if (joined) this.#take(joined);
+    if (joined) this.#assign(joined);
     return joined !== null;
   }
 
-  #take({ id, ack, n, hold, lease, maxSprite, transient }) {
+  #assign({ id, ack, n, hold, lease, maxSprite, transient }) {
     this.id = id;
     this.ack = ack;
-    this.ackTaken = ack;
+    this.confirmedAck = ack;
     this.n = Math.max(this.n, n);
     this.hold = positive(hold) ?? Infinity;
     this.lease = positive(lease);
     this.maxSprite = positive(maxSprite);
     // The transient port speaks plain HTTP: with https only the main port is used.
-    const port = Number.isInteger(transient) && Number(transient) < 65_536;
-    this.transient = port && this.#base.protocol === 'http:' ? positive(transient) : undefined;
+    const isPort = Number.isInteger(transient) && Number(transient) < 65_536;
+    this.transient = isPort && this.#base.protocol === 'http:' ? positive(transient) : undefined;
   }
 
   /** @returns {number} the number for the next throw */
-  number() {
+  nextNumber() {
     this.n += 1;
-    if (this.id) this.tell();
+    if (this.id) this.reportResume();
     return this.n;
   }
 
   /** Forgets the place; numbers of throws go on. */
-  lose() {
+  clear() {
     this.id = null;
-    this.away = null;
+    this.otherServer = null;
     this.ack = 0;
-    this.ackTaken = 0;
-    this.tell();
+    this.confirmedAck = 0;
+    this.reportResume();
   }
 
   /**
@@ -97,8 +97,8 @@ export class Place {
    * @returns {string}
    */
   url(path, { transient = false } = {}) {
-    const url = new URL(path, this.away ?? this.#base);
-    if (transient && this.transient && !this.away) url.port = String(this.transient);
+    const url = new URL(path, this.otherServer ?? this.#base);
+    if (transient && this.transient && !this.otherServer) url.port = String(this.transient);
     return url.href;
   }
 

@@ -22,12 +22,12 @@ export class Failure extends Error {
  */
 
 /** Longest time of a timer, in ms: a timer with a longer one fires at once. */
-const TIMER_MOST = 2 ** 31 - 1;
+const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /** @returns {Timers} the timers of the platform */
 export function globalTimers() {
   return {
-    setTimeout: (callback, ms) => globalThis.setTimeout(callback, Math.min(ms, TIMER_MOST)),
+    setTimeout: (callback, ms) => globalThis.setTimeout(callback, Math.min(ms, MAX_TIMER_MS)),
     clearTimeout: (timer) => globalThis.clearTimeout(timer),
     now: () => performance.now()
   };
@@ -38,7 +38,7 @@ export function globalTimers() {
  * @returns {URL} with a slash at its end, as the base of all requests
  * @throws {TypeError} for a URL that is not http or https, such as `localhost:8080`, or that has a user
  */
-export function serverOf(base) {
+export function serverUrl(base) {
   const url = new URL(base);
   if (!url.pathname.endsWith('/')) url.pathname += '/';
   if (/^https?:$/.test(url.protocol) && !url.username && !url.password) return url;
@@ -65,17 +65,17 @@ export class Requests {
   /**
    * @param {string} url
    * @param {RequestInit} init
-   * @param {number} [most] timeout in ms
+   * @param {number} [timeout] timeout in ms
    * @param {AbortController} [controller] its abort ends the request with a Failure
    * @returns {Promise<import('./answers.js').Answer>}
    * @throws {Failure} when there is no whole answer in time
    */
-  async ask(url, init, most = this.#limits.requestTimeout, controller = new AbortController()) {
+  async send(url, init, timeout = this.#limits.requestTimeout, controller = new AbortController()) {
     let reason = 'network';
     const timer = this.#timers.setTimeout(() => {
       reason = 'slow';
       controller.abort();
-    }, most);
+    }, timeout);
     try {
       const response = await this.#fetch(url, {
         cache: 'no-store',
@@ -96,8 +96,8 @@ export class Requests {
         throw new SyntaxError('the answer is no JSON');
       }
       const { headers } = response;
-      const asks = status === 429 || status === 503;
-      const retryAfter = asks ? milliseconds(headers.get('retry-after')) : undefined;
+      const hasRetryAfter = status === 429 || status === 503;
+      const retryAfter = hasRetryAfter ? milliseconds(headers.get('retry-after')) : undefined;
       return { status, json, retryAfter, location: headers.get('location') };
     } catch (cause) {
       if (reason === 'network' && controller.signal.aborted) reason = 'aborted';
@@ -114,14 +114,14 @@ export class Requests {
  * and 389 kB of gzip may be 1.6 GB.
  *
  * @param {Response} response
- * @param {number} most bytes
+ * @param {number} maxBytes bytes
  * @returns {Promise<string|undefined>} undefined when there are more bytes; the caller then aborts
  *     the rest
  */
-async function readText(response, most) {
+async function readText(response, maxBytes) {
   if (response.body === null) return '';
   const reader = response.body.getReader();
-  if (Number(response.headers.get('content-length')) > most) return undefined;
+  if (Number(response.headers.get('content-length')) > maxBytes) return undefined;
   const decoder = new TextDecoder();
   let length = 0;
   let text = '';
@@ -129,7 +129,7 @@ async function readText(response, most) {
     const { done, value } = await reader.read();
     if (done) return text + decoder.decode();
     length += value.length;
-    if (length > most) return undefined;
+    if (length > maxBytes) return undefined;
     text += decoder.decode(value, { stream: true });
   }
 }

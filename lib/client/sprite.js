@@ -54,10 +54,10 @@ const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$
 export class SpriteError extends Error {
   /**
    * @param {string} member
-   * @param {string} should the valid values, in words
+   * @param {string} validValues the valid values, in words
    */
-  constructor(member, should) {
-    super(`${member} must be ${should}`);
+  constructor(member, validValues) {
+    super(`${member} must be ${validValues}`);
     this.name = 'SpriteError';
     this.member = member;
   }
@@ -81,7 +81,7 @@ export function readSprite(value) {
   if (!PICTURES.includes(picture) && !isImage(picture, BOUNDS.dataUrl, LARGEST)) {
     throw new SpriteError(
       'picture',
-      `one of ${PICTURES.join(', ')}, or ${anImage(BOUNDS.dataUrl, LARGEST)}`
+      `one of ${PICTURES.join(', ')}, or ${imageWords(BOUNDS.dataUrl, LARGEST)}`
     );
   }
   if (!within(at, 0, 1)) throw new SpriteError('at', 'a number from 0 to 1');
@@ -106,7 +106,7 @@ export function readSprite(value) {
   }
   if (photo !== undefined) {
     if (!isImage(photo, BOUNDS.photo, LARGEST_PHOTO)) {
-      throw new SpriteError('photo', anImage(BOUNDS.photo, LARGEST_PHOTO));
+      throw new SpriteError('photo', imageWords(BOUNDS.photo, LARGEST_PHOTO));
     }
     sprite.photo = photo;
   }
@@ -152,15 +152,15 @@ export function decodeDataUrl(url) {
   return { type: url.slice(5, url.indexOf(';')), bytes };
 }
 
-function isImage(url, most, largest) {
-  if (typeof url !== 'string' || url.length > most) return false;
+function isImage(url, maxLength, largest) {
+  if (typeof url !== 'string' || url.length > maxLength) return false;
   const head = DATA_URL.exec(url)?.[0];
   if (head === undefined || !BASE64.test(url.slice(head.length))) return false;
   const { type, bytes } = decodeDataUrl(url);
   return isSmallImage(bytes, type, largest);
 }
 
-const anImage = (most, largest) =>
+const imageWords = (most, largest) =>
   `a data URL of a PNG, JPEG, WebP or GIF in base64 of at most ${most} characters, which is one ` +
   `by its first bytes, of at most ${largest} pixels a side`;
 

@@ -15,7 +15,7 @@ import { callBack } from './call-back.js';
  */
 
 /** @type {Snapshot} */
-const NOTHING = Object.freeze({ value: undefined });
+const NO_VALUE = Object.freeze({ value: undefined });
 
 /**
  * @param {import('./feeds.js').Feeds} feeds
@@ -24,20 +24,20 @@ const NOTHING = Object.freeze({ value: undefined });
  */
 export function feedStore(feeds, key) {
   const listeners = new Set();
-  let snapshot = NOTHING;
+  let snapshot = NO_VALUE;
   let watch;
-  const take = (value, { cursor, problem }) => {
+  const update = (value, { cursor, problem }) => {
     snapshot = Object.freeze({ value, cursor, problem });
-    for (const tell of [...listeners]) if (listeners.has(tell)) tell();
+    for (const notify of [...listeners]) if (listeners.has(notify)) notify();
   };
   return {
     subscribe(listener) {
       // A new function, since the program may subscribe the same listener twice.
-      const tell = () => callBack(listener);
-      listeners.add(tell);
-      watch ??= feeds.watch(key, take, { kept: snapshot });
+      const notify = () => callBack(listener);
+      listeners.add(notify);
+      watch ??= feeds.watch(key, update, { kept: snapshot });
       return () => {
-        listeners.delete(tell);
+        listeners.delete(notify);
         // A component that unsubscribes and subscribes again at once keeps the same watch.
         queueMicrotask(() => {
           if (listeners.size > 0) return;

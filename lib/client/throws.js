@@ -3,7 +3,7 @@ import { ignoreFailure } from './requests.js';
 
 const ACCEPTED = new Set(['delivered', 'queued', 'duplicate']);
 // Problems that the server reports after a search for the number among accepted throws: the sprite was not thrown.
-const SURE = new Set(['neighbor-busy', 'mailboxes-full']);
+const NOT_THROWN = new Set(['neighbor-busy', 'mailboxes-full']);
 
 /**
  * The number of one throw. Plain JSON: a program that stores it can repeat the throw after a restart.
@@ -39,8 +39,8 @@ const SURE = new Set(['neighbor-busy', 'mailboxes-full']);
  * @property {() => string} state of the client; `left` also while it is leaving
  * @property {() => boolean} isLeaving
  * @property {(path: string, body: string) => Promise<import('./answers.js').Answer>} post
- * @property {(id: string) => void} forget called when the server does not know the place
- * @property {() => void} doubt called when a request got no answer
+ * @property {(id: string) => void} forgetPlace called when the server does not know the place
+ * @property {() => void} doubtContact called when a request got no answer
  * @property {(isTrue: () => boolean, end: number) => Promise<boolean>} until waits for a change
  */
 
@@ -49,7 +49,7 @@ export class Throws {
   #sender;
   #limits;
   #sent = new Set(); // tickets of the current throws that the server may have
-  #rests = {}; // pauses, {until, problem} by edge; `all`: of all edges
+  #pauses = {}; // pauses, {until, problem} by edge; `all`: of all edges
 
   /**
    * @param {Sender} sender
@@ -61,7 +61,7 @@ export class Throws {
   }
 
   /** @returns {boolean} whether any throw was sent and has no outcome */
-  get areSent() {
+  get hasSent() {
     return this.#sent.size > 0;
   }
 
@@ -78,11 +78,11 @@ export class Throws {
   async throw(edge, body, patience, ticket) {
     if (!EDGES.includes(edge)) throw new TypeError(`${edge} is no edge: ${EDGES.join(', ')}`);
     const start = this.#sender.waits.now();
-    const sending = {
+    const throwState = {
       edge,
       body,
       ticket,
-      patient: start + patience,
+      patientUntil: start + patience,
       end: start + Math.max(patience, this.#limits.throwPatience),
       unanswered: 0,
       isLast: false // the client is leaving: this is the last attempt
@@ -90,49 +90,52 @@ export class Throws {
     if (ticket.tried) this.#sent.add(ticket);
     try {
       for (;;) {
-        const outcome = (await this.#wait(sending)) ?? (await this.#send(sending));
+        const outcome = (await this.#wait(throwState)) ?? (await this.#send(throwState));
         if (outcome) return { ...outcome, ticket };
         if (!ticket.tried) this.#sent.delete(ticket);
       }
     } finally {
       this.#sent.delete(ticket);
-      this.#sender.waits.changed();
+      this.#sender.waits.recheck();
     }
   }
 
   /** Waits until a throw may be sent. @returns {Promise<object|undefined>} the outcome, if it may not be sent */
-  async #wait(sending) {
+  async #wait(throwState) {
     const sender = this.#sender;
-    const { edge, body, ticket, patient, end } = sending;
+    const { edge, body, ticket, patientUntil, end } = throwState;
     const { tried } = ticket;
     for (;;) {
       const state = sender.state();
-      const isLast = tried && !sending.isLast && sender.isLeaving();
-      if (state === 'left' && !isLast) return this.#mine(ticket, 'offline');
+      const isLast = tried && !throwState.isLast && sender.isLeaving();
+      if (state === 'left' && !isLast) return this.#unsentOutcome(ticket, 'offline');
       const id = sender.place.id;
       if (tried && ticket.id !== id) return { thrown: null, state: 'forgotten' };
-      sending.isLast = isLast;
+      throwState.isLast = isLast;
       if (isLast) return undefined;
-      if (sender.waits.now() >= end) return this.#mine(ticket, 'offline');
-      const rest = this.#rest(edge);
+      if (sender.waits.now() >= end) return this.#unsentOutcome(ticket, 'offline');
+      const pause = this.#pauseOf(edge);
       if (state === 'offline') {
-        const most = tried ? end : patient;
-        if (!(await sender.until(() => sender.state() !== 'offline', most))) {
-          return { ...this.#mine(ticket, 'offline'), retryAfter: sender.waits.nextTry?.ms };
+        const deadline = tried ? end : patientUntil;
+        if (!(await sender.until(() => sender.state() !== 'offline', deadline))) {
+          return {
+            ...this.#unsentOutcome(ticket, 'offline'),
+            retryAfter: sender.waits.nextTry?.ms
+          };
         }
       } else if (!id) {
         await sender.until(() => sender.place.id !== null || sender.state() === 'offline', end);
-      } else if (rest) {
-        const { problem, until } = rest;
+      } else if (pause) {
+        const { problem, until } = pause;
         const retryAfter = until - sender.waits.now();
-        if (until > (tried ? end : patient)) {
-          return { ...this.#mine(ticket, 'busy'), problem, retryAfter };
+        if (until > (tried ? end : patientUntil)) {
+          return { ...this.#unsentOutcome(ticket, 'busy'), problem, retryAfter };
         }
         await sender.until(() => false, until);
-      } else if (!tried && this.#isFar(id)) {
-        await sender.until(() => !this.#isFar(id), end);
+      } else if (!tried && this.#isWindowFull(id)) {
+        await sender.until(() => !this.#isWindowFull(id), end);
       } else if (new TextEncoder().encode(body).length > (sender.place.maxSprite ?? Infinity)) {
-        return { ...this.#mine(ticket, 'refused'), problem: 'sprite-too-large' };
+        return { ...this.#unsentOutcome(ticket, 'refused'), problem: 'sprite-too-large' };
       } else {
         return undefined;
       }
@@ -140,23 +143,23 @@ export class Throws {
   }
 
   /** Returns whether the server may forget an unanswered throw when it gets the next one. */
-  #isFar(id) {
-    return [...this.#sent].some((one) => one.id === id && this.#isOld(one));
+  #isWindowFull(id) {
+    return [...this.#sent].some((one) => one.id === id && this.#isOutsideWindow(one));
   }
 
   /** Returns whether the server may forget a number when it gets the next one. */
-  #isOld({ n }) {
+  #isOutsideWindow({ n }) {
     return n + this.#limits.numberWindow <= this.#sender.place.n;
   }
 
   /** Makes one attempt. @returns {Promise<object|undefined>} the outcome, if it is known */
-  async #send(sending) {
+  async #send(throwState) {
     const sender = this.#sender;
-    const { edge, body, ticket } = sending;
-    const doubtful = ticket.tried;
+    const { edge, body, ticket } = throwState;
+    const wasTried = ticket.tried;
     const id = sender.place.id;
-    if (!doubtful && this.#isFar(id)) return undefined; // Other throws were sent since #wait.
-    if (!doubtful && this.#isOld(ticket)) ticket.n = sender.place.number();
+    if (!wasTried && this.#isWindowFull(id)) return undefined; // Other throws were sent since #wait.
+    if (!wasTried && this.#isOutsideWindow(ticket)) ticket.n = sender.place.nextNumber();
     ticket.id = id;
     ticket.tried = true;
     this.#sent.add(ticket);
@@ -169,24 +172,24 @@ export class Throws {
     const problem = answer && problemOf(answer);
     if (answer?.status === 202 && ACCEPTED.has(answer.json?.state)) {
       const retry = positive(answer.json.retry);
-      if (retry) this.#restFor('all', Math.min(retry, this.#limits.pauseMost));
+      if (retry) this.#setPause('all', Math.min(retry, this.#limits.pauseMost));
       return { thrown: true, state: answer.json.state };
     }
     if (problem === 'unknown-client') {
-      sender.forget(ticket.id);
-      if (doubtful) return { thrown: null, state: 'forgotten', problem };
+      sender.forgetPlace(ticket.id);
+      if (wasTried) return { thrown: null, state: 'forgotten', problem };
       ticket.tried = false;
-      sending.unanswered += 1;
-      return sending.unanswered < this.#limits.attempts
+      throwState.unanswered += 1;
+      return throwState.unanswered < this.#limits.attempts
         ? undefined
         : { thrown: false, state: 'offline', problem };
     }
     if (answer?.status === 429 || answer?.status === 503) {
-      if (!doubtful || SURE.has(problem)) ticket.tried = false;
-      const retryAfter = sender.waits.spread(
+      if (!wasTried || NOT_THROWN.has(problem)) ticket.tried = false;
+      const retryAfter = sender.waits.addJitter(
         Math.max(answer.retryAfter ?? 1000, this.#limits.busyLeast)
       );
-      this.#restFor(problem === 'neighbor-busy' ? edge : 'all', retryAfter, problem);
+      this.#setPause(problem === 'neighbor-busy' ? edge : 'all', retryAfter, problem);
       if (!ticket.tried && sender.state() === 'left') {
         return { thrown: false, state: 'busy', problem, retryAfter };
       }
@@ -194,39 +197,40 @@ export class Throws {
     }
     if (problem && answer.status < 500 && answer.status !== 408) {
       // A stale number: the server has forgotten the outcome. Any other refusal also holds for the earlier attempts.
-      if (doubtful && problem === 'stale-number')
+      if (wasTried && problem === 'stale-number')
         return { thrown: null, state: 'forgotten', problem };
       ticket.tried = false;
       return { thrown: false, state: 'refused', problem };
     }
-    return this.#unanswered(sending);
+    return this.#handleUnanswered(throwState);
   }
 
   /** Handles an attempt without an answer. Without contact it is not counted: only the time limit ends the throw. */
-  async #unanswered(sending) {
+  async #handleUnanswered(throwState) {
     const sender = this.#sender;
-    sender.doubt();
-    if (sender.state() !== 'offline') sending.unanswered += 1;
-    if (sending.unanswered >= this.#limits.attempts) return { thrown: null, state: 'unanswered' };
-    const pause = sender.waits.backoff(Math.max(1, sending.unanswered));
+    sender.doubtContact();
+    if (sender.state() !== 'offline') throwState.unanswered += 1;
+    if (throwState.unanswered >= this.#limits.attempts)
+      return { thrown: null, state: 'unanswered' };
+    const pause = sender.waits.backoff(Math.max(1, throwState.unanswered));
     await sender.until(() => false, sender.waits.now() + pause);
     return undefined;
   }
 
   /** Returns the outcome of a throw that is not sent: unknown, if an earlier attempt may have got through. */
-  #mine({ tried }, state) {
+  #unsentOutcome({ tried }, state) {
     return tried ? { thrown: null, state: 'unanswered' } : { thrown: false, state };
   }
 
-  #restFor(edge, ms, problem) {
-    this.#rests[edge] = { problem, until: this.#sender.waits.now() + ms };
+  #setPause(edge, ms, problem) {
+    this.#pauses[edge] = { problem, until: this.#sender.waits.now() + ms };
   }
 
   /** @returns {{until: number, problem?: string}|undefined} the pause of this edge */
-  #rest(edge) {
-    const { all, [edge]: one } = this.#rests;
-    const until = Math.max(all?.until ?? 0, one?.until ?? 0);
+  #pauseOf(edge) {
+    const { all, [edge]: edgePause } = this.#pauses;
+    const until = Math.max(all?.until ?? 0, edgePause?.until ?? 0);
     if (until <= this.#sender.waits.now()) return undefined;
-    return until === all?.until ? all : one;
+    return until === all?.until ? all : edgePause;
   }
 }

@@ -1,12 +1,12 @@
-import { isCut } from './answers.js';
+import { isCutOff } from './answers.js';
 import { longestWait, shorterHold } from './limits.js';
 
 /**
  * @typedef {object} Wait
  * @property {number} ms
  * @property {boolean} [asked] the server has asked for the wait
- * @property {boolean} [full] the program has no room: there is no doubt about contact
- * @property {boolean} [idle] there is nothing to send yet
+ * @property {boolean} [isFull] the program has no room: there is no doubt about contact
+ * @property {boolean} [isIdle] there is nothing to send yet
  */
 
 /** The waits of a client. */
@@ -15,15 +15,15 @@ export class Waits {
   #random;
   #limits;
   #waiters = new Set();
-  #cuts = 0; // long polls in a row that were cut off
+  #pollsCutOff = 0; // long polls in a row that were cut off
 
   /** The current wait. @type {(Wait & {until: number, end: () => void})|null} */
-  nap = null;
+  currentWait = null;
 
   /** Number of the server's clients; null: unknown. @type {number|null} */
   clients = null;
 
-  holdMost = Infinity; // longest hold that the network seems to allow, in seconds
+  maxHold = Infinity; // longest hold that the network seems to allow, in seconds
 
   /**
    * @param {import('./requests.js').Timers} timers
@@ -57,7 +57,7 @@ export class Waits {
    * @param {number} ms
    * @returns {number} ms
    */
-  spread(ms) {
+  addJitter(ms) {
     return Math.min(ms * (1 + this.#random() / 2), this.#limits.pauseMost);
   }
 
@@ -68,10 +68,10 @@ export class Waits {
    * @param {number} [retryAfter] ms, if the server has sent it
    * @returns {Wait}
    */
-  after(failures, retryAfter) {
+  afterFailure(failures, retryAfter) {
     const ms = this.backoff(failures);
     if (!retryAfter) return { ms };
-    return { ms: Math.max(ms, this.spread(retryAfter)), asked: true };
+    return { ms: Math.max(ms, this.addJitter(retryAfter)), asked: true };
   }
 
   /**
@@ -79,47 +79,47 @@ export class Waits {
    * idle connections.
    *
    * @param {{status?: number, json?: any, failure?: string}} answer
-   * @param {number} took ms
+   * @param {number} parkedTime ms
    * @returns {boolean} whether it was cut off
    */
-  endLongPoll(answer, took) {
-    const wasCut = isCut(answer);
-    this.#cuts = wasCut ? this.#cuts + 1 : 0;
-    if (this.#cuts >= 2) this.holdMost = shorterHold(took, this.holdMost, this.#limits);
-    return wasCut;
+  noteLongPoll(answer, parkedTime) {
+    const wasCutOff = isCutOff(answer);
+    this.#pollsCutOff = wasCutOff ? this.#pollsCutOff + 1 : 0;
+    if (this.#pollsCutOff >= 2) this.maxHold = shorterHold(parkedTime, this.maxHold, this.#limits);
+    return wasCutOff;
   }
 
-  /** Waits until the time is over, or `nap.end` is called. @param {Wait} wait */
-  async doze(wait) {
+  /** Waits until the time is over, or `currentWait.end` is called. @param {Wait} wait */
+  async sleep(wait) {
     let end = () => {};
-    const over = new Promise((resolve) => {
+    const ended = new Promise((resolve) => {
       const timer = this.#timers.setTimeout(() => resolve(undefined), wait.ms);
       end = () => {
         this.#timers.clearTimeout(timer);
         resolve(undefined);
       };
     });
-    const nap = { ...wait, until: this.now() + wait.ms, end };
-    this.nap = nap;
-    await over;
-    if (this.nap === nap) this.nap = null;
+    const started = { ...wait, until: this.now() + wait.ms, end };
+    this.currentWait = started;
+    await ended;
+    if (this.currentWait === started) this.currentWait = null;
   }
 
   /** Ends the current wait, unless the server has asked for it. */
-  endNap() {
-    if (!this.nap?.asked) this.nap?.end();
+  endWait() {
+    if (!this.currentWait?.asked) this.currentWait?.end();
   }
 
   /** @returns {{ms: number, asked: boolean}|null} the current wait */
   get nextTry() {
-    if (!this.nap) return null;
-    const { until, asked = false } = this.nap;
+    if (!this.currentWait) return null;
+    const { until, asked = false } = this.currentWait;
     return { ms: Math.max(0, until - this.now()), asked };
   }
 
   /** Makes all callers of `until` check their condition again. */
-  changed() {
-    for (const look of [...this.#waiters]) look();
+  recheck() {
+    for (const check of [...this.#waiters]) check();
   }
 
   /**
@@ -133,20 +133,20 @@ export class Waits {
   until(isTrue, end, isOver) {
     return new Promise((resolve) => {
       let timer;
-      const look = () => {
+      const check = () => {
         if (!isTrue() && !isOver() && this.now() < end) return false;
         this.#timers.clearTimeout(timer);
-        this.#waiters.delete(look);
+        this.#waiters.delete(check);
         resolve(isTrue());
         return true;
       };
-      if (look()) return;
-      this.#waiters.add(look);
-      const wait = () => {
-        const left = Math.max(1, end - this.now());
-        timer = this.#timers.setTimeout(() => look() || wait(), left);
+      if (check()) return;
+      this.#waiters.add(check);
+      const startTimer = () => {
+        const timeLeft = Math.max(1, end - this.now());
+        timer = this.#timers.setTimeout(() => check() || startTimer(), timeLeft);
       };
-      wait();
+      startTimer();
     });
   }
 }

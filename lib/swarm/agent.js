@@ -163,7 +163,7 @@ export class Agent {
     const requestLimits = { requestTimeout: REPORT_MS, answerMost: ANSWER_BYTES };
     const requests = new Requests(this.#fetch, globalTimers(), requestLimits);
     // Without an answer, the player's lease ends later.
-    await requests.ask(leaveUrl, { method: 'POST' }).catch(ignoreFailure);
+    await requests.send(leaveUrl, { method: 'POST' }).catch(ignoreFailure);
   }
 
   /** The panel's settings, within the bounds of the command line. */
@@ -222,7 +222,7 @@ export class Agent {
     this.#applySettings();
     const report = this.#engine?.report();
     if (!report || this.#player === null) return;
-    this.#player.offer({
+    this.#player.addInput({
       round: this.#control.round,
       machine: 1,
       bounded: Number(this.#boundedSettings.isBounded),
@@ -409,7 +409,7 @@ async function fetchArenaNames(fetch, base, { host, wait }) {
   const requests = new Requests(fetch, globalTimers(), { requestTimeout, answerMost: LIST_BYTES });
   let answer;
   try {
-    answer = await requests.ask(url, {});
+    answer = await requests.send(url, {});
   } catch (error) {
     const { cause, reason } = ignoreFailure(error);
     const rootCause = cause.cause ?? cause;

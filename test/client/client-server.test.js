@@ -107,7 +107,7 @@ t.test('through a random history a client that watches has the newest value in t
 async function asker(t, server, limits) {
   const url = `http://127.0.0.1:${await listening(t, server)}/join`;
   const requests = new Requests(fetch, globalTimers(), limits);
-  return () => requests.ask(url, {});
+  return () => requests.send(url, {});
 }
 
 t.test('an answer that stalls is given up in time, whatever garbage is collected', async (t) => {

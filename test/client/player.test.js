@@ -18,7 +18,7 @@ function start(script, options = {}) {
   const clock = new Clock();
   const fetch = scripted({ arena: script });
   const states = [];
-  const kept = [];
+  const saved = [];
   const player = new Player({
     base: BASE,
     fetch,
@@ -26,7 +26,7 @@ function start(script, options = {}) {
     random: () => 0.5,
     onState: (state, { why, again }) =>
       states.push([state, why, again && 'again'].filter(Boolean).join(': ')),
-    keep: (what) => kept.push(what),
+    onSave: (what) => saved.push(what),
     ...options
   });
   const sent = () =>
@@ -35,25 +35,25 @@ function start(script, options = {}) {
       body === '' ? '' : JSON.parse(body)
     ]);
   player.start();
-  return { player, clock, fetch, states, kept, sent };
+  return { player, clock, fetch, states, saved, sent };
 }
 
 t.test('it joins, and sends the newest input as often as it shall', async (t) => {
-  const { player, clock, states, kept, sent } = start([joins(7), TAKEN]);
-  player.offer({ y: 0.1 });
+  const { player, clock, states, saved, sent } = start([joins(7), TAKEN]);
+  player.addInput({ y: 0.1 });
   await clock.settle();
   t.equal(player.number, 7);
   t.equal(player.leaveUrl, `${BASE}/p7/leave`);
-  t.strictSame(kept, [{ player: 'p7', number: 7, lease: 30, n: 0 }]);
+  t.strictSame(saved, [{ player: 'p7', number: 7, lease: 30, n: 0 }]);
   await clock.pass(250);
-  for (const y of [0.2, 0.3, 0.4]) player.offer({ y });
-  player.offer({ taps: 1 });
+  for (const y of [0.2, 0.3, 0.4]) player.addInput({ y });
+  player.addInput({ taps: 1 });
   await clock.pass(249);
   t.strictSame(sent().slice(1), [['/p7?n=1', { y: 0.1 }]], 'four a second, and no more');
   await clock.pass(1);
   t.strictSame(sent().at(-1), ['/p7?n=2', { y: 0.4, taps: 1 }], 'the newest of each');
   player.setRate(20);
-  player.offer({ y: 0.5 });
+  player.addInput({ y: 0.5 });
   await clock.pass(50);
   t.strictSame(sent().at(-1), ['/p7?n=3', { y: 0.5 }], 'the panel has changed the rate');
   t.strictSame(states, ['online']);
@@ -72,7 +72,7 @@ t.test('a player without news says three times a lease that it is there', async 
 t.test('one input is under way at a time: over a slow network they become fewer', async (t) => {
   const { player, clock, states, fetch, sent } = start([joins(1), HANG, TAKEN]);
   for (let i = 0; i < 100; i += 1) {
-    player.offer({ y: i });
+    player.addInput({ y: i });
     await clock.pass(50);
   }
   t.equal(fetch.calls.length, 2);
@@ -84,9 +84,9 @@ t.test('one input is under way at a time: over a slow network they become fewer'
 t.test('an input that is refused as one too many goes out later, and is no loss', async (t) => {
   const busy = problem(429, 'too-many-inputs', { 'retry-after': '1' });
   const { player, clock, states, sent } = start([joins(1), busy, TAKEN]);
-  player.offer({ y: 0.1 });
+  player.addInput({ y: 0.1 });
   await clock.pass(250);
-  player.offer({ y: 0.2 });
+  player.addInput({ y: 0.2 });
   await clock.pass(1249);
   t.equal(sent().length, 2, 'not before the server has asked for');
   await clock.pass(1);
@@ -96,10 +96,10 @@ t.test('an input that is refused as one too many goes out later, and is no loss'
 
 t.test('a forgotten player joins again with all that holds, and says so', async (t) => {
   const gone = problem(404, 'unknown-player');
-  const { player, clock, states, kept, sent } = start([joins(1), TAKEN, gone, joins(2), TAKEN]);
-  player.offer({ y: 0.1, taps: 3 });
+  const { player, clock, states, saved, sent } = start([joins(1), TAKEN, gone, joins(2), TAKEN]);
+  player.addInput({ y: 0.1, taps: 3 });
   await clock.pass(250);
-  player.offer({ y: 0.2 });
+  player.addInput({ y: 0.2 });
   await clock.pass(500);
   t.strictSame(sent().slice(2), [
     ['/p1?n=2', { y: 0.2 }],
@@ -108,8 +108,8 @@ t.test('a forgotten player joins again with all that holds, and says so', async 
   ]);
   t.equal(player.number, 2);
   t.strictSame(states, ['online', 'joining: unknown-player', 'online: again']);
-  t.equal(kept.at(-1).player, 'p2');
-  t.ok(kept.includes(null), 'the old one is kept no more');
+  t.equal(saved.at(-1).player, 'p2');
+  t.ok(saved.includes(null), 'the old one is kept no more');
 });
 
 t.test('a full arena is asked again, slower and slower, until there is a place', async (t) => {
@@ -130,9 +130,9 @@ t.test(
   'the network is away: nothing is lost, and the page may have it tried at once',
   async (t) => {
     const { player, clock, states, fetch, sent } = start([joins(1), RESET, RESET, RESET, TAKEN]);
-    player.offer({ y: 0.1 });
+    player.addInput({ y: 0.1 });
     await clock.until(() => fetch.calls.length === 3);
-    player.offer({ taps: 2 });
+    player.addInput({ taps: 2 });
     player.wake();
     await clock.settle();
     t.equal(fetch.calls.length, 4, 'at once');
@@ -148,18 +148,18 @@ t.test(
 t.test('a bad input is said, and not sent again; one of the game before is not said', async (t) => {
   const bad = problem(400, 'bad-input');
   const late = () => {
-    player.forget();
+    player.startGame();
     return bad;
   };
   const { player, clock, states, sent } = start([joins(1), bad, TAKEN, late, TAKEN]);
-  player.offer({ y: 7 });
+  player.addInput({ y: 7 });
   await clock.pass(750);
   t.strictSame(states, ['online', 'online: bad-input']);
-  player.offer({ y: 0.5 });
+  player.addInput({ y: 0.5 });
   await clock.pass(250);
   t.strictSame(sent().at(-1), ['/p1?n=2', { y: 0.5 }]);
   t.equal(states.at(-1), 'online');
-  player.offer({ tilt: 1 });
+  player.addInput({ tilt: 1 });
   await clock.pass(10_500);
   t.strictSame(sent().at(-1), ['/p1?n=4', {}], 'what was offered for the other game is gone');
   t.equal(states.length, 3);
@@ -167,28 +167,28 @@ t.test('a bad input is said, and not sent again; one of the game before is not s
 
 t.test('what was amiss with an input is over with its game', async (t) => {
   const { player, clock, states } = start([joins(1), problem(400, 'bad-input'), TAKEN]);
-  player.offer({ y: 7 });
+  player.addInput({ y: 7 });
   await clock.pass(250);
-  player.forget();
+  player.startGame();
   t.strictSame(states, ['online', 'online: bad-input', 'online']);
 });
 
 t.test('a reload is the same player, with numbers that were not used before', async (t) => {
-  const { player, clock, kept } = start([joins(3), TAKEN]);
+  const { player, clock, saved } = start([joins(3), TAKEN]);
   for (let i = 0; i < 70; i += 1) {
-    player.offer({ y: i });
+    player.addInput({ y: i });
     await clock.pass(250);
   }
   player.stop();
-  const last = kept.at(-1);
+  const last = saved.at(-1);
   t.equal(last.n, 64, 'it is kept now and then');
 
-  const again = start([TAKEN], { kept: last });
+  const again = start([TAKEN], { saved: last });
   await again.clock.settle();
   t.equal(again.player.number, 3);
   t.strictSame(again.sent(), [['/p3?n=193', {}]], 'and says at once that it is there');
   for (const rubbish of [{}, { player: 1 }, { player: 'p', number: 1 }, 'p', 4]) {
-    const fresh = start([joins(9), TAKEN], { kept: rubbish });
+    const fresh = start([joins(9), TAKEN], { saved: rubbish });
     await fresh.clock.settle();
     t.equal(fresh.player.number, 9, JSON.stringify(rubbish));
   }
@@ -196,9 +196,9 @@ t.test('a reload is the same player, with numbers that were not used before', as
 
 t.test('a number that the server does not want is left behind', async (t) => {
   const { player, clock, sent } = start([joins(1), problem(400, 'bad-number'), TAKEN]);
-  player.offer({ x: 1, y: 1 });
+  player.addInput({ x: 1, y: 1 });
   await clock.pass(250);
-  player.offer({ y: 2 });
+  player.addInput({ y: 2 });
   await clock.pass(250);
   t.strictSame(sent().at(-1), ['/p1?n=130', { x: 1, y: 2 }], 'and the input is not');
 });
@@ -225,7 +225,7 @@ t.test('whatever a server says of times, it is not hammered', async (t) => {
     const { player, clock, fetch } = start([joins(1, times), ...Array(200).fill(TAKEN)]);
     await clock.pass(10_000);
     t.ok(fetch.calls.length <= 33, `${fetch.calls.length} in ten seconds`);
-    player.offer({ y: 1 });
+    player.addInput({ y: 1 });
     await clock.pass(1);
     player.stop();
   }
@@ -234,7 +234,7 @@ t.test('whatever a server says of times, it is not hammered', async (t) => {
 t.test('a stop gives up the request under way, and is no loss of contact', async (t) => {
   const { player, clock, states, fetch } = start([joins(1), HANG, TAKEN]);
   await clock.settle();
-  player.offer({ y: 1 });
+  player.addInput({ y: 1 });
   await clock.pass(250);
   t.equal(fetch.calls.length, 2);
   player.stop();
@@ -251,9 +251,9 @@ t.test('a page that fails over what it is told stops no player', async (t) => {
     throw new Error(what);
   };
   const caught = uncaught(t);
-  const told = { onState: fails('state'), keep: fails('keep') };
+  const told = { onState: fails('state'), onSave: fails('keep') };
   const { player, clock, sent } = start([joins(1), TAKEN], told);
-  player.offer({ y: 1 });
+  player.addInput({ y: 1 });
   await clock.pass(250);
   t.strictSame(sent().at(-1), ['/p1?n=1', { y: 1 }]);
   t.same(caught, ['keep', 'state'], 'and the page hears of it');
@@ -277,7 +277,7 @@ t.test('after a stop nothing is sent any more', async (t) => {
   const { player, clock, fetch } = start([joins(1), TAKEN]);
   await clock.settle();
   player.stop();
-  player.offer({ y: 1 });
+  player.addInput({ y: 1 });
   await clock.pass(60_000);
   t.equal(fetch.calls.length, 1);
 });

@@ -122,7 +122,7 @@ inEach('the client, feeds and a player as modules', async (t, visit) => {
       onState: (state) => heard.states.push(state)
     });
     player.start();
-    player.offer({ y: 0.25 });
+    player.addInput({ y: 0.25 });
     Object.assign(globalThis, { heard, client, player });
   });
   await page.waitForFunction(() => globalThis.heard.values.length === 1);

@@ -115,7 +115,7 @@ t.test("an agent's request ends in time, and its connection with it", alone, asy
   const requests = new Requests(fetch, globalTimers(), { requestTimeout: 500, answerMost: 100 });
   for (const [name, port] of Object.entries(ports)) {
     const before = openSockets();
-    const answer = requests.ask(`http://127.0.0.1:${port}/`, { method: 'POST', body: '{}' });
+    const answer = requests.send(`http://127.0.0.1:${port}/`, { method: 'POST', body: '{}' });
     await t.rejects(answer, { reason: /^(slow|network)$/ }, name);
     await until(() => openSockets() === before, 'its connection is closed', 8);
   }

@@ -25,11 +25,11 @@ const KEY = `sprites.arena.${arenaName()}`;
 
 const found = read('sessionStorage', KEY);
 const isCopy = await isHeld(KEY, found?.number ?? null, () => player.number);
-const kept = (!isCopy && found) || {};
+const savedPlayer = (!isCopy && found) || {};
 
 /** Stores the player with its newest input and the control; before the first control, with those found in storage. */
-function keep(self) {
-  const has = control ? { control, input: player.newest } : kept;
+function savePlayer(self) {
+  const has = control ? { control, input: player.newest } : savedPlayer;
   write('sessionStorage', KEY, self && { ...has, ...self });
 }
 
@@ -44,8 +44,8 @@ let isResting = false; // out of the game until the page is visible again
 const player = new Player({
   ...byLink,
   base: new URL(`arena/${arenaName()}`, base).href,
-  kept,
-  keep,
+  saved: savedPlayer,
+  onSave: savePlayer,
   onState(state, about) {
     // Not every browser reports that the network is back: player and feeds wake each other.
     if (state === 'online' && left?.out) room.wake();
@@ -67,7 +67,7 @@ const stage = new GameStage({
   file: 'phone.js',
   root: $('root'),
   parts: () => ({
-    send: (input) => player.offer(input),
+    send: (input) => player.addInput(input),
     number: player.number,
     input: player.newest
   }),
@@ -90,8 +90,9 @@ function isNewRound(control, before) {
 
 const room = new Room({
   control(value) {
-    if (isNewRound(value, control ?? kept.control)) player.forget();
-    else if (control === null && player.number === kept.number) player.offer(kept.input);
+    if (isNewRound(value, control ?? savedPlayer.control)) player.startGame();
+    else if (control === null && player.number === savedPlayer.number)
+      player.addInput(savedPlayer.input);
     control = value ?? null;
     if (control) player.setRate(control.rate);
     showControl();
@@ -116,7 +117,7 @@ function showControl() {
   shownNumber = player.number;
   stage.control(control);
   if (!isOther) return;
-  player.forget(); // The game shows the start values.
+  player.startGame(); // The game shows the start values.
   stage.again();
 }
 
@@ -251,7 +252,7 @@ addEventListener('pagehide', (event) => {
   player.stop();
   if (event.persisted || reloading || !leaveUrl || !globalThis.navigation) return;
   navigator.sendBeacon(leaveUrl);
-  keep(null);
+  savePlayer(null);
 });
 addEventListener('pageshow', (event) => {
   if (!event.persisted) return;

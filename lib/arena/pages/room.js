@@ -20,7 +20,7 @@ const requests = new Requests(globalThis.fetch, globalTimers(), DEFAULTS);
 /** Sends a request. @returns {Promise<{status: number, json?: any}>} status 0: no answer in time, or an invalid one */
 export async function ask(url, init = {}) {
   try {
-    return await requests.ask(url, init);
+    return await requests.send(url, init);
   } catch (error) {
     ignoreFailure(error);
     return { status: 0 };

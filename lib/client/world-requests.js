@@ -9,11 +9,11 @@ import { Failure } from './requests.js';
  *
  * After more than `movesMost` such answers in a row the place counts as forgotten.
  */
-export class Moves {
+export class WorldRequests {
   #requests;
   #place;
   #limits;
-  #count = 0;
+  #redirectsInRow = 0;
 
   /**
    * @param {import('./requests.js').Requests} requests
@@ -27,61 +27,61 @@ export class Moves {
   }
 
   /**
-   * Sends a request, as `Requests.ask`.
+   * Sends a request, as `Requests.send`.
    *
    * @param {string} url
    * @param {RequestInit} init
-   * @param {number} [most] timeout in ms, for each server
+   * @param {number} [timeout] timeout in ms, for each server
    * @param {AbortController} [controller]
    * @returns {Promise<import('./answers.js').Answer>}
    * @throws {Failure}
    */
-  async ask(url, init, most, controller) {
+  async send(url, init, timeout, controller) {
     const { id } = this.#place;
-    let moves = 0;
-    for (let at = url; ;) {
-      const { away } = this.#place;
-      const answer = await this.#askOnce(at, init, most, controller);
-      const there = elsewhere(at, answer);
-      if (answer.status < 400) this.#count = 0;
+    let redirects = 0;
+    for (let target = url; ;) {
+      const { otherServer: serverBefore } = this.#place;
+      const answer = await this.#sendOnce(target, init, timeout, controller);
+      const redirect = redirectOf(target, answer);
+      if (answer.status < 400) this.#redirectsInRow = 0;
       // The client may have left or forgotten the place meanwhile.
-      if (!there || id !== this.#place.id) return answer;
-      moves += 1;
+      if (!redirect || id !== this.#place.id) return answer;
+      redirects += 1;
       // Of requests that are redirected at the same time only one counts.
-      if (away === this.#place.away) {
-        this.#count += 1;
-        this.#place.away = new URL('/', there);
+      if (serverBefore === this.#place.otherServer) {
+        this.#redirectsInRow += 1;
+        this.#place.otherServer = new URL('/', redirect);
       }
-      if (Math.max(this.#count, moves) > this.#limits.movesMost) {
-        this.#count = 0;
+      if (Math.max(this.#redirectsInRow, redirects) > this.#limits.movesMost) {
+        this.#redirectsInRow = 0;
         return { status: 404, json: { type: 'urn:sprites:unknown-client' } };
       }
-      at = there;
+      target = redirect;
     }
   }
 
-  async #askOnce(url, init, most, controller) {
+  async #sendOnce(url, init, timeout, controller) {
     try {
-      const answer = await this.#requests.ask(url, init, most, controller);
+      const answer = await this.#requests.send(url, init, timeout, controller);
       const isGood = answer.status >= 200 && answer.status < 300;
-      if (!isGood && !problemOf(answer)) this.#place.away = null; // no Sprites server
+      if (!isGood && !problemOf(answer)) this.#place.otherServer = null; // no Sprites server
       return answer;
     } catch (error) {
-      if (error instanceof Failure && error.reason !== 'aborted') this.#place.away = null;
+      if (error instanceof Failure && error.reason !== 'aborted') this.#place.otherServer = null;
       throw error;
     }
   }
 }
 
 /**
- * @param {string} asked
+ * @param {string} requested
  * @param {import('./answers.js').Answer} answer
  * @returns {string|undefined} URL at which to repeat the request
  */
-function elsewhere(asked, answer) {
+function redirectOf(requested, answer) {
   if (answer.status !== 421 || problemOf(answer) !== 'misdirected') return undefined;
   if (!answer.location || !URL.canParse(answer.location)) return undefined;
-  const [from, to] = [new URL(asked), new URL(answer.location)];
+  const [from, to] = [new URL(requested), new URL(answer.location)];
   // A proxy may have removed a prefix of the path.
   const isSame = from.pathname.endsWith(to.pathname) && from.search === to.search;
   const isSafe = to.protocol === 'https:' || (to.protocol === 'http:' && from.protocol === 'http:');
