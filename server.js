@@ -105,9 +105,9 @@ export async function start(given, log = createLog('silent'), signal = undefined
         ...{ options, games, log },
         // A game under trial restarts with each change of its files.
         isPlayed: (name) => options.play === undefined && arena.isPlayed(name),
-        changed() {
+        onChange() {
           pages.replace(arenaFiles(options, games));
-          arena.renew();
+          arena.applyChangedGames();
         }
       })
     );

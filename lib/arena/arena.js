@@ -3,7 +3,7 @@ import { parse, stringify, validate } from 'uuid';
 import { loadAddon } from '../base/addon.js';
 import { readContent } from './content.js';
 import { readCommand } from './control.js';
-import { NAME, Names, readAway, readName } from './names.js';
+import { NAME_PREFIX, Names, readAway, readName } from './names.js';
 import { Room } from './room.js';
 import { Refusal } from '../base/refusal.js';
 import { tagOf } from '../base/tag.js';
@@ -15,19 +15,19 @@ import { Unanswerable } from '../torus/pool.js';
  */
 
 /** Counts of /status without an arena. */
-const NOBODY = {
+const ZERO_COUNTS = {
   ...{ players: 0, playersJoined: 0, playersLeft: 0, playersExpired: 0 },
   ...{ inputs: 0, inputsReduced: 0, inputsSuperseded: 0, inputsWaiting: 0, inputsRepeated: 0 }
 };
 
 /** Prefix of the notes with the control and the game's memory and value of each arena. */
-const CONTROL = 'control/';
+const CONTROL_PREFIX = 'control/';
 
 /** Prefix of the notes with the host's own content, by arena and game. */
-const CONTENT = 'content/';
+const CONTENT_PREFIX = 'content/';
 
 /** An input that only renews the player's lease. */
-const HERE = Buffer.from('{}');
+const EMPTY_INPUT = Buffer.from('{}');
 
 /** @throws {Refusal} if a request's outcome is the name of a problem */
 function expectOk(outcome) {
@@ -61,12 +61,12 @@ export class Arena {
     this.#options = options;
     this.#games = games;
     this.#pool = pool;
-    for (const prefix of [CONTROL, CONTENT, NAME]) {
+    for (const prefix of [CONTROL_PREFIX, CONTENT_PREFIX, NAME_PREFIX]) {
       for (const [key] of pool.notes(prefix)) {
         if (!options.arena.includes(key.split('/')[0])) pool.unnote(prefix + key);
       }
     }
-    const kept = new Map(pool.notes(CONTROL));
+    const savedControls = new Map(pool.notes(CONTROL_PREFIX));
     if (options.arena.length === 0) {
       pool.attachArena();
       return;
@@ -84,31 +84,35 @@ export class Arena {
       limits.native
     );
     const publish = async (key, text) => {
-      const say = () => feeds.publish(key, 'value', Buffer.from(text));
-      const said = await say();
-      if (said.problem !== 'other-kind') return said;
+      const publishValue = () => feeds.publish(key, 'value', Buffer.from(text));
+      const answer = await publishValue();
+      if (answer.problem !== 'other-kind') return answer;
       // Clients can't delete the log: its key is reserved for the arena.
       log.warn({ feed: key }, 'a log of a run without this arena is deleted');
       await feeds.remove(key);
-      return say();
+      return publishValue();
     };
     for (const [number, name] of options.arena.entries()) {
       const room = new Room({
         ...{ name, number, native: this.#native, games, mostRate: options.arenaRate },
-        tried: options.play !== undefined,
-        ...{ publish, log, keep: (what) => pool.note(CONTROL + name, JSON.stringify(what)) },
+        isTrial: options.play !== undefined,
+        ...{
+          publish,
+          log,
+          saveState: (state) => pool.note(CONTROL_PREFIX + name, JSON.stringify(state))
+        },
         names: new Names({
-          ...{ arena: name, most: options.arenaPlayers, pool },
+          ...{ arena: name, maxPlayers: options.arenaPlayers, pool },
           numberOf: (player) => this.#native.playerNumber(name, parse(player))
         }),
         contentOf: (game) => this.#contents.get(`${name}/${game}`)
       });
       this.#rooms.set(name, room);
-      if (kept.has(name)) room.restore(JSON.parse(kept.get(name).toString()));
+      if (savedControls.has(name)) room.restore(JSON.parse(savedControls.get(name).toString()));
     }
-    for (const [key, text] of pool.notes(CONTENT)) this.#contents.set(key, text.toString());
+    for (const [key, text] of pool.notes(CONTENT_PREFIX)) this.#contents.set(key, text.toString());
     pool.attachArena(this.#native);
-    for (const room of this.#rooms.values()) room.settled();
+    for (const room of this.#rooms.values()) room.restorePlayers();
   }
 
   /** Publishes all arenas, and continues the rounds of the last run. */
@@ -132,7 +136,7 @@ export class Arena {
    * @param {string} key
    * @returns {undefined | 'reduced' | 'control'}
    */
-  owns(key) {
+  feedRole(key) {
     const [, name, control] = /^arena\/([^/]+)(\/control)?$/.exec(key) ?? [];
     if (!this.#rooms.has(name)) return undefined;
     return control === undefined ? 'reduced' : 'control';
@@ -174,10 +178,10 @@ export class Arena {
    * @throws {Refusal|Unanswerable}
    */
   async input(name, player, number, input) {
-    await this.#written(this.#input(name, player, number, input));
+    await this.#awaitJournal(this.#storeInput(name, player, number, input));
   }
 
-  #input(name, player, number, input) {
+  #storeInput(name, player, number, input) {
     this.#room(name);
     if (!validate(player)) return 'unknown-player';
     return this.#outcomes[this.#native.input(name, parse(player), number, input)];
@@ -187,7 +191,7 @@ export class Arena {
   async leave(name, player) {
     this.#room(name);
     if (!validate(player)) return;
-    await this.#written(this.#outcomes[this.#native.leave(name, parse(player))]);
+    await this.#awaitJournal(this.#outcomes[this.#native.leave(name, parse(player))]);
   }
 
   #room(name) {
@@ -197,15 +201,15 @@ export class Arena {
   }
 
   /** Waits until the journal has the outcome, so that the answer comes after that. @throws {Refusal|Unanswerable} */
-  async #written(outcome) {
+  async #awaitJournal(outcome) {
     expectOk(outcome);
     await this.#pool.endTurn();
   }
 
-  /** Waits like `#written`, but a failed write is a `state-unwritable`, so that clients may retry. @throws {Refusal} */
-  async #kept(outcome) {
+  /** Waits like `#awaitJournal`, but a failed write is a `state-unwritable`, so that clients may retry. @throws {Refusal} */
+  async #awaitJournalOrRefuse(outcome) {
     try {
-      await this.#written(outcome);
+      await this.#awaitJournal(outcome);
     } catch (error) {
       throw error instanceof Unanswerable ? new Refusal('state-unwritable') : error;
     }
@@ -219,10 +223,12 @@ export class Arena {
    * @param {Uint8Array} body such as `{"name":"Ada"}`
    * @throws {Refusal}
    */
-  async name(name, player, body) {
+  async setName(name, player, body) {
     const text = readName(body);
-    expectOk(this.#input(name, player, -1, HERE));
-    await this.#kept(this.#room(name).rename((names) => names.give(player, text)));
+    expectOk(this.#storeInput(name, player, -1, EMPTY_INPUT));
+    await this.#awaitJournalOrRefuse(
+      this.#room(name).changeNames((names) => names.setName(player, text))
+    );
   }
 
   // ---- The panel
@@ -235,7 +241,7 @@ export class Arena {
    * @returns {{version: number, names?: object[]}}
    * @throws {Refusal}
    */
-  names(name, after) {
+  listNames(name, after) {
     return this.#room(name).names.list(after);
   }
 
@@ -247,9 +253,11 @@ export class Arena {
    * @param {Uint8Array} body such as `{"away":true}`
    * @throws {Refusal}
    */
-  async putName(name, number, body) {
+  async setNameAway(name, number, body) {
     const away = readAway(body);
-    await this.#kept(this.#room(name).rename((names) => names.put(number, away)));
+    await this.#awaitJournalOrRefuse(
+      this.#room(name).changeNames((names) => names.setAway(number, away))
+    );
   }
 
   /**
@@ -274,17 +282,19 @@ export class Arena {
    * @param {Uint8Array} body any JSON; null for the game's own content.json
    * @throws {Refusal}
    */
-  async putContent(name, game, body) {
+  async setContent(name, game, body) {
     this.content(name, game);
     const text = readContent(body);
     const key = `${name}/${game}`;
-    const isKept =
-      text === 'null' ? this.#pool.unnote(CONTENT + key) : this.#pool.note(CONTENT + key, text);
-    if (!isKept) throw new Refusal('state-unwritable');
+    const isSaved =
+      text === 'null'
+        ? this.#pool.unnote(CONTENT_PREFIX + key)
+        : this.#pool.note(CONTENT_PREFIX + key, text);
+    if (!isSaved) throw new Refusal('state-unwritable');
     if (text === 'null') this.#contents.delete(key);
     else this.#contents.set(key, text);
-    this.#rooms.get(name).contentChanged(game);
-    await this.#kept('ok');
+    this.#rooms.get(name).applyContent(game);
+    await this.#awaitJournalOrRefuse('ok');
   }
 
   /**
@@ -306,12 +316,12 @@ export class Arena {
 
   /** @returns {boolean} whether a round of this game runs in any arena */
   isPlayed(game) {
-    return [...this.#rooms.values()].some((room) => room.plays(game));
+    return [...this.#rooms.values()].some((room) => room.isPlaying(game));
   }
 
   /** Applies changed files of games. To be called while no changed game is played. */
-  renew() {
-    for (const room of this.#rooms.values()) room.renew();
+  applyChangedGames() {
+    for (const room of this.#rooms.values()) room.applyChangedGames();
   }
 
   /** @returns {{name: string, game: string | null, players: number}[]} the list for GET /arena */
@@ -334,7 +344,7 @@ export class Arena {
   /** @returns {object} the live counts: see /status in lib/server/README.md */
   status() {
     const rooms = [...this.#rooms.values()];
-    const counts = this.#native?.status() ?? { ...NOBODY, refused: {} };
+    const counts = this.#native?.status() ?? { ...ZERO_COUNTS, refused: {} };
     const sum = (name) => rooms.reduce((all, room) => all + room[name], 0);
     const played = { reductions: sum('reductions'), gamesStopped: sum('stopped') };
     return { arenas: rooms.length, ...counts, ...played };
@@ -346,7 +356,7 @@ export class Arena {
   }
 
   /** Ends all rounds. Resolves when all publications have ended. */
-  async rest() {
+  async endRounds() {
     await Promise.all([...this.#rooms.values()].map((room) => room.close()));
   }
 

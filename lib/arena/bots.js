@@ -12,35 +12,36 @@ import { Player } from '../client/player.js';
  */
 
 /** Intervals of a bot's moves, and of looks at the reduced feed and the games, in milliseconds. */
-const MOVE = 250;
-const LOOK = 500;
+const MOVE_INTERVAL = 250;
+const REFRESH_INTERVAL = 500;
 
 /** Width above which a range of whole numbers counts as a counter, for example of claps or taps. */
-const COUNTER = 64;
+const COUNTER_RANGE = 64;
 
 /** Largest move of a bot, as a share of the range; and the probability that a counter goes up by one in a move. */
-const STEP = 0.15;
-const OFTEN = 0.3;
+const MAX_STEP = 0.15;
+const COUNT_PROBABILITY = 0.3;
 
 /** Returns the next value of one input, near the last one. */
-function next(value, { min, max, integer }) {
-  if (integer && max - min > COUNTER) return Math.min(max, value + (Math.random() < OFTEN ? 1 : 0));
-  const moved = value + (2 * Math.random() - 1) * STEP * (max - min + (integer ? 1 : 0));
+function nextInput(value, { min, max, integer }) {
+  if (integer && max - min > COUNTER_RANGE)
+    return Math.min(max, value + (Math.random() < COUNT_PROBABILITY ? 1 : 0));
+  const moved = value + (2 * Math.random() - 1) * MAX_STEP * (max - min + (integer ? 1 : 0));
   const near = integer ? Math.round(moved) : moved;
   return Math.min(max, Math.max(min, near));
 }
 
 /** Returns the random inputs of a bot without bot.js. */
-function wander(last, inputs) {
-  const moves = Object.entries(inputs).map(([name, one]) => [
+function randomInputs(last, inputs) {
+  const moves = Object.entries(inputs).map(([name, range]) => [
     name,
-    next(last[name] ?? one.start, one)
+    nextInput(last[name] ?? range.start, range)
   ]);
   return Object.fromEntries(moves);
 }
 
 /** @returns {Promise<Function|undefined>} the function of the current bot.js; undefined without one */
-async function brainOf(folder) {
+async function importPlay(folder) {
   const path = join(resolve(folder), 'bot.js');
   if (!existsSync(path)) return undefined;
   return (await import(`${pathToFileURL(path).href}?at=${statSync(path).mtimeMs}`)).play;
@@ -57,35 +58,35 @@ async function readJson(url) {
 
 class Bot {
   #player;
-  #named;
-  #last = {};
+  #namedUrl;
+  #lastInputs = {};
 
   constructor(base, name) {
     this.#player = new Player({
       base,
       onState: (state) => {
         const { nameUrl } = this.#player;
-        if (state !== 'online' || nameUrl === this.#named) return;
-        this.#named = nameUrl;
+        if (state !== 'online' || nameUrl === this.#namedUrl) return;
+        this.#namedUrl = nameUrl;
         fetch(nameUrl, { method: 'POST', body: JSON.stringify({ name }) }).catch(() => {});
       }
     });
     this.#player.start();
   }
 
-  /** @param {{inputs: object, value: unknown, round: number}} now @param {Function} [brain] */
-  move({ inputs, value }, brain) {
+  /** @param {{inputs: object, value: unknown, round: number}} now @param {Function} [play] */
+  move({ inputs, value }, play) {
     const { number } = this.#player;
-    const move = brain
-      ? brain({ value, number, inputs, random: Math.random })
-      : wander(this.#last, inputs);
+    const move = play
+      ? play({ value, number, inputs, random: Math.random })
+      : randomInputs(this.#lastInputs, inputs);
     if (move === undefined || number === undefined) return;
-    this.#last = move;
+    this.#lastInputs = move;
     this.#player.addInput(move);
   }
 
-  forget() {
-    this.#last = {};
+  resetInputs() {
+    this.#lastInputs = {};
     this.#player.startGame();
   }
 
@@ -106,42 +107,43 @@ class Bot {
  */
 export function startBots({ base, arena, count, folder, format, log }) {
   const url = new URL(`arena/${arena}`, base).href;
-  const bots = Array.from({ length: count }, (_, at) => new Bot(url, `Bot ${at + 1}`));
+  const bots = Array.from({ length: count }, (_, index) => new Bot(url, `Bot ${index + 1}`));
   const now = { inputs: format.inputs, value: null, round: undefined };
-  let brain;
-  let told = '';
+  let play;
+  let lastLogged = '';
 
   /** Logs an error of bot.js, a repeated one only once. The other bots go on. */
-  function tell({ message }) {
-    if (message !== told) log.warn({ why: message }, 'a bot of the game has failed');
-    told = message;
+  function logError({ message }) {
+    if (message !== lastLogged) log.warn({ why: message }, 'a bot of the game has failed');
+    lastLogged = message;
   }
 
-  async function look() {
+  async function refresh() {
     const reduced = await readJson(new URL(`feed/arena/${arena}`, base));
     const { games = [] } = (await readJson(new URL('games', base))) ?? {};
     if (games.length > 0) now.inputs = games[0].inputs;
     const { value = null, round } = reduced?.value ?? {};
-    if (round !== now.round) for (const bot of bots) bot.forget();
+    if (round !== now.round) for (const bot of bots) bot.resetInputs();
     Object.assign(now, { value, round });
     try {
-      brain = await brainOf(folder);
+      play = await importPlay(folder);
     } catch (error) {
-      tell(error);
+      logError(error);
     }
   }
 
   function move() {
     for (const bot of bots) {
       try {
-        bot.move(now, brain);
+        bot.move(now, play);
       } catch (error) {
-        tell(error);
+        logError(error);
       }
     }
   }
 
-  const timers = count === 0 ? [] : [setInterval(look, LOOK), setInterval(move, MOVE)];
+  const timers =
+    count === 0 ? [] : [setInterval(refresh, REFRESH_INTERVAL), setInterval(move, MOVE_INTERVAL)];
   return {
     stop() {
       for (const timer of timers) clearInterval(timer);

@@ -8,14 +8,14 @@ import { checkFor, readJson } from './body.js';
  */
 
 /** Most reductions per second that a command may set. */
-const MOST_PACE = 60;
+const MAX_PACE = 60;
 
 const check = checkFor('bad-control');
 
 const COMMANDS = ['game', 'page', 'rate', 'pace', 'running', 'settings'];
 
 /** Returns the settings with which a game starts. */
-const startOf = (settings) =>
+const startSettings = (settings) =>
   Object.fromEntries(Object.entries(settings).map(([name, { start }]) => [name, start]));
 
 /**
@@ -26,7 +26,7 @@ const startOf = (settings) =>
  * @param {number} [round]
  * @returns {object}
  */
-export function lobby(game, mostRate, round = 0) {
+export function lobbyControl(game, mostRate, round = 0) {
   const { rate = 4, pace = 20, settings = {} } = game?.format ?? {};
   return {
     game: game?.name ?? null,
@@ -37,37 +37,37 @@ export function lobby(game, mostRate, round = 0) {
     running: false,
     begun: false,
     round,
-    settings: startOf(settings),
+    settings: startSettings(settings),
     failed: null
   };
 }
 
-function readWhole(value, usual, most, name) {
-  if (value === null) return usual;
-  const good = Number.isInteger(value) && value >= 1 && value <= most;
-  check(good, `"${name}" must be a whole number from 1 to ${most}, or null for the game's own.`);
+function readWholeNumber(value, gameDefault, max, name) {
+  if (value === null) return gameDefault;
+  const isValid = Number.isInteger(value) && value >= 1 && value <= max;
+  check(isValid, `"${name}" must be a whole number from 1 to ${max}, or null for the game's own.`);
   return value;
 }
 
-function readSettings(given, now, format) {
-  if (given === null) return startOf(format.settings);
+function readSettings(changes, current, format) {
+  if (changes === null) return startSettings(format.settings);
   check(
-    isObject(given),
+    isObject(changes),
     '"settings" must be an object of numbers, or null for what they are at the start.'
   );
-  const settings = { ...now };
-  for (const [name, value] of Object.entries(given)) {
+  const settings = { ...current };
+  for (const [name, value] of Object.entries(changes)) {
     check(Object.hasOwn(format.settings, name), `The game has no setting ${JSON.stringify(name)}.`);
     const { min, max, integer, start } = format.settings[name];
-    const wanted = value === null ? start : value;
+    const target = value === null ? start : value;
     check(
-      Number.isFinite(wanted) &&
-        wanted >= min &&
-        wanted <= max &&
-        (!integer || Number.isInteger(wanted)),
+      Number.isFinite(target) &&
+        target >= min &&
+        target <= max &&
+        (!integer || Number.isInteger(target)),
       `The setting "${name}" must be ${integer ? 'a whole number' : 'a number'} from ${min} to ${max}.`
     );
-    settings[name] = wanted;
+    settings[name] = target;
   }
   return settings;
 }
@@ -94,8 +94,8 @@ export function readCommand(body) {
  * @param {import('./games.js').Game} game
  * @param {number} mostRate --arena-rate
  */
-export function renewed(now, game, mostRate) {
-  const next = lobby(game, mostRate, now.round);
+export function renewedControl(now, game, mostRate) {
+  const next = lobbyControl(game, mostRate, now.round);
   for (const [name, value] of Object.entries(now.settings)) {
     try {
       next.settings = readSettings({ [name]: value }, next.settings, game.format);
@@ -116,19 +116,19 @@ export function renewed(now, game, mostRate) {
  * @returns {object} a new object
  * @throws {import('../base/refusal.js').Refusal}
  */
-export function command(now, { game, page, rate, pace, running, settings }, games, mostRate) {
+export function applyCommand(now, { game, page, rate, pace, running, settings }, games, mostRate) {
   let next = { ...now };
   if (game !== undefined && game !== now.game) {
     check(
       game === null || games.has(game),
       `There is no game ${JSON.stringify(game)}: GET /games.`
     );
-    next = lobby(games.get(game), mostRate, now.round);
+    next = lobbyControl(games.get(game), mostRate, now.round);
   }
   const format = games.get(next.game)?.format;
-  const own = lobby(games.get(next.game), mostRate);
-  if (rate !== undefined) next.rate = readWhole(rate, own.rate, mostRate, 'rate');
-  if (pace !== undefined) next.pace = readWhole(pace, own.pace, MOST_PACE, 'pace');
+  const defaults = lobbyControl(games.get(next.game), mostRate);
+  if (rate !== undefined) next.rate = readWholeNumber(rate, defaults.rate, mostRate, 'rate');
+  if (pace !== undefined) next.pace = readWholeNumber(pace, defaults.pace, MAX_PACE, 'pace');
   if (settings !== undefined) {
     next.settings = readSettings(settings, next.settings, format ?? { settings: {} });
   }

@@ -10,18 +10,18 @@ import { fileAt, fileOf } from '../base/page-files.js';
 const PAGES = new URL('pages/', import.meta.url);
 
 /** The pages, by the first segment of their path; and the page of `sprites play`. */
-const AT = { play: 'phone.html', field: 'field.html', control: 'panel.html' };
-const TRIED = { try: 'try.html' };
+const PAGE_FILES = { play: 'phone.html', field: 'field.html', control: 'panel.html' };
+const TRIAL_FILES = { try: 'try.html' };
 
 /** The start of every page. HTML allows the end tag of the head to be omitted. */
 const HEAD = 'head.html';
 
 /** The third-party library for plots. */
-const PLOTS = { '/uplot.js': 'uPlot.esm.js', '/uplot.css': 'uPlot.min.css' };
+const PLOT_FILES = { '/uplot.js': 'uPlot.esm.js', '/uplot.css': 'uPlot.min.css' };
 
 /** The modules of lib/report with which a panel makes a report. */
-const SWARM = new URL('../report/', import.meta.url);
-const REPORT = ['language.js', 'page-parts.js', 'report-body.js', 'words.js'];
+const REPORT_FOLDER = new URL('../report/', import.meta.url);
+const REPORT_MODULES = ['language.js', 'page-parts.js', 'report-body.js', 'words.js'];
 
 /**
  * @param {{arena: string[], play?: object}} options the arenas' names; `play` for `sprites play`
@@ -36,14 +36,15 @@ export function arenaFiles({ arena: arenas, play }, games) {
     if (!name.endsWith('.html')) add(`/arena-pages/${name}`, fileAt(name, new URL(name, PAGES)));
   }
   const head = readFileSync(new URL(HEAD, PAGES));
-  for (const [place, name] of Object.entries({ ...AT, ...(play && TRIED) })) {
+  for (const [segment, name] of Object.entries({ ...PAGE_FILES, ...(play && TRIAL_FILES) })) {
     const page = fileOf(name, Buffer.concat([head, readFileSync(new URL(name, PAGES))]));
-    for (const arena of arenas) add(`/${place}/${arena}`, page);
+    for (const arena of arenas) add(`/${segment}/${arena}`, page);
   }
-  for (const [path, name] of Object.entries(PLOTS)) {
+  for (const [path, name] of Object.entries(PLOT_FILES)) {
     add(path, fileAt(path, new URL(name, import.meta.resolve('uplot'))));
   }
-  for (const name of REPORT) add(`/swarm/${name}`, fileAt(name, new URL(name, SWARM)));
+  for (const name of REPORT_MODULES)
+    add(`/swarm/${name}`, fileAt(name, new URL(name, REPORT_FOLDER)));
   // The template of reports. Served as plain text, since it is not a page of this server.
   const type = 'text/plain; charset=utf-8';
   add('/swarm/report.txt', fileOf('report.txt', Buffer.from(template()), type));

@@ -8,11 +8,11 @@ const NAME = /^[a-zA-Z][a-zA-Z0-9_]{0,31}$/;
 const PAGE = /^[a-z][a-z0-9-]{0,31}$/;
 
 /** Most inputs, most settings and most pages of one game. */
-const MOST = 16;
+const MAX_MEMBERS = 16;
 
 /** Throws an Error with words for the author of an inputs.json, unless `holds`. */
-function check(holds, says) {
-  if (!holds) throw new Error(says);
+function check(condition, message) {
+  if (!condition) throw new Error(message);
 }
 
 /** Refuses unknown members: most of them are misspelt names. */
@@ -26,9 +26,9 @@ function checkMembers(value, known, what) {
   }
 }
 
-function readText(value, most, what) {
-  const good = typeof value === 'string' && value.length > 0 && value.length <= most;
-  check(good, `${what} must be a text of 1 to ${most} characters`);
+function readText(value, maxLength, what) {
+  const isValid = typeof value === 'string' && value.length > 0 && value.length <= maxLength;
+  check(isValid, `${what} must be a text of 1 to ${maxLength} characters`);
   return value;
 }
 
@@ -41,7 +41,7 @@ function readRate(value, what) {
 }
 
 /** Reads the range of one input or setting. */
-function readNumber(value, what) {
+function readRange(value, what) {
   checkMembers(value, ['min', 'max', 'start', 'integer', 'title'], what);
   const { min, max, start = min, integer = false, title } = value;
   for (const number of [min, max, start]) {
@@ -57,21 +57,21 @@ function readNumber(value, what) {
   return { min, max, start, integer, ...(title !== undefined && { title }) };
 }
 
-function readNumbers(value, least, what) {
+function readRanges(value, minMembers, what) {
   check(isObject(value), `${what} must be an object`);
   const entries = Object.entries(value);
   check(
-    entries.length >= least && entries.length <= MOST,
-    `${what} must have ${least} to ${MOST} members`
+    entries.length >= minMembers && entries.length <= MAX_MEMBERS,
+    `${what} must have ${minMembers} to ${MAX_MEMBERS} members`
   );
   return Object.fromEntries(
-    entries.map(([name, one]) => {
-      const good = NAME.test(name) && name !== 'constructor' && name !== 'prototype';
+    entries.map(([name, member]) => {
+      const isValid = NAME.test(name) && name !== 'constructor' && name !== 'prototype';
       check(
-        good,
+        isValid,
         `${what}: ${JSON.stringify(name)} must be letters, digits and _, a letter first, 32 at most`
       );
-      return [name, readNumber(one, `${what}.${name}`)];
+      return [name, readRange(member, `${what}.${name}`)];
     })
   );
 }
@@ -93,10 +93,11 @@ export function readFormat(text) {
   checkMembers(value, ['title', 'about', 'rate', 'pace', 'pages', 'inputs', 'settings'], 'it');
   const { title, about = '', rate = 4, pace = 20, pages = ['play'], inputs, settings = {} } = value;
   if (about !== '') readText(about, 200, 'about');
-  const named = Array.isArray(pages) && pages.length > 0 && pages.length <= MOST;
+  const isPageList = Array.isArray(pages) && pages.length > 0 && pages.length <= MAX_MEMBERS;
   check(
-    named && pages.every((page) => typeof page === 'string' && PAGE.test(page) && page !== 'lobby'),
-    `pages must be 1 to ${MOST} names of a-z, 0-9 and -, none of them lobby`
+    isPageList &&
+      pages.every((page) => typeof page === 'string' && PAGE.test(page) && page !== 'lobby'),
+    `pages must be 1 to ${MAX_MEMBERS} names of a-z, 0-9 and -, none of them lobby`
   );
   return {
     title: readText(title, 60, 'title'),
@@ -104,7 +105,7 @@ export function readFormat(text) {
     rate: readRate(rate, 'rate'),
     pace: readRate(pace, 'pace'),
     pages,
-    inputs: readNumbers(inputs, 1, 'inputs'),
-    settings: readNumbers(settings, 0, 'settings')
+    inputs: readRanges(inputs, 1, 'inputs'),
+    settings: readRanges(settings, 0, 'settings')
   };
 }

@@ -13,18 +13,18 @@ import { readFormat } from './format.js';
  */
 
 /** Folder of the games that come with the server. */
-const OWN = fileURLToPath(new URL('games/', import.meta.url));
+const BUILT_IN_FOLDER = fileURLToPath(new URL('games/', import.meta.url));
 
 const NAME = /^[a-z][a-z0-9-]{0,31}$/;
 
 /** Files that every game must have. */
-const NEEDED = ['inputs.json', 'reduce.js', 'phone.js', 'field.js'];
+const REQUIRED_FILES = ['inputs.json', 'reduce.js', 'phone.js', 'field.js'];
 
 /** Files that are not served: the reducer, the content, and the bots' code. */
-const PRIVATE = ['reduce.js', 'content.json', 'bot.js'];
+const PRIVATE_FILES = ['reduce.js', 'content.json', 'bot.js'];
 
 /** Media types of the served files, by extension. */
-const TYPES = new Map([
+const MEDIA_TYPES = new Map([
   ['.js', 'text/javascript; charset=utf-8'],
   ['.css', 'text/css; charset=utf-8'],
   ['.json', 'application/json'],
@@ -33,12 +33,12 @@ const TYPES = new Map([
 ]);
 
 /** Bounds of one game: served files, size of each in bytes, size of inputs.json in bytes. */
-const FILES = 64;
-const FILE_BYTES = 2 ** 20;
-const FORMAT_BYTES = 2 ** 14;
+const MAX_FILES = 64;
+const MAX_FILE_BYTES = 2 ** 20;
+const MAX_FORMAT_BYTES = 2 ** 14;
 
 /** Interval of looks at the folder of `--games`, in milliseconds. */
-const LOOK = 500;
+const LOOK_INTERVAL = 500;
 
 /**
  * @typedef {object} Game
@@ -51,18 +51,18 @@ const LOOK = 500;
  */
 
 /** Returns false for names with a leading dot: files of editors or the system, which may be dangling links. */
-const isSeen = (name) => !name.startsWith('.');
+const isVisible = (name) => !name.startsWith('.');
 
 /** @returns {string[]} the sorted names in a folder */
-function namesIn(folder) {
-  return readdirSync(folder).filter(isSeen).toSorted();
+function listNames(folder) {
+  return readdirSync(folder).filter(isVisible).toSorted();
 }
 
 /** @returns {Buffer} a file of at most `most` bytes */
-function read(path, most) {
+function readBounded(path, maxBytes) {
   const info = statSync(path);
   if (!info.isFile()) throw new Error(`${path}: it is no file`);
-  if (info.size > most) throw new Error(`${path}: it has more than ${most} bytes`);
+  if (info.size > maxBytes) throw new Error(`${path}: it has more than ${maxBytes} bytes`);
   return readFileSync(path);
 }
 
@@ -74,10 +74,10 @@ function versionOf(parts) {
 }
 
 /** @returns {string} a game's content, as JSON */
-function contentOf(folder) {
+function readGameContent(folder) {
   const path = join(folder, 'content.json');
   if (!existsSync(path)) return 'null';
-  const bytes = read(path, CONTENT_BYTES);
+  const bytes = readBounded(path, CONTENT_BYTES);
   try {
     return readContent(bytes);
   } catch (error) {
@@ -92,22 +92,23 @@ function checkName(name, path) {
 
 /** @returns {Game} */
 function readGame(name, folder) {
-  for (const file of NEEDED) {
+  for (const file of REQUIRED_FILES) {
     if (!existsSync(join(folder, file))) throw new Error(`${folder}: it has no ${file}`);
   }
   const files = new Map();
-  for (const file of namesIn(folder)) {
-    const type = TYPES.get(extname(file));
+  for (const file of listNames(folder)) {
+    const type = MEDIA_TYPES.get(extname(file));
     const path = join(folder, file);
-    if (type === undefined || PRIVATE.includes(file) || !statSync(path).isFile()) continue;
-    files.set(file, { type, body: read(path, FILE_BYTES) });
+    if (type === undefined || PRIVATE_FILES.includes(file) || !statSync(path).isFile()) continue;
+    files.set(file, { type, body: readBounded(path, MAX_FILE_BYTES) });
   }
-  if (files.size > FILES) throw new Error(`${folder}: it has more than ${FILES} files to serve`);
-  const content = contentOf(folder);
+  if (files.size > MAX_FILES)
+    throw new Error(`${folder}: it has more than ${MAX_FILES} files to serve`);
+  const content = readGameContent(folder);
   const path = join(folder, 'inputs.json');
   const reduce = join(folder, 'reduce.js');
   try {
-    const format = readFormat(read(path, FORMAT_BYTES).toString());
+    const format = readFormat(readBounded(path, MAX_FORMAT_BYTES).toString());
     const version = versionOf([...[...files].flat(), content, { body: readFileSync(reduce) }]);
     return { name, reduce: pathToFileURL(reduce).href, files, format, content, version };
   } catch (error) {
@@ -138,17 +139,19 @@ export function findGame(folder) {
  * @returns {Map<string, Game>} sorted by name; empty without an arena
  * @throws {Error} with the first folder or file that has a mistake, in one line
  */
-export function findGames({ arena, games: more, play }) {
-  const found = new Map();
-  if (arena.length === 0) return found;
+export function findGames({ arena, games: extraFolder, play }) {
+  const games = new Map();
+  if (arena.length === 0) return games;
   if (play) {
     const game = findGame(play.folder);
-    return found.set(game.name, game);
+    return games.set(game.name, game);
   }
-  for (const folder of more === 'none' ? [OWN] : [OWN, more]) {
+  for (const folder of extraFolder === 'none'
+    ? [BUILT_IN_FOLDER]
+    : [BUILT_IN_FOLDER, extraFolder]) {
     let names;
     try {
-      names = folder === OWN && !existsSync(OWN) ? [] : namesIn(folder);
+      names = folder === BUILT_IN_FOLDER && !existsSync(BUILT_IN_FOLDER) ? [] : listNames(folder);
     } catch (error) {
       throw new Error(`--games ${folder}: it can't be read (${error.code})`, { cause: error });
     }
@@ -162,18 +165,18 @@ export function findGames({ arena, games: more, play }) {
       if (!statSync(path).isDirectory()) continue;
       checkName(name, path);
       const game = readGame(name, path);
-      found.set(name, folder === OWN ? { ...game, version: null } : game);
+      games.set(name, folder === BUILT_IN_FOLDER ? { ...game, version: null } : game);
     }
   }
-  return inOrder(found);
+  return sortedByName(games);
 }
 
-const inOrder = (games) => new Map([...games].toSorted(([a], [b]) => (a < b ? -1 : 1)));
+const sortedByName = (games) => new Map([...games].toSorted(([a], [b]) => (a < b ? -1 : 1)));
 
 /** @returns {Promise<{path: string, info?: import('node:fs').Stats}[]>} the entries of a folder; `info`
  *     follows links, and is undefined for a dangling link */
-async function entriesOf(folder) {
-  const names = (await readdir(folder)).filter(isSeen);
+async function listEntries(folder) {
+  const names = (await readdir(folder)).filter(isVisible);
   return Promise.all(
     names.map(async (name) => {
       const path = join(folder, name);
@@ -186,11 +189,11 @@ async function entriesOf(folder) {
 }
 
 /** @returns {Promise<string>} a fingerprint of all files of games that may change */
-async function lookOf({ games, play }) {
-  const entries = play ? [] : await entriesOf(games);
+async function fingerprintOf({ games, play }) {
+  const entries = play ? [] : await listEntries(games);
   const folders = entries.filter(({ info }) => info?.isDirectory()).map(({ path }) => path);
   if (play) folders.push(resolve(play.folder));
-  const files = (await Promise.all(folders.map(entriesOf))).flat();
+  const files = (await Promise.all(folders.map(listEntries))).flat();
   return files
     .map(({ path, info }) => `${path} ${info?.mtimeMs} ${info?.size} ${info?.ino}`)
     .join('\n');
@@ -207,61 +210,66 @@ async function lookOf({ games, play }) {
  * @param {{arena: string[], games: string}} parts.options
  * @param {Map<string, Game>} parts.games the result of `findGames`, updated in place
  * @param {(name: string) => boolean} parts.isPlayed
- * @param {(names: string[]) => void} parts.changed
+ * @param {(names: string[]) => void} parts.onChange
  * @param {import('pino').Logger} parts.log
  * @returns {{close: () => void}}
  */
-export function watchGames({ options, games, isPlayed, changed, log }) {
+export function watchGames({ options, games, isPlayed, onChange, log }) {
   const canChange = options.play !== undefined || options.games !== 'none';
   if (options.arena.length === 0 || !canChange) return { close() {} };
   /**
    * `seen`: the fingerprint of the last look. `taken`: the fingerprint of the last games that were read. `found`: those
    * games, while some of them wait for the end of a round.
    */
-  let seen;
-  let taken;
-  let found;
+  let lastFingerprint;
+  let readFingerprint;
+  let pendingGames;
   let timer;
-  let closed = false;
+  let isClosed = false;
 
-  function take() {
-    const others = [...found].filter(([name, { version }]) => games.get(name)?.version !== version);
-    const due = others.filter(([name]) => !isPlayed(name));
-    if (due.length === others.length) found = undefined;
-    if (due.length === 0) return;
-    const all = inOrder([...games, ...due]);
+  function applyChanges() {
+    const changedGames = [...pendingGames].filter(
+      ([name, { version }]) => games.get(name)?.version !== version
+    );
+    const applicable = changedGames.filter(([name]) => !isPlayed(name));
+    if (applicable.length === changedGames.length) pendingGames = undefined;
+    if (applicable.length === 0) return;
+    const all = sortedByName([...games, ...applicable]);
     games.clear();
     for (const [name, game] of all) games.set(name, game);
-    const names = due.map(([name]) => name);
+    const names = applicable.map(([name]) => name);
     log.info({ games: names }, 'games have changed');
-    changed(names);
+    onChange(names);
   }
 
-  async function look() {
-    const before = seen;
-    seen = await lookOf(options);
+  async function checkForChanges() {
+    const before = lastFingerprint;
+    lastFingerprint = await fingerprintOf(options);
     // The first look reads the games again: files may have changed since `findGames`.
-    if (before === undefined || (taken !== seen && before === seen)) {
-      taken = seen;
-      found = findGames(options);
+    if (
+      before === undefined ||
+      (readFingerprint !== lastFingerprint && before === lastFingerprint)
+    ) {
+      readFingerprint = lastFingerprint;
+      pendingGames = findGames(options);
     }
-    if (found !== undefined) take();
+    if (pendingGames !== undefined) applyChanges();
   }
 
-  async function keepLooking() {
+  async function checkRepeatedly() {
     try {
-      await look();
+      await checkForChanges();
     } catch (error) {
       const { message } = error;
       // A file may vanish during a look: the next look sees the new state.
       if (error.code !== 'ENOENT') log.warn({ why: message }, 'games stay as they were');
     }
-    if (!closed) timer = setTimeout(keepLooking, LOOK).unref();
+    if (!isClosed) timer = setTimeout(checkRepeatedly, LOOK_INTERVAL).unref();
   }
-  keepLooking();
+  checkRepeatedly();
   return {
     close() {
-      closed = true;
+      isClosed = true;
       clearTimeout(timer);
     }
   };

@@ -11,13 +11,13 @@ import { checkFor, readJson } from './body.js';
  */
 
 /** Prefix of the notes' names. */
-export const NAME = 'name/';
+export const NAME_PREFIX = 'name/';
 
 /** Largest request with a name, in bytes. */
 export const NAME_BYTES = 512;
 
 /** Longest name, in code points. */
-const MOST = 24;
+const MAX_LENGTH = 24;
 
 /** Control characters, unpaired surrogates, line breaks, and characters that change the direction of text. */
 const FORBIDDEN = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_Control}]/u;
@@ -29,9 +29,9 @@ const check = checkFor('bad-name');
 const checkNumber = checkFor('unknown-player');
 
 /** @returns {unknown} the only member of the JSON object in a request */
-function readOne(body, member, says) {
+function readOnlyMember(body, member, detail) {
   const value = readJson(body);
-  check(isObject(value) && Object.keys(value).join() === member, says);
+  check(isObject(value) && Object.keys(value).join() === member, detail);
   return value[member];
 }
 
@@ -41,15 +41,15 @@ function readOne(body, member, says) {
  * @throws {import('../base/refusal.js').Refusal}
  */
 export function readName(body) {
-  const name = readOne(body, 'name', 'Send one JSON object in UTF-8: {"name":"Ada"}.');
+  const name = readOnlyMember(body, 'name', 'Send one JSON object in UTF-8: {"name":"Ada"}.');
   check(typeof name === 'string', '"name" must be a text.');
   const trimmed = name.trim();
   check(!FORBIDDEN.test(trimmed), 'A name may have no control characters.');
   const text = trimmed.normalize('NFC').replace(/\s+/g, ' ');
   const { length } = [...text];
   check(
-    length >= 1 && length <= MOST && VISIBLE.test(text),
-    `A name has 1 to ${MOST} characters, and at least one that can be seen.`
+    length >= 1 && length <= MAX_LENGTH && VISIBLE.test(text),
+    `A name has 1 to ${MAX_LENGTH} characters, and at least one that can be seen.`
   );
   return text;
 }
@@ -60,32 +60,32 @@ export function readName(body) {
  * @throws {import('../base/refusal.js').Refusal}
  */
 export function readAway(body) {
-  const says = 'Send one JSON object: {"away":true}, or {"away":false}.';
-  const away = readOne(body, 'away', says);
-  check(typeof away === 'boolean', says);
+  const detail = 'Send one JSON object: {"away":true}, or {"away":false}.';
+  const away = readOnlyMember(body, 'away', detail);
+  check(typeof away === 'boolean', detail);
   return away;
 }
 
 export class Names {
   #prefix;
-  #most;
+  #maxPlayers;
   #numberOf;
   #pool;
   /** @type {Map<number, {player: string, name: string, away: boolean}>} */
-  #known = new Map();
+  #entries = new Map();
   /** Starts at a random number: a panel may still have a version of the last run. */
   #version = Math.floor(Math.random() * 2 ** 40);
 
   /**
    * @param {object} parts
    * @param {string} parts.arena its name
-   * @param {number} parts.most most players
+   * @param {number} parts.maxPlayers most players
    * @param {(player: string) => number} parts.numberOf returns a player's number; 0 for an unknown player
    * @param {import('../torus/pool.js').Pool} parts.pool keeps the names in its state
    */
-  constructor({ arena, most, numberOf, pool }) {
-    this.#prefix = `${NAME}${arena}/`;
-    this.#most = most;
+  constructor({ arena, maxPlayers, numberOf, pool }) {
+    this.#prefix = `${NAME_PREFIX}${arena}/`;
+    this.#maxPlayers = maxPlayers;
     this.#numberOf = numberOf;
     this.#pool = pool;
   }
@@ -93,23 +93,23 @@ export class Names {
   /** Restores the names of the last run. To be called after its players are restored. */
   restore() {
     for (const [number, text] of this.#pool.notes(this.#prefix)) {
-      this.#known.set(Number(number), JSON.parse(text.toString()));
+      this.#entries.set(Number(number), JSON.parse(text.toString()));
     }
-    this.#sweep();
+    this.#removeDeparted();
   }
 
   /** Removes the names of players that have left. */
-  #sweep() {
-    for (const [number, { player }] of this.#known) {
+  #removeDeparted() {
+    for (const [number, { player }] of this.#entries) {
       if (this.#numberOf(player) === number) continue;
-      this.#known.delete(number);
+      this.#entries.delete(number);
       this.#pool.unnote(this.#prefix + number);
     }
   }
 
   #set(number, entry) {
     if (!this.#pool.note(this.#prefix + number, JSON.stringify(entry))) return 'state-unwritable';
-    this.#known.set(number, entry);
+    this.#entries.set(number, entry);
     this.#version += 1;
     return 'ok';
   }
@@ -121,12 +121,12 @@ export class Names {
    * @param {string} name from readName
    * @returns {string} `ok`; or `state-unwritable`, and nothing has changed
    */
-  give(player, name) {
+  setName(player, name) {
     const number = this.#numberOf(player);
-    const known = this.#known.get(number);
-    if (known?.name === name) return 'ok';
-    if (known === undefined && this.#known.size >= 2 * this.#most) this.#sweep();
-    return this.#set(number, { player, name, away: known?.away ?? false });
+    const entry = this.#entries.get(number);
+    if (entry?.name === name) return 'ok';
+    if (entry === undefined && this.#entries.size >= 2 * this.#maxPlayers) this.#removeDeparted();
+    return this.#set(number, { player, name, away: entry?.away ?? false });
   }
 
   /**
@@ -137,19 +137,19 @@ export class Names {
    * @returns {string} `ok`, or `state-unwritable`
    * @throws {import('../base/refusal.js').Refusal} for a player without a name
    */
-  put(number, away) {
-    const known = this.#known.get(number);
-    checkNumber(known, 'No player of that number has a name: GET /arena/{name}/names lists all.');
-    return known.away === away ? 'ok' : this.#set(number, { ...known, away });
+  setAway(number, away) {
+    const entry = this.#entries.get(number);
+    checkNumber(entry, 'No player of that number has a name: GET /arena/{name}/names lists all.');
+    return entry.away === away ? 'ok' : this.#set(number, { ...entry, away });
   }
 
   /**
    * @param {number[]} numbers
    * @returns {Record<number, string>} their names, without hidden ones
    */
-  of(numbers) {
-    const shown = numbers.filter((number) => this.#known.get(number)?.away === false);
-    return Object.fromEntries(shown.map((number) => [number, this.#known.get(number).name]));
+  shownNames(numbers) {
+    const shown = numbers.filter((number) => this.#entries.get(number)?.away === false);
+    return Object.fromEntries(shown.map((number) => [number, this.#entries.get(number).name]));
   }
 
   /**
@@ -162,7 +162,7 @@ export class Names {
   list(after) {
     const version = this.#version;
     if (after === version) return { version };
-    const names = [...this.#known].map(([number, { name, away }]) => ({ number, name, away }));
+    const names = [...this.#entries].map(([number, { name, away }]) => ({ number, name, away }));
     return { version, names: names.toSorted((a, b) => a.number - b.number) };
   }
 }

@@ -8,25 +8,25 @@ import { parentPort, workerData } from 'node:worker_threads';
  */
 
 /** Reports that the game has failed. The main thread then ends this thread. */
-const fail = (why, error) =>
-  parentPort.postMessage({ failed: { why, message: wordsOf(error), stack: stackOf(error) } });
+const reportFailure = (why, error) =>
+  parentPort.postMessage({ failed: { why, message: messageOf(error), stack: stackOf(error) } });
 
 /** Blocks process.kill, which could end the server. Node itself blocks process.abort and chdir in threads. */
 process.kill = () => {
   throw new Error('process.kill() is not supported in games');
 };
 
-const wordsOf = (error) => String(error?.message ?? error);
+const messageOf = (error) => String(error?.message ?? error);
 const stackOf = (error) => String(error?.stack ?? '');
 
 /** Returns a value as JSON text, or throws: the text has a bounded length. */
-function textOf(value, what) {
+function toJson(value, name) {
   // JSON.stringify would return `{}` for a promise.
   if (value instanceof Promise) throw new TypeError('reduce is async: it must return its value');
   const text = JSON.stringify(value);
-  if (text === undefined) throw new RangeError(`${what} is no JSON value`);
+  if (text === undefined) throw new RangeError(`${name} is no JSON value`);
   const { most } = workerData;
-  if (Buffer.byteLength(text) > most) throw new RangeError(`${what} has more than ${most} bytes`);
+  if (Buffer.byteLength(text) > most) throw new RangeError(`${name} has more than ${most} bytes`);
   return text;
 }
 
@@ -59,32 +59,38 @@ function serve(reduce) {
   let content = JSON.parse(workerData.content);
   let columns;
 
-  function step({ players, time, step: since, page, round, settings, remember }) {
+  function reduceOnce({ players, time, step: stepTime, page, round, settings, remember }) {
     const { numbers, fresh, values, most } = columns;
     const now = {
       players,
       numbers: numbers.subarray(0, players),
       fresh: fresh.subarray(0, players),
       inputs: columnsOf(values, most, players),
-      ...{ time, step: since, page, round, settings, content }
+      ...{ time, step: stepTime, page, round, settings, content }
     };
     let value;
     try {
       value = reduce(now, memory);
     } catch (error) {
-      return fail('threw', error);
+      return reportFailure('threw', error);
     }
     try {
-      const text = textOf(value, 'the value');
-      const kept = remember ? textOf(memory, 'the memory') : undefined;
+      const text = toJson(value, 'the value');
+      const memoryText = remember ? toJson(memory, 'the memory') : undefined;
       const {
-        page: wanted,
+        page: nextPage,
         over,
         named
       } = typeof value === 'object' && value !== null ? value : {};
-      parentPort.postMessage({ text, memory: kept, page: wanted, over: over === true, named });
+      parentPort.postMessage({
+        text,
+        memory: memoryText,
+        page: nextPage,
+        over: over === true,
+        named
+      });
     } catch (error) {
-      return fail('bad-value', error);
+      return reportFailure('bad-value', error);
     }
     return undefined;
   }
@@ -92,7 +98,7 @@ function serve(reduce) {
   parentPort.on('message', (message) => {
     columns = message.columns ?? columns;
     if (message.content !== undefined) content = JSON.parse(message.content);
-    step(message);
+    reduceOnce(message);
   });
   parentPort.postMessage({ ready: true });
 }
@@ -101,5 +107,5 @@ try {
   serve(await load());
 } catch (error) {
   if (error instanceof SyntaxError) error.stack = frameOfSyntax(workerData.reduce) ?? error.stack;
-  fail('not-loaded', error);
+  reportFailure('not-loaded', error);
 }

@@ -17,34 +17,36 @@ const LOAD_TIME = 10_000;
 const STEP_TIME = 1000;
 
 /** Number of timers that make one timeout. In a stall of this process, however long, only one of them expires. */
-const BEATS = 10;
+const TIMERS_PER_TIMEOUT = 10;
 
 /** Longest text of a value, and of a game's memory, in bytes. */
-const TEXT = 65536;
+const MAX_TEXT_BYTES = 65536;
 
 /** Reasons of a failure that a thread may report. */
-const WHY = ['threw', 'bad-value', 'not-loaded'];
+const FAILURE_REASONS = ['threw', 'bad-value', 'not-loaded'];
 
 /** Longest reported message and frame of a stack, in characters; most frames. */
-const MESSAGE = 200;
-const FRAMES = 8;
+const MAX_MESSAGE = 200;
+const MAX_FRAMES = 8;
 
-const isText = (text) => typeof text === 'string' && text.length <= TEXT;
+const isText = (text) => typeof text === 'string' && text.length <= MAX_TEXT_BYTES;
 
 /** Most players in the `named` of a value. A longer list, or anything but a list of numbers, counts as empty. */
-const NAMED = 100;
-const namedIn = (named) =>
-  Array.isArray(named) && named.length <= NAMED && named.every(Number.isSafeInteger) ? named : [];
+const MAX_NAMED = 100;
+const readNamed = (named) =>
+  Array.isArray(named) && named.length <= MAX_NAMED && named.every(Number.isSafeInteger)
+    ? named
+    : [];
 
 /** Returns whether a message of the thread is a result. */
 const isResult = ({ text, memory }) => isText(text) && (memory === undefined || isText(memory));
 
 /** Returns the message of a thrown value, which may be anything: null, a number, an object without a prototype. */
-const wordsOf = (thrown) =>
+const messageOf = (thrown) =>
   typeof thrown?.message === 'string' ? thrown.message : inspect(thrown);
 
 /** Initial length of the columns, in players. It doubles as needed. */
-const PLAYERS = 64;
+const INITIAL_PLAYERS = 64;
 
 /**
  * Returns the frames of a stack in the game's own files, with file names relative to its folder:
@@ -59,19 +61,19 @@ function framesOf(stack, folder) {
   return stack
     .split('\n', 100)
     .filter((line) => line.includes(folder) && /:\d+\)?$/.test(line))
-    .slice(0, FRAMES)
-    .map((line) => line.replaceAll(folder, '').trim().replace(/^at /, '').slice(0, MESSAGE));
+    .slice(0, MAX_FRAMES)
+    .map((line) => line.replaceAll(folder, '').trim().replace(/^at /, '').slice(0, MAX_MESSAGE));
 }
 
 /** Returns the first line of a message, without the server's paths: Node names the file whose import failed. */
-function shown(message, folder) {
+function withoutPaths(message, folder) {
   const [line] = message.split('\n');
   const games = folder.replace(/[^/]+\/$/, '');
   return [folder, games, String(new URL('.', PROGRAM))]
     .filter((url) => url.startsWith('file:'))
     .flatMap((url) => [url, fileURLToPath(url)])
     .reduce((text, path) => text.replaceAll(path, ''), line)
-    .slice(0, MESSAGE);
+    .slice(0, MAX_MESSAGE);
 }
 
 /** Makes columns in memory that both threads share. */
@@ -94,31 +96,37 @@ export class Reducer {
   #fields;
   #columns;
   #content;
-  #told;
-  #failed;
-  #limit;
-  #ready = false;
-  #busy = false;
-  #closed = false;
+  #onResult;
+  #onFailure;
+  #timeout;
+  #isReady = false;
+  #isBusy = false;
+  #isClosed = false;
 
   /**
    * @param {import('./games.js').Game} game
    * @param {string} memory the game's memory, as JSON
-   * @param {object} told the callbacks
-   * @param {(result: {text: string, memory?: string, page?: unknown, over: boolean, named: number[]}) => void} told.value
-   * @param {(failed: {why: string, message: string, at?: string, stack?: string[]}) => void} told.failed
+   * @param {object} callbacks
+   * @param {(result: {text: string, memory?: string, page?: unknown, over: boolean, named: number[]}) => void} callbacks.onResult
+   * @param {(failure: {why: string, message: string, at?: string, stack?: string[]}) => void} callbacks.onFailure
    *     called once; the reducer is closed by then. `at`: the file and line in the game's own code, `stack`: its frames
    *     there
    */
-  constructor(game, memory, { value, failed }) {
+  constructor(game, memory, { onResult, onFailure }) {
     const names = Object.keys(game.format.inputs);
     this.#fields = names.length;
-    this.#columns = makeColumns(PLAYERS, names.length);
+    this.#columns = makeColumns(INITIAL_PLAYERS, names.length);
     this.#folder = game.reduce.slice(0, game.reduce.lastIndexOf('/') + 1);
-    this.#told = value;
-    this.#failed = failed;
+    this.#onResult = onResult;
+    this.#onFailure = onFailure;
     this.#worker = new Worker(PROGRAM, {
-      workerData: { reduce: game.reduce, content: game.content, names, memory, most: TEXT },
+      workerData: {
+        reduce: game.reduce,
+        content: game.content,
+        names,
+        memory,
+        most: MAX_TEXT_BYTES
+      },
       resourceLimits: MEMORY,
       // A game gets no environment variables and no options of the command line.
       env: {},
@@ -126,58 +134,64 @@ export class Reducer {
       stdin: false
     });
     this.#worker.unref();
-    this.#worker.on('message', (message) => this.#hear(message));
-    this.#worker.on('messageerror', () => this.#hear(undefined));
-    this.#worker.on('error', (thrown) => this.#fail('threw', wordsOf(thrown), thrown?.stack));
-    this.#worker.on('exit', () => this.#fail('threw', 'it has ended its thread'));
-    this.#bound(LOAD_TIME, 'not-loaded', 'it takes too long to load');
-    this.#sendColumns = true;
+    this.#worker.on('message', (message) => this.#handleMessage(message));
+    this.#worker.on('messageerror', () => this.#handleMessage(undefined));
+    this.#worker.on('error', (thrown) =>
+      this.#reportFailure('threw', messageOf(thrown), thrown?.stack)
+    );
+    this.#worker.on('exit', () => this.#reportFailure('threw', 'it has ended its thread'));
+    this.#startTimeout(LOAD_TIME, 'not-loaded', 'it takes too long to load');
+    this.#mustSendColumns = true;
   }
 
   /** Whether the thread does not have the current columns yet. */
-  #sendColumns;
+  #mustSendColumns;
 
   /** Whether a reduction may begin. */
-  get idle() {
-    return this.#ready && !this.#busy;
+  get isIdle() {
+    return this.#isReady && !this.#isBusy;
   }
 
   /** Sets other content, for the next reduction. @param {string} content as JSON */
-  renew(content) {
+  setContent(content) {
     this.#content = content;
   }
 
-  #bound(milliseconds, why, message, beats = BEATS) {
-    clearTimeout(this.#limit);
-    const next = () =>
-      beats > 1 ? this.#bound(milliseconds, why, message, beats - 1) : this.#fail(why, message);
-    this.#limit = setTimeout(next, milliseconds / BEATS).unref();
+  #startTimeout(milliseconds, why, message, timersLeft = TIMERS_PER_TIMEOUT) {
+    clearTimeout(this.#timeout);
+    const onTimer = () =>
+      timersLeft > 1
+        ? this.#startTimeout(milliseconds, why, message, timersLeft - 1)
+        : this.#reportFailure(why, message);
+    this.#timeout = setTimeout(onTimer, milliseconds / TIMERS_PER_TIMEOUT).unref();
   }
 
-  #hear(message) {
-    if (this.#closed) return;
+  #handleMessage(message) {
+    if (this.#isClosed) return;
     const { failed, ready, text, memory, page, over, named } = message ?? {};
-    const begins = ready === true && !this.#ready;
-    if (WHY.includes(failed?.why)) this.#fail(failed.why, wordsOf(failed), failed.stack);
-    else if (begins || (this.#busy && isResult({ text, memory }))) {
-      clearTimeout(this.#limit);
-      this.#ready = true;
-      this.#busy = false;
-      if (!begins) this.#told({ text, memory, page, over: over === true, named: namedIn(named) });
-    } else this.#fail('bad-value', 'it has sent a message that is none of a reducer’s');
+    const isLoaded = ready === true && !this.#isReady;
+    if (FAILURE_REASONS.includes(failed?.why))
+      this.#reportFailure(failed.why, messageOf(failed), failed.stack);
+    else if (isLoaded || (this.#isBusy && isResult({ text, memory }))) {
+      clearTimeout(this.#timeout);
+      this.#isReady = true;
+      this.#isBusy = false;
+      if (!isLoaded)
+        this.#onResult({ text, memory, page, over: over === true, named: readNamed(named) });
+    } else this.#reportFailure('bad-value', 'it has sent a message that is none of a reducer’s');
   }
 
-  #fail(why, message, thrown) {
-    if (this.#closed) return;
+  #reportFailure(why, message, errorStack) {
+    if (this.#isClosed) return;
     this.close();
-    const stack = framesOf(thrown, this.#folder);
+    const stack = framesOf(errorStack, this.#folder);
     const at = stack[0]?.match(/([^\s(:]+:\d+)(?::\d+)?\)?$/)?.[1];
-    const where = at === undefined ? {} : { at, stack };
-    this.#failed({ why, message: shown(message, this.#folder), ...where });
+    const position = at === undefined ? {} : { at, stack };
+    this.#onFailure({ why, message: withoutPaths(message, this.#folder), ...position });
   }
 
   /**
-   * Starts a reduction. To be called when `idle`.
+   * Starts a reduction. To be called when `isIdle`.
    *
    * @param {number} players most players
    * @param {(columns: {most: number, numbers: Uint32Array, fresh: Uint8Array, values: Float64Array}) => number} fill
@@ -189,22 +203,22 @@ export class Reducer {
     while (most < players) most *= 2;
     if (most !== this.#columns.most) {
       this.#columns = makeColumns(most, this.#fields);
-      this.#sendColumns = true;
+      this.#mustSendColumns = true;
     }
     const count = fill(this.#columns);
-    const columns = this.#sendColumns ? this.#columns : undefined;
-    this.#sendColumns = false;
-    this.#busy = true;
-    this.#bound(STEP_TIME, 'too-slow', `a reduction takes more than ${STEP_TIME} ms`);
+    const columns = this.#mustSendColumns ? this.#columns : undefined;
+    this.#mustSendColumns = false;
+    this.#isBusy = true;
+    this.#startTimeout(STEP_TIME, 'too-slow', `a reduction takes more than ${STEP_TIME} ms`);
     this.#worker.postMessage({ ...now, players: count, columns, content: this.#content });
     this.#content = undefined;
   }
 
   /** Ends the thread. No callback is called any more. */
   close() {
-    if (this.#closed) return undefined;
-    this.#closed = true;
-    clearTimeout(this.#limit);
+    if (this.#isClosed) return undefined;
+    this.#isClosed = true;
+    clearTimeout(this.#timeout);
     return this.#worker.terminate();
   }
 }

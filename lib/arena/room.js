@@ -1,5 +1,5 @@
 import { ENDED } from '../feeds/feeds.js';
-import { command, lobby, renewed } from './control.js';
+import { applyCommand, lobbyControl, renewedControl } from './control.js';
 import { firstGame } from './games.js';
 import { Reducer } from './reducer.js';
 
@@ -11,11 +11,11 @@ import { Reducer } from './reducer.js';
  */
 
 /** Intervals of publications while no game runs, and of requests for a running game's memory, in milliseconds. */
-const LOOK = 500;
-const REMEMBER = 1000;
+const IDLE_INTERVAL = 500;
+const MEMORY_INTERVAL = 1000;
 
 /** Problems that the value itself causes: nested too deep, no JSON, larger than `--feed-bytes`. */
-const UNFIT = ['bad-value', 'feed-too-large'];
+const VALUE_PROBLEMS = ['bad-value', 'feed-too-large'];
 
 export class Room {
   #parts;
@@ -23,36 +23,36 @@ export class Room {
   #name;
   #control;
   #reducer;
-  #timer;
-  #look;
+  #stepTimer;
+  #idleTimer;
   /** Times of performance.now(): when the next reduction is due, the round began, the last reduction started. */
-  #due = 0;
-  #began = 0;
-  #last = 0;
-  #remembered = 0;
+  #nextStepAt = 0;
+  #roundBeganAt = 0;
+  #lastStepAt = 0;
+  #memoryRequestedAt = 0;
   /** The page that the last reduction got. */
-  #asked;
+  #reducedPage;
   #memory = '{}';
   /**
    * The last value, as JSON; the numbers of the players whose names are published with it; its time in the round, in
    * milliseconds; and the published text without its time.
    */
   #value = 'null';
-  #named = [];
+  #namedPlayers = [];
   #time = 0;
-  #published = '';
+  #publishedText = '';
   /** Whether the last publication of the control failed. */
-  #unsaid = false;
-  #publishing = false;
+  #isControlUnpublished = false;
+  #isPublishing = false;
   /** The problem of the last publication of the reduced feed. */
-  #unpublished;
-  #telling = Promise.resolve();
-  #stale = false;
+  #publishProblem;
+  #publication = Promise.resolve();
+  #isStale = false;
   #reductions = 0;
   #stopped = 0;
-  #closed = false;
+  #isClosed = false;
   /** Whether the inputs of the last run belong to another game. */
-  #inputsAnew = false;
+  #hasForeignInputs = false;
 
   /**
    * @param {object} parts
@@ -61,9 +61,9 @@ export class Room {
    * @param {object} parts.native the native arena
    * @param {Map<string, import('./games.js').Game>} parts.games
    * @param {number} parts.mostRate --arena-rate
-   * @param {boolean} parts.tried whether `sprites play` runs the game
+   * @param {boolean} parts.isTrial whether `sprites play` runs the game
    * @param {(key: string, text: string) => Promise<object>} parts.publish
-   * @param {(what: object) => boolean} parts.keep notes the state for the next run
+   * @param {(state: object) => boolean} parts.saveState notes the state for the next run
    * @param {import('./names.js').Names} parts.names the names of its players
    * @param {(game: string) => string | undefined} parts.contentOf returns the host's content of a game, as JSON;
    *     undefined: its own content.json counts
@@ -73,8 +73,8 @@ export class Room {
     this.#parts = parts;
     this.#name = name;
     this.#number = number;
-    this.#control = lobby(firstGame(parts.games), parts.mostRate);
-    this.#setFields();
+    this.#control = lobbyControl(firstGame(parts.games), parts.mostRate);
+    this.#resetInputs();
   }
 
   get name() {
@@ -103,7 +103,7 @@ export class Room {
   }
 
   /** Resets the inputs of all players to their `start`. Waiting inputs belong to the game or round before. */
-  #setFields() {
+  #resetInputs() {
     const inputs = Object.entries(this.#game?.format.inputs ?? {});
     this.#parts.native.setFields(
       this.#number,
@@ -119,61 +119,61 @@ export class Room {
    * @throws {import('../base/refusal.js').Refusal} and nothing is changed
    */
   async command(members) {
-    if (this.#closed) return ENDED;
+    if (this.#isClosed) return ENDED;
     const { games, mostRate } = this.#parts;
-    return this.#become(command(this.#control, members, games, mostRate));
+    return this.#setControl(applyCommand(this.#control, members, games, mostRate));
   }
 
   /** Sets a new control: starts or ends a round accordingly, and publishes the control. */
-  #become(next) {
+  #setControl(next) {
     const before = this.#control;
     this.#control = next;
-    const isOther = next.game !== before.game || next.version !== before.version;
-    const begins = next.round !== before.round;
-    if (begins || isOther) {
-      this.#end();
+    const isOtherGame = next.game !== before.game || next.version !== before.version;
+    const isNewRound = next.round !== before.round;
+    if (isNewRound || isOtherGame) {
+      this.#endRound();
       this.#value = 'null';
-      this.#named = [];
+      this.#namedPlayers = [];
       this.#time = 0;
       this.#memory = '{}';
-      this.#setFields();
+      this.#resetInputs();
     }
-    if (begins) this.#begin();
-    else if (!next.running) this.#end();
-    this.#keep();
-    this.#tell();
-    return this.#say();
+    if (isNewRound) this.#beginRound();
+    else if (!next.running) this.#endRound();
+    this.#saveState();
+    this.#publishReduced();
+    return this.#publishControl();
   }
 
   /** Publishes the control. The timer of `start` retries a failed publication. */
-  async #say() {
-    this.#unsaid = false;
-    const said = await this.#parts.publish(
+  async #publishControl() {
+    this.#isControlUnpublished = false;
+    const answer = await this.#parts.publish(
       `arena/${this.#name}/control`,
       JSON.stringify(this.#control)
     );
-    this.#unsaid = said.problem !== undefined;
-    return said;
+    this.#isControlUnpublished = answer.problem !== undefined;
+    return answer;
   }
 
   /** Changes the control by the arena itself. No caller waits for its publication. */
-  async #change(change) {
-    const { problem } = await this.#become({ ...this.#control, ...change });
+  async #changeControl(change) {
+    const { problem } = await this.#setControl({ ...this.#control, ...change });
     if (problem !== undefined)
       this.#parts.log.error({ arena: this.#name, problem }, 'a control is not published');
   }
 
   /** Returns whether a round of this game runs. */
-  plays(game) {
+  isPlaying(game) {
     return this.#control.running && this.#control.game === game;
   }
 
   /** Applies changed files of games. In `sprites play` a new round begins, also after a failure. */
-  renew() {
+  applyChangedGames() {
     if (this.#game === undefined || this.#game.version === this.#control.version) return;
-    const { games, mostRate, tried } = this.#parts;
-    const next = renewed(this.#control, this.#game, mostRate);
-    this.#change(tried ? command(next, { running: true }, games, mostRate) : next);
+    const { games, mostRate, isTrial } = this.#parts;
+    const next = renewedControl(this.#control, this.#game, mostRate);
+    this.#changeControl(isTrial ? applyCommand(next, { running: true }, games, mostRate) : next);
   }
 
   // ---- Names, and a game's content
@@ -184,9 +184,9 @@ export class Room {
   }
 
   /** Changes names. @param {(names: import('./names.js').Names) => string} change @returns {string} its result */
-  rename(change) {
+  changeNames(change) {
     const outcome = change(this.names);
-    this.#tell();
+    this.#publishReduced();
     return outcome;
   }
 
@@ -196,126 +196,126 @@ export class Room {
   }
 
   /** Gives a running round of a game its new content. */
-  contentChanged(game) {
-    if (this.plays(game)) this.#reducer?.renew(this.content(game));
+  applyContent(game) {
+    if (this.isPlaying(game)) this.#reducer?.setContent(this.content(game));
   }
 
   // ---- Reducing
 
   /** Starts a round, or continues that of the server's last run. */
-  #begin() {
+  #beginRound() {
     const now = performance.now();
-    this.#began = now - this.#time;
-    this.#last = now;
-    this.#due = now;
+    this.#roundBeganAt = now - this.#time;
+    this.#lastStepAt = now;
+    this.#nextStepAt = now;
     const { game } = this.#control;
     const content = this.content(game);
     this.#reducer = new Reducer({ ...this.#game, content }, this.#memory, {
-      value: (result) => this.#take(result),
-      failed: (failed) => this.#fail(game, failed)
+      onResult: (result) => this.#acceptResult(result),
+      onFailure: (failure) => this.#stopFailedGame(game, failure)
     });
-    this.#wait();
+    this.#scheduleStep();
   }
 
   /** Stops a game that has failed. */
-  #fail(game, failed) {
+  #stopFailedGame(game, failure) {
     // A failure may be reported twice: for a value that can't be published, and for the next value.
     if (this.#control.failed !== null) return;
-    this.#end();
+    this.#endRound();
     this.#stopped += 1;
-    this.#parts.log.warn({ arena: this.#name, game, ...failed }, 'a game was stopped');
-    this.#change({ running: false, failed: { game, ...failed } });
+    this.#parts.log.warn({ arena: this.#name, game, ...failure }, 'a game was stopped');
+    this.#changeControl({ running: false, failed: { game, ...failure } });
   }
 
-  #end() {
-    clearTimeout(this.#timer);
+  #endRound() {
+    clearTimeout(this.#stepTimer);
     this.#reducer?.close();
     this.#reducer = undefined;
   }
 
-  #wait() {
-    clearTimeout(this.#timer);
+  #scheduleStep() {
+    clearTimeout(this.#stepTimer);
     const now = performance.now();
     // Late reductions are not made up for.
-    this.#due = Math.max(this.#due + 1000 / this.#control.pace, now);
-    this.#timer = setTimeout(() => this.#step(), this.#due - now);
+    this.#nextStepAt = Math.max(this.#nextStepAt + 1000 / this.#control.pace, now);
+    this.#stepTimer = setTimeout(() => this.#step(), this.#nextStepAt - now);
   }
 
   #step() {
-    this.#wait();
+    this.#scheduleStep();
     // Skips this reduction while the last one runs, or its value is being published.
-    if (!this.#reducer.idle || this.#publishing) return;
+    if (!this.#reducer.isIdle || this.#isPublishing) return;
     const now = performance.now();
     const { page, round, settings } = this.#control;
-    const remember = now - this.#remembered >= REMEMBER;
-    if (remember) this.#remembered = now;
-    this.#asked = page;
-    this.#time = Math.round(now - this.#began);
+    const remember = now - this.#memoryRequestedAt >= MEMORY_INTERVAL;
+    if (remember) this.#memoryRequestedAt = now;
+    this.#reducedPage = page;
+    this.#time = Math.round(now - this.#roundBeganAt);
     this.#reductions += 1;
     this.#reducer.reduce(
       this.players,
       ({ numbers, fresh, values }) => this.#parts.native.take(this.#number, numbers, fresh, values),
-      { time: this.#time, step: now - this.#last, page, round, settings, remember }
+      { time: this.#time, step: now - this.#lastStepAt, page, round, settings, remember }
     );
-    this.#last = now;
+    this.#lastStepAt = now;
   }
 
   /** Stores and publishes a reducer's result. */
-  #take({ text, memory, page, over, named }) {
+  #acceptResult({ text, memory, page, over, named }) {
     this.#value = text;
-    this.#named = named;
+    this.#namedPlayers = named;
     if (memory !== undefined) {
       this.#memory = memory;
-      this.#keep();
+      this.#saveState();
     }
-    this.#tell();
+    this.#publishReduced();
     // If the panel has changed the page since the reduction began, the panel's page counts.
-    const turns =
-      this.#asked === this.#control.page &&
-      page !== this.#asked &&
+    const changesPage =
+      this.#reducedPage === this.#control.page &&
+      page !== this.#reducedPage &&
       this.#game.format.pages.includes(page);
-    if (turns || over) {
-      this.#change({ ...(turns && { page }), ...(over && { running: false }) });
+    if (changesPage || over) {
+      this.#changeControl({ ...(changesPage && { page }), ...(over && { running: false }) });
     }
   }
 
   // ---- Publishing
 
   /** Publishes the reduced feed, unless only its time has changed. */
-  async #tell() {
-    if (this.#closed) return;
+  async #publishReduced() {
+    if (this.#isClosed) return;
     // One publication at a time. The newest value follows it; values in between are conflated.
-    this.#stale = this.#publishing;
-    if (this.#publishing) return;
+    this.#isStale = this.#isPublishing;
+    if (this.#isPublishing) return;
     const { game, round, page } = this.#control;
     const value = page === 'lobby' ? 'null' : this.#value;
     const head = `{"game":${JSON.stringify(game)},"round":${round},"players":${this.players}`;
     const names =
-      this.#named.length === 0 || page === 'lobby'
+      this.#namedPlayers.length === 0 || page === 'lobby'
         ? ''
-        : `,"names":${JSON.stringify(this.#parts.names.of(this.#named))}`;
-    const what = `${head}${names},"value":${value}}`;
-    if (what === this.#published) return;
-    this.#publishing = true;
-    this.#telling = this.#parts.publish(
+        : `,"names":${JSON.stringify(this.#parts.names.shownNames(this.#namedPlayers))}`;
+    const textWithoutTime = `${head}${names},"value":${value}}`;
+    if (textWithoutTime === this.#publishedText) return;
+    this.#isPublishing = true;
+    this.#publication = this.#parts.publish(
       `arena/${this.#name}`,
       `${head},"time":${this.#time}${names},"value":${value}}`
     );
-    const { problem, detail } = await this.#telling;
-    this.#publishing = false;
-    if (problem === undefined) this.#published = what;
-    else if (!this.#closed) this.#unpublishable({ game, round, value }, problem, detail);
-    this.#unpublished = problem;
-    if (this.#stale) this.#tell();
+    const { problem, detail } = await this.#publication;
+    this.#isPublishing = false;
+    if (problem === undefined) this.#publishedText = textWithoutTime;
+    else if (!this.#isClosed) this.#handlePublishProblem({ game, round, value }, problem, detail);
+    this.#publishProblem = problem;
+    if (this.#isStale) this.#publishReduced();
   }
 
-  /** Stops a game whose value can't be published. Logs any other problem once; the next `#tell` retries. */
-  #unpublishable({ game, round, value }, problem, detail) {
-    if (UNFIT.includes(problem)) {
+  /** Stops a game whose value can't be published. Logs any other problem once; the next `#publishReduced` retries. */
+  #handlePublishProblem({ game, round, value }, problem, detail) {
+    if (VALUE_PROBLEMS.includes(problem)) {
       if (this.#value === value) this.#value = 'null';
       if (round === this.#control.round)
-        this.#fail(game, { why: 'bad-value', message: detail ?? problem });
-    } else if (problem !== this.#unpublished)
+        this.#stopFailedGame(game, { why: 'bad-value', message: detail ?? problem });
+    } else if (problem !== this.#publishProblem)
       this.#parts.log.error({ arena: this.#name, problem }, 'a reduced feed is not published');
   }
 
@@ -325,16 +325,16 @@ export class Room {
    * @throws {Error} if the control can't be published
    */
   async start() {
-    this.#look = setInterval(() => {
-      if (!this.#control.running) this.#tell();
-      if (this.#unsaid) {
-        this.#keep();
-        this.#say();
+    this.#idleTimer = setInterval(() => {
+      if (!this.#control.running) this.#publishReduced();
+      if (this.#isControlUnpublished) {
+        this.#saveState();
+        this.#publishControl();
       }
-    }, LOOK).unref();
-    if (this.#control.running) this.#begin();
-    this.#tell();
-    const { problem } = await this.#say();
+    }, IDLE_INTERVAL).unref();
+    if (this.#control.running) this.#beginRound();
+    this.#publishReduced();
+    const { problem } = await this.#publishControl();
     if (problem !== undefined)
       throw new Error(`the arena ${this.#name} can't be published: ${problem}`);
   }
@@ -342,13 +342,13 @@ export class Room {
   // ---- From one run to the next
 
   /** Notes the state for the next run. The journal gets it with the turn in which it is published. */
-  #keep() {
-    this.#parts.keep({
+  #saveState() {
+    this.#parts.saveState({
       control: this.#control,
       inputs: this.#game?.format.inputs ?? {},
       memory: this.#memory,
       value: this.#value,
-      named: this.#named,
+      named: this.#namedPlayers,
       time: this.#time
     });
   }
@@ -362,35 +362,35 @@ export class Room {
     const { games, mostRate } = this.#parts;
     const game = games.get(control.game);
     // A removed game, or one with other inputs now, starts in the lobby.
-    const same = JSON.stringify(game?.format.inputs ?? {}) === JSON.stringify(inputs);
-    if (control.game !== null && (game === undefined || !same)) {
-      this.#control = lobby(game ?? firstGame(games), mostRate, control.round);
+    const hasSameInputs = JSON.stringify(game?.format.inputs ?? {}) === JSON.stringify(inputs);
+    if (control.game !== null && (game === undefined || !hasSameInputs)) {
+      this.#control = lobbyControl(game ?? firstGame(games), mostRate, control.round);
     } else {
-      const { version, settings } = renewed(control, game, mostRate);
+      const { version, settings } = renewedControl(control, game, mostRate);
       const page = game?.format.pages.includes(control.page) ? control.page : 'lobby';
       const rate = Math.min(control.rate, mostRate);
       const { begun = control.round > 0 } = control; // Notes of earlier versions have no `begun`.
       this.#control = { ...control, begun, version, settings, page, rate };
       this.#value = value;
-      this.#named = named;
+      this.#namedPlayers = named;
       this.#time = time;
       this.#memory = memory;
     }
-    this.#inputsAnew = !same;
-    this.#setFields();
+    this.#hasForeignInputs = !hasSameInputs;
+    this.#resetInputs();
   }
 
   /** Restores what needs the players of the last run. To be called after they are restored. */
-  settled() {
+  restorePlayers() {
     this.names.restore();
-    if (this.#inputsAnew) this.#setFields();
+    if (this.#hasForeignInputs) this.#resetInputs();
   }
 
   /** Ends the round. @returns {Promise<void>} resolves when the last publication has ended */
   async close() {
-    this.#closed = true;
-    clearInterval(this.#look);
-    this.#end();
-    await this.#telling;
+    this.#isClosed = true;
+    clearInterval(this.#idleTimer);
+    this.#endRound();
+    await this.#publication;
   }
 }

@@ -21,10 +21,10 @@ const INPUT_BYTES = 512;
  * @param {object} parts.tools of lib/http/routes.js
  * @returns {[string, object][]} like the routes there: first segment and number of segments; the handlers by method
  */
-export function arenaRoutes({ arena, games, whole, tools }) {
+export function arenaRoutes({ arena, games, whole: fullStatus, tools }) {
   const { authorize, mayJoin, readBody, readNumber, json, nothing } = tools;
   /** Id of this run, by which a panel notices a restart of the server. */
-  const run = randomUUID();
+  const runId = randomUUID();
 
   async function join(request) {
     await mayJoin(request);
@@ -44,45 +44,45 @@ export function arenaRoutes({ arena, games, whole, tools }) {
   }
 
   async function leaveOrName(request) {
-    const [, name, player, what] = request.path;
-    if (what !== 'leave' && what !== 'name') throw new Refusal('not-found');
-    if (what === 'leave') await arena.leave(name, player);
-    else await arena.name(name, player, await readBody(request, NAME_BYTES, 'input-too-large'));
+    const [, name, player, action] = request.path;
+    if (action !== 'leave' && action !== 'name') throw new Refusal('not-found');
+    if (action === 'leave') await arena.leave(name, player);
+    else await arena.setName(name, player, await readBody(request, NAME_BYTES, 'input-too-large'));
     return nothing();
   }
 
   /** Answers PUT `names/7`, which hides or shows a name, and PUT `content/quiz`, which sets a game's content. */
   async function put(request) {
-    const [, name, what, which] = request.path;
-    if (what !== 'names' && what !== 'content') throw new Refusal('not-found');
+    const [, name, resource, item] = request.path;
+    if (resource !== 'names' && resource !== 'content') throw new Refusal('not-found');
     authorize(request);
-    if (what === 'content') {
+    if (resource === 'content') {
       const content = await readBody(request, CONTENT_BYTES, 'content-too-large');
-      await arena.putContent(name, which, content);
+      await arena.setContent(name, item, content);
     } else {
-      const number = /^[1-9][0-9]{0,9}$/.test(which) ? Number(which) : NaN;
+      const number = /^[1-9][0-9]{0,9}$/.test(item) ? Number(item) : NaN;
       const body = await readBody(request, NAME_BYTES, 'input-too-large');
-      await arena.putName(name, number, body);
+      await arena.setNameAway(name, number, body);
     }
     return nothing();
   }
 
   async function content(request) {
-    const [, name, what, game] = request.path;
-    if (what !== 'content') throw new Refusal('not-found');
+    const [, name, resource, game] = request.path;
+    if (resource !== 'content') throw new Refusal('not-found');
     authorize(request);
     return json(200, { content: arena.content(name, game) });
   }
 
   async function statusOrNames(request) {
-    const [, name, what] = request.path;
-    if (what !== 'status' && what !== 'names') throw new Refusal('not-found');
+    const [, name, resource] = request.path;
+    if (resource !== 'status' && resource !== 'names') throw new Refusal('not-found');
     authorize(request);
-    if (what === 'names') {
-      return json(200, arena.names(name, readNumber(request.query, 'after', 'bad-number')));
+    if (resource === 'names') {
+      return json(200, arena.listNames(name, readNumber(request.query, 'after', 'bad-number')));
     }
-    if (arena.owns(`arena/${name}`) === undefined) throw new Refusal('unknown-arena');
-    return json(200, { ...(await whole()), run, arenaRate: arena.mostRate });
+    if (arena.feedRole(`arena/${name}`) === undefined) throw new Refusal('unknown-arena');
+    return json(200, { ...(await fullStatus()), run: runId, arenaRate: arena.mostRate });
   }
 
   return [

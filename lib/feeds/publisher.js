@@ -11,7 +11,7 @@ import { PRESENCE } from './names.js';
  * @param {{feedBytes: number}} parts.options
  */
 export function openPublisher({ feeds, arena, options }) {
-  const roleOf = (key) => (key.startsWith(PRESENCE) ? 'presence' : arena?.owns(key));
+  const roleOf = (key) => (key.startsWith(PRESENCE) ? 'presence' : arena?.feedRole(key));
   const controls = (key) => roleOf(key) === 'control';
 
   /** @returns {string | undefined} the problem with which a publication is refused before its body is read */

@@ -106,7 +106,7 @@ export class Life {
     await left;
     // The rest of a request body may come late, or never.
     await over(() => door.closeIdle(), end);
-    await arena.rest();
+    await arena.endRounds();
     feeds.feeds.rests = true;
     await over(() => feeds.status().publishing, end);
     await pause(LOOK);

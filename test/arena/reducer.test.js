@@ -24,7 +24,7 @@ function begin(t, text, memory = '{}') {
       ...{ format: { inputs: { y: {} } }, content: 'null' }
     },
     memory,
-    { value: (value) => told.values.push(value), failed: (why) => told.failed.push(why) }
+    { onResult: (value) => told.values.push(value), onFailure: (why) => told.failed.push(why) }
   );
   t.teardown(() => reducer.close());
   const step = (players = 0) =>
@@ -41,7 +41,7 @@ function begin(t, text, memory = '{}') {
     reducer,
     told,
     step,
-    ready: () => comes(() => reducer.idle),
+    ready: () => comes(() => reducer.isIdle),
     tells: (values) => comes(() => told.values.length >= values),
     fails: () => comes(() => told.failed.length > 0)
   };
@@ -56,7 +56,7 @@ t.test('a game that uses more memory than 64 MiB is stopped', async (t) => {
   game.step();
   await game.fails();
   t.match(game.told.failed, [{ why: 'threw', message: /memory limit/ }]);
-  t.equal(game.reducer.idle, false, 'nothing is asked of it any more');
+  t.equal(game.reducer.isIdle, false, 'nothing is asked of it any more');
 });
 
 t.test('a game that stays below is not', async (t) => {
