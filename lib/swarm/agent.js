@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { SETTLED, through } from '../arena/games/load/batches.js';
+import { SETTLED_AFTER, sumThrough } from '../arena/games/load/batches.js';
 import { Feeds } from '../client/feeds.js';
 import { Player } from '../client/player.js';
 import { globalTimers, ignoreFailure, Requests } from '../client/requests.js';
@@ -236,7 +236,7 @@ export class Agent {
     this.#isEnding = true;
     if (this.#engine !== null && this.#batch > 0) {
       this.#announce('leaving: what is under way has to arrive');
-      const lastBatch = this.#batch + SETTLED + 1;
+      const lastBatch = this.#batch + SETTLED_AFTER + 1;
       const deadline = performance.now() + FINAL_REPORTS_MS;
       this.#applySettings();
       const isCounted = () => this.#engine?.isAtRest !== false && this.#batch > lastBatch;
@@ -352,7 +352,7 @@ class AgentEngine {
       connections: tick.parked,
       members: tick.members,
       batch: this.#batch,
-      ...through(tick.batches, this.#batch - SETTLED),
+      ...sumThrough(tick.batches, this.#batch - SETTLED_AFTER),
       perSecond,
       p50: p50 ?? -1,
       p99: p99 ?? -1,

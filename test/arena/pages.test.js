@@ -590,7 +590,7 @@ t.test('a round has no result of an earlier one, and no value', { skip }, async 
       const one = new GameStage({
         file: 'phone.js',
         root,
-        parts: () => ({}),
+        startOptions: () => ({}),
         onChange: () => go(one)
       });
       one.control({ game: 'twice', page: 'play', round: 1 });

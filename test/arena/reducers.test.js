@@ -2,7 +2,12 @@ import { readFileSync } from 'node:fs';
 
 import t from 'tap';
 
-import { account, batchAt, batchOf, through } from '../../lib/arena/games/load/batches.js';
+import {
+  describeMissing,
+  batchAt,
+  batchOf,
+  sumThrough
+} from '../../lib/arena/games/load/batches.js';
 import { reduce as load } from '../../lib/arena/games/load/reduce.js';
 import {
   HEIGHT,
@@ -399,8 +404,8 @@ t.test('batches: two seconds each; all up to one of them is a sum', async (t) =>
     [4, 5, 5],
     [5, 7, 0]
   ];
-  t.strictSame(through(rows, 4), { accepted: 15, received: 14 });
-  t.strictSame(through(rows, 2), { accepted: 0, received: 0 });
+  t.strictSame(sumThrough(rows, 4), { accepted: 15, received: 14 });
+  t.strictSame(sumThrough(rows, 2), { accepted: 0, received: 0 });
   t.strictSame(
     [0, 10.5, 14, 15, 2 ** 33, 1e30].map((batch) => batchOf(batch * 2 ** 20, 10)),
     [0, 10, 14, undefined, undefined, undefined],
@@ -494,7 +499,7 @@ t.test('in words: others’ desktops, and players that went without a last repor
   const value = { missing: 0, counted: 1000, torn: 0, members: 50 };
   const now = { clients: 50, lost: 7 };
   const first = { lost: 7 };
-  const says = (more, status = now) => account({ ...value, ...more }, status, first);
+  const says = (more, status = now) => describeMissing({ ...value, ...more }, status, first);
   t.match(says({}), { count: 0, is: 'good', words: 'Missing: 0 of 1,000 sprites' });
   t.match(says({ missing: 2 }), { count: 2, is: 'bad', words: 'Missing: 2 of' });
   t.match(says({ missing: 2, torn: 1 }), { count: 2, is: 'open', words: 'at most 2' });
@@ -502,7 +507,7 @@ t.test('in words: others’ desktops, and players that went without a last repor
   t.match(says({ missing: 2 }, { clients: 51, lost: 8 }), { count: 1, is: 'bad' });
   const crossed = { clients: 50, lost: 7, crossedOut: 3 };
   t.match(says({ missing: 2 }, crossed), { count: 0, words: '2 sprites landed' });
-  t.match(account(null, now, first), { count: null, is: 'none' });
+  t.match(describeMissing(null, now, first), { count: null, is: 'none' });
 });
 
 /** Movement on the field between two versions. */

@@ -51,9 +51,9 @@ export function put(element, text) {
  */
 export function figures(list, shown) {
   const values = shown.map(([title]) => {
-    const one = make('div', { into: list });
-    make('dt', { text: title, into: one });
-    return make('dd', { text: '–', into: one });
+    const row = make('div', { into: list });
+    make('dt', { text: title, into: row });
+    return make('dd', { text: '–', into: row });
   });
   return (look) => {
     for (const [i, [, read]] of shown.entries()) {
@@ -64,19 +64,19 @@ export function figures(list, shown) {
 }
 
 /** Enables or disables a button, by aria-disabled. Rejected: `disabled`, which would take the focus away. */
-export const allow = (button, isAllowed) => button.setAttribute('aria-disabled', !isAllowed);
+export const setEnabled = (button, isEnabled) => button.setAttribute('aria-disabled', !isEnabled);
 
 /** Cache of colors, so that frames don't read the computed style. Cleared when the color scheme changes. */
-const known = new Map();
-matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => known.clear());
+const colorCache = new Map();
+matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => colorCache.clear());
 
 /** @returns {(name: string) => string} a color of the page, by the name of its custom property */
 export function palette() {
   return (name) => {
-    if (known.has(name)) return known.get(name);
+    if (colorCache.has(name)) return colorCache.get(name);
     const style = getComputedStyle(document.documentElement);
     const color = style.getPropertyValue(`--${name}`).trim();
-    if (color !== '') known.set(name, color); // Empty: the style sheet has not loaded yet.
+    if (color !== '') colorCache.set(name, color); // Empty: the style sheet has not loaded yet.
     return color;
   };
 }

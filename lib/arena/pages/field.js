@@ -1,5 +1,5 @@
 import { make, put } from './elements.js';
-import { arenaName, base, describeGame, GameStage, Room, stayAwake } from './room.js';
+import { arenaName, base, describeGame, GameStage, ArenaFeeds, stayAwake } from './room.js';
 import { drawSticker } from '../page/pictures.js';
 import { addressesOf, drawQr } from '../page/qr.js';
 
@@ -8,46 +8,46 @@ import { addressesOf, drawQr } from '../page/qr.js';
 const $ = (id) => document.getElementById(id);
 
 /** Words below the number of players, where they are not `play`. */
-const WORDS = { 0: 'Nobody yet', 1: 'plays' };
+const PLAYER_WORDS = { 0: 'Nobody yet', 1: 'plays' };
 
 let control = null;
 let players; // not known yet
 let contact = { state: 'joining', words: '' };
-let trouble = '';
+let gameError = '';
 
 const stage = new GameStage({
   file: 'field.js',
   root: $('root'),
-  parts: () => ({}),
+  startOptions: () => ({}),
   onChange(game, why = '') {
-    trouble = why;
-    words();
+    gameError = why;
+    render();
   }
 });
 
-const room = new Room({
-  control(value) {
+const arenaFeeds = new ArenaFeeds({
+  onControl(value) {
     control = value ?? null;
     if (control) stage.control(control);
-    words();
+    render();
   },
-  reduced(reduced) {
-    count(reduced.players);
+  onReduced(reduced) {
+    showCount(reduced.players);
     document.body.dataset.time = reduced.time;
     stage.reduced(reduced);
   },
-  state(state, says) {
-    contact = { state, words: says };
-    words();
+  onState(state, contactText) {
+    contact = { state, words: contactText };
+    render();
   }
 });
-room.watchReduced(true);
+arenaFeeds.watchReduced(true);
 
-function count(now) {
-  const text = String(now);
+function showCount(playerCount) {
+  const text = String(playerCount);
   if ($('count').textContent === text) return;
-  players = now;
-  words();
+  players = playerCount;
+  render();
   put($('count'), text);
   $('count').classList.toggle('long', text.length > 3);
   $('count').classList.remove('bump');
@@ -66,18 +66,18 @@ const pauseWords = () => (control.begun ? 'The round is over' : 'It begins soon'
 
 /** Returns the text over a game: nobody plays; or, on the game's first page, no round runs. */
 function ribbonWords({ pages = [] }) {
-  if (isLobby() || control.failed) return '';
+  if (isInLobby() || control.failed) return '';
   if (control.running) return players === 0 ? 'Nobody plays yet: scan to join' : '';
   return control.page === pages[0] ? pauseWords() : '';
 }
 
-function isLobby() {
-  return !control?.game || control.page === 'lobby' || trouble !== '';
+function isInLobby() {
+  return !control?.game || control.page === 'lobby' || gameError !== '';
 }
 
-async function words() {
-  const lobby = isLobby();
-  const failed = !lobby && control.failed !== null;
+async function render() {
+  const lobby = isInLobby();
+  const hasFailed = !lobby && control.failed !== null;
   const { dataset } = document.body;
   dataset.state = contact.state;
   dataset.page = lobby ? 'lobby' : control.page;
@@ -85,17 +85,17 @@ async function words() {
   dataset.players = players;
   document.body.toggleAttribute('data-failed', Boolean(control?.failed));
   $('lobby').hidden = !lobby;
-  $('over').hidden = !failed;
-  $('root').hidden = lobby || failed;
+  $('over').hidden = !hasFailed;
+  $('root').hidden = lobby || hasFailed;
   put($('state'), stateWords());
-  put($('count-words'), WORDS[players] ?? 'play');
-  const now = control;
-  const game = await describeGame(now);
-  if (now !== control) return; // The control has changed meanwhile.
+  put($('count-words'), PLAYER_WORDS[players] ?? 'play');
+  const shownControl = control;
+  const game = await describeGame(shownControl);
+  if (shownControl !== control) return; // The control has changed meanwhile.
   const { title, about } = game;
   put($('heading'), title || arenaName());
   put($('title'), title || arenaName());
-  put($('about'), trouble || about || (title ? '' : 'No game yet.'));
+  put($('about'), gameError || about || (title ? '' : 'No game yet.'));
   put($('over-title'), `${title} has stopped`);
   put($('over-text'), 'Something in it went wrong. The host sees what, and can begin again.');
   put($('toast'), ribbonWords(game));
@@ -105,7 +105,7 @@ async function words() {
 
 // ---- how to join
 
-async function invite() {
+async function showAddress() {
   const [address = base] = await addressesOf(base);
   const { href, host, pathname } = new URL(`play/${arenaName()}`, address);
   $('address').replaceChildren(...addressLines(host, pathname));
@@ -145,20 +145,20 @@ function draw(now) {
   requestAnimationFrame(draw);
 }
 
-function toggleFull() {
-  const done = document.fullscreenElement
+function toggleFullScreen() {
+  const change = document.fullscreenElement
     ? document.exitFullscreen()
     : document.documentElement.requestFullscreen();
-  done.catch(() => {}); // The browser refuses: the page stays as it is.
+  change.catch(() => {}); // The browser refuses: the page stays as it is.
 }
 
 stayAwake();
 document.addEventListener('visibilitychange', stayAwake);
 $('full').hidden = !document.fullscreenEnabled;
-$('full').addEventListener('click', toggleFull);
+$('full').addEventListener('click', toggleFullScreen);
 addEventListener('keydown', (event) => {
-  const plain = !event.ctrlKey && !event.metaKey && !event.altKey;
-  if (event.key === 'f' && plain && document.fullscreenEnabled) toggleFull();
+  const hasNoModifier = !event.ctrlKey && !event.metaKey && !event.altKey;
+  if (event.key === 'f' && hasNoModifier && document.fullscreenEnabled) toggleFullScreen();
 });
 
 for (const name of ['star', 'ball', 'ghost']) {
@@ -167,5 +167,5 @@ for (const name of ['star', 'ball', 'ghost']) {
   $('stickers').append(sticker);
 }
 requestAnimationFrame(draw);
-words();
-invite();
+render();
+showAddress();

@@ -1,15 +1,15 @@
 import { put } from './elements.js';
-import { Naming } from './naming.js';
+import { NameForm } from './name-form.js';
 import { Player } from '../client/player.js';
 import {
   arenaName,
   base,
-  byLink,
+  grantOption,
   describeGame,
   GameStage,
-  goInto,
-  INVITATIONS,
-  Room,
+  focusGame,
+  INVITATION_WORDS,
+  ArenaFeeds,
   stayAwake
 } from './room.js';
 import { isHeld, read, write } from '../page/store.js';
@@ -18,67 +18,67 @@ import { isHeld, read, write } from '../page/store.js';
 
 const $ = (id) => document.getElementById(id);
 
-const TOAST = 4000; // ms
+const TOAST_TIME = 4000; // ms
 const KEY = `sprites.arena.${arenaName()}`;
 
 // ---- the player: the tab's storage keeps it over a reload; a duplicated tab gets another player
 
-const found = read('sessionStorage', KEY);
-const isCopy = await isHeld(KEY, found?.number ?? null, () => player.number);
-const savedPlayer = (!isCopy && found) || {};
+const stored = read('sessionStorage', KEY);
+const isCopy = await isHeld(KEY, stored?.number ?? null, () => player.number);
+const savedPlayer = (!isCopy && stored) || {};
 
 /** Stores the player with its newest input and the control; before the first control, with those found in storage. */
-function savePlayer(self) {
-  const has = control ? { control, input: player.newest } : savedPlayer;
-  write('sessionStorage', KEY, self && { ...has, ...self });
+function savePlayer(identity) {
+  const gameState = control ? { control, input: player.newest } : savedPlayer;
+  write('sessionStorage', KEY, identity && { ...gameState, ...identity });
 }
 
 let control = null;
-let shownNumber; // the player's number with which the game was started
+let startedNumber; // the player's number with which the game was started
 let contact = { state: 'joining', words: '' };
 let shown = null; // the game
-let trouble = ''; // the game's error, in words
-let left = null; // details of the player's last state
+let gameError = ''; // the game's error, in words
+let lastState = null; // details of the player's last state
 let isResting = false; // out of the game until the page is visible again
 
 const player = new Player({
-  ...byLink,
+  ...grantOption,
   base: new URL(`arena/${arenaName()}`, base).href,
   saved: savedPlayer,
   onSave: savePlayer,
   onState(state, about) {
     // Not every browser reports that the network is back: player and feeds wake each other.
-    if (state === 'online' && left?.out) room.wake();
-    left = { ...about, out: state === 'offline' };
+    if (state === 'online' && lastState?.out) arenaFeeds.wake();
+    lastState = { ...about, out: state === 'offline' };
     // In a hidden page timers may be slower than a lease: the player would join and expire repeatedly, though nobody
     // plays there.
     isResting = about.why === 'unknown-player' && document.hidden;
     if (isResting) player.stop();
-    if (state === 'online') naming.tell(player.nameUrl);
-    if (about.again) say(`You were out of the game, and are in it again.`);
-    if (player.number !== undefined && player.number !== shownNumber) showControl();
-    words();
+    if (state === 'online') nameForm.setPlayer(player.nameUrl);
+    if (about.again) showToast(`You were out of the game, and are in it again.`);
+    if (player.number !== undefined && player.number !== startedNumber) showControl();
+    render();
   }
 });
 
-const naming = new Naming($);
+const nameForm = new NameForm($);
 
 const stage = new GameStage({
   file: 'phone.js',
   root: $('root'),
-  parts: () => ({
+  startOptions: () => ({
     send: (input) => player.addInput(input),
     number: player.number,
     input: player.newest
   }),
-  isNew: isNewRound,
+  isRestart: isNewRound,
   // During a round the lobby only covers the game: the server still has its inputs.
   nameOf: ({ page, running, game }) => (page === 'lobby' && !running ? null : game),
   onChange(game, why = '') {
-    trouble = why;
+    gameError = why;
     shown = game;
     watchReduced();
-    words();
+    render();
   }
 });
 
@@ -88,8 +88,8 @@ function isNewRound(control, before) {
   return differs('game') || differs('version') || differs('round');
 }
 
-const room = new Room({
-  control(value) {
+const arenaFeeds = new ArenaFeeds({
+  onControl(value) {
     if (isNewRound(value, control ?? savedPlayer.control)) player.startGame();
     else if (control === null && player.number === savedPlayer.number)
       player.addInput(savedPlayer.input);
@@ -97,28 +97,28 @@ const room = new Room({
     if (control) player.setRate(control.rate);
     showControl();
     watchReduced();
-    words();
+    render();
   },
-  reduced(reduced) {
+  onReduced(reduced) {
     stage.reduced(reduced);
-    if (isOver() && stage.result()) words(); // A value of the next round may come before its control, and is no result.
+    if (isRoundOver() && stage.result()) render(); // A value of the next round may come before its control, and is no result.
   },
-  state(state, says) {
+  onState(state, contactText) {
     if (state === 'online' && contact.state === 'offline') player.wake();
-    contact = { state, words: says };
-    words();
+    contact = { state, words: contactText };
+    render();
   }
 });
 
 /** Shows the game of the control, once the player is known. */
 function showControl() {
   if (!control || player.number === undefined) return;
-  const isOther = shownNumber !== undefined && shownNumber !== player.number;
-  shownNumber = player.number;
+  const isOtherPlayer = startedNumber !== undefined && startedNumber !== player.number;
+  startedNumber = player.number;
   stage.control(control);
-  if (!isOther) return;
+  if (!isOtherPlayer) return;
   player.startGame(); // The game shows the start values.
-  stage.again();
+  stage.restart();
 }
 
 // ---- words
@@ -128,98 +128,98 @@ const REASONS = {
   'unknown-arena': 'There is no game at this address.',
   'too-many-joins': 'Many come at once. You are in soon.',
   'too-many-clients': 'Too many play from your network. You come in as soon as a player leaves.',
-  ...INVITATIONS,
+  ...INVITATION_WORDS,
   'state-unwritable': 'The server can keep nothing just now. You come in as soon as it can.',
   draining: 'The server is restarting.'
 };
 
-function whyOut() {
+function offlineReason() {
   if (navigator.onLine === false) return 'Your phone is offline.';
-  return REASONS[left?.why] ?? 'No contact: out of the game. Trying again…';
+  return REASONS[lastState?.why] ?? 'No contact: out of the game. Trying again…';
 }
 
 function stateWords() {
   if (player.state === 'joining') return 'Joining…';
   if (player.state === 'offline') return 'Out of the game';
   if (contact.words) return contact.words;
-  if (left?.why === 'bad-input') return 'The server did not take what the game sent';
+  if (lastState?.why === 'bad-input') return 'The server did not take what the game sent';
   if (!control?.game) return 'Waiting for a game';
   if (control.page === 'lobby' || !control.begun) return 'It begins soon';
   return control.running ? 'You play' : 'The round is over';
 }
 
 /** Returns whether the lobby is shown: also before a game's first round, on any page. */
-function isLobby() {
-  return !control?.game || control.page === 'lobby' || !control.begun || trouble !== '';
+function isInLobby() {
+  return !control?.game || control.page === 'lobby' || !control.begun || gameError !== '';
 }
 
-function isOver() {
-  return !isLobby() && !control.running;
+function isRoundOver() {
+  return !isInLobby() && !control.running;
 }
 
 /** Watches the reduced feed for the result, and during a round only if the game shows its value. */
 function watchReduced() {
-  room.watchReduced(isOver() || typeof shown?.value === 'function');
+  arenaFeeds.watchReduced(isRoundOver() || typeof shown?.value === 'function');
 }
 
 /** Shows the result of a round instead of the game. */
-function showOver() {
-  const over = isOver();
+function showResult() {
+  const over = isRoundOver();
   const hadFocus = $('root').contains(document.activeElement);
-  $('root').hidden = over || isLobby();
-  if (over || isLobby()) naming.moveTo($(over ? 'over' : 'lobby'));
-  if (!over && document.activeElement === $('over')) goInto($('root'));
+  $('root').hidden = over || isInLobby();
+  if (over || isInLobby()) nameForm.moveTo($(over ? 'over' : 'lobby'));
+  if (!over && document.activeElement === $('over')) focusGame($('root'));
   $('over').hidden = !over;
   if (!over) return;
-  const usual = control.failed
+  const defaults = control.failed
     ? { title: 'The game has stopped', text: 'Something in it went wrong. It is not your phone.' }
     : { title: 'The round is over', text: 'The big screen shows how it went.' };
-  const { title, text } = { ...usual, ...(control.failed ? null : stage.result()) };
+  const { title, text } = { ...defaults, ...(control.failed ? null : stage.result()) };
   put($('over-title'), title);
   put($('over-text'), text);
   if (hadFocus) $('over').focus();
 }
 
-async function words() {
-  const out = player.state === 'offline';
+async function render() {
+  const isOut = player.state === 'offline';
   const { number } = player;
-  const lobby = isLobby();
-  document.body.dataset.state = contact.state === 'offline' && !out ? 'offline' : player.state;
+  const lobby = isInLobby();
+  document.body.dataset.state = contact.state === 'offline' && !isOut ? 'offline' : player.state;
   document.body.dataset.page = lobby ? 'lobby' : control.page;
   document.body.dataset.running = Boolean(control?.running);
   document.title = control?.game ? `${number ?? '–'} · ${control.game}` : 'Play';
   $('lobby').hidden = !lobby;
-  showOver();
+  showResult();
   $('number').hidden = lobby || number === undefined;
   put($('big'), number ?? '–');
   $('big').classList.toggle('long', String(number).length > 3);
   put($('small'), number ?? '');
   put($('state'), stateWords());
-  if (!out && document.activeElement === $('now')) goInto($('root'));
-  $('out').hidden = !out;
-  if (out) put($('out-words'), whyOut());
-  const now = control;
-  const { title, about } = await describeGame(now);
-  if (now !== control) return; // The control has changed meanwhile.
+  if (!isOut && document.activeElement === $('now')) focusGame($('root'));
+  $('out').hidden = !isOut;
+  if (isOut) put($('out-words'), offlineReason());
+  const shownControl = control;
+  const { title, about } = await describeGame(shownControl);
+  if (shownControl !== control) return; // The control has changed meanwhile.
   put($('heading'), title || arenaName());
   put($('title'), title);
-  put($('about'), trouble || about || 'The next game begins soon.');
+  put($('about'), gameError || about || 'The next game begins soon.');
 }
 
 let toastTimer;
 
-function say(text) {
+function showToast(text) {
   put($('toast'), text);
   $('toast').hidden = false;
   clearTimeout(toastTimer);
   toastTimer = setTimeout(() => {
     $('toast').hidden = true;
-  }, TOAST);
+  }, TOAST_TIME);
 }
 
 // ---- coming and going
 
-let reloading = false;
+let isReloading = false;
 
 function wake() {
   player.wake();
@@ -236,7 +236,7 @@ document.addEventListener('visibilitychange', () => {
 for (const event of ['online', 'offline']) {
   addEventListener(event, () => {
     wake();
-    words();
+    render();
   });
 }
 // Prevents a zoom by two fingers on the thumb's control, also in browsers without touch-action. Elsewhere zoom works.
@@ -244,13 +244,13 @@ document.addEventListener('gesturestart', (event) => {
   if (event.target.closest('.thumb')) event.preventDefault();
 });
 globalThis.navigation?.addEventListener('navigate', (event) => {
-  reloading = event.navigationType === 'reload';
+  isReloading = event.navigationType === 'reload';
 });
 addEventListener('pagehide', (event) => {
   const { leaveUrl } = player;
   player.save();
   player.stop();
-  if (event.persisted || reloading || !leaveUrl || !globalThis.navigation) return;
+  if (event.persisted || isReloading || !leaveUrl || !globalThis.navigation) return;
   navigator.sendBeacon(leaveUrl);
   savePlayer(null);
 });
@@ -262,4 +262,4 @@ addEventListener('pageshow', (event) => {
 
 player.start();
 stayAwake();
-words();
+render();

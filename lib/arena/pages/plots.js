@@ -1,7 +1,7 @@
 import '../swarm/language.js';
 import uPlot from '../uplot.js';
 import { make, palette, put } from './elements.js';
-import { isNumber, say, short } from './units.js';
+import { isNumber, formatText, formatAxis } from './units.js';
 
 /**
  * Plots of values over time, by uPlot: one point per look. A plot is rebuilt when the colors or its width change. The
@@ -11,23 +11,23 @@ import { isNumber, say, short } from './units.js';
  */
 
 /** Most points in a plot. Above this, every second point is dropped. */
-const POINTS = 600;
+const MAX_POINTS = 600;
 
 const FONT = '12px ui-rounded, system-ui, sans-serif';
 
 /** Width of the labels at the left, and least distance of two labels below, in CSS pixels. */
-const LEFT = 58;
-const APART = 56;
+const AXIS_WIDTH = 58;
+const LABEL_DISTANCE = 56;
 
 /** Possible steps of an axis of bytes: whole megabytes. */
 const MEGABYTES = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000].map(
-  (one) => one * 2 ** 20
+  (megabytes) => megabytes * 2 ** 20
 );
 
 /** Returns the labels of an axis: of equal neighbors, only the first stays. */
 const distinct = (labels) => labels.map((label, i) => (label === labels[i - 1] ? '' : label));
 
-const clock = (seconds) =>
+const formatClock = (seconds) =>
   `${Math.floor(seconds / 60)}:${String(Math.floor(seconds % 60)).padStart(2, '0')}`;
 
 /** Loads the library's style sheet. */
@@ -39,7 +39,7 @@ make('link', {
 /** The values of all looks, for all plots of a page. */
 export class Track {
   #names;
-  #every = 1;
+  #looksPerPoint = 1;
   #skipped = 0;
 
   /** @type {number[]} seconds */
@@ -56,36 +56,36 @@ export class Track {
   clear() {
     this.at = [];
     this.values = Object.fromEntries(this.#names.map((name) => [name, []]));
-    this.#every = 1;
+    this.#looksPerPoint = 1;
     this.#skipped = 0;
   }
 
   /**
    * @param {number} at seconds
-   * @param {Record<string, ?number>} look
+   * @param {Record<string, ?number>} sample
    */
-  add(at, look) {
+  add(at, sample) {
     this.#skipped += 1;
-    if (this.#skipped < this.#every) return;
+    if (this.#skipped < this.#looksPerPoint) return;
     this.#skipped = 0;
     this.at.push(at);
     for (const name of this.#names)
-      this.values[name].push(isNumber(look[name]) ? look[name] : null);
-    if (this.at.length <= POINTS) return;
+      this.values[name].push(isNumber(sample[name]) ? sample[name] : null);
+    if (this.at.length <= MAX_POINTS) return;
     const half = (list) => list.filter((one, i) => i % 2 === 1);
     this.at = half(this.at);
     for (const name of this.#names) this.values[name] = half(this.values[name]);
-    this.#every *= 2;
+    this.#looksPerPoint *= 2;
   }
 
   /** @returns {{now: ?number, least: ?number, most: ?number}} of the values of one name */
-  of(name) {
-    const known = this.values[name].filter(isNumber);
-    const isEmpty = known.length === 0;
+  summary(name) {
+    const numbers = this.values[name].filter(isNumber);
+    const isEmpty = numbers.length === 0;
     return {
       now: this.values[name].at(-1) ?? null,
-      least: isEmpty ? null : Math.min(...known),
-      most: isEmpty ? null : Math.max(...known)
+      least: isEmpty ? null : Math.min(...numbers),
+      most: isEmpty ? null : Math.max(...numbers)
     };
   }
 }
@@ -106,14 +106,14 @@ export class Track {
 export class Plot {
   #kind;
   #track;
-  #box;
+  #chart;
   #values;
   #plot = null;
   #width = 0;
   #height;
-  #watch;
-  #again = () => this.#draw();
-  #dark = matchMedia('(prefers-color-scheme: dark)');
+  #resizeObserver;
+  #redraw = () => this.#draw();
+  #colorScheme = matchMedia('(prefers-color-scheme: dark)');
 
   /**
    * @param {HTMLElement} root
@@ -138,12 +138,12 @@ export class Plot {
       make('span', { text: words, into: line });
       return make('b', { text: '–', into: line });
     });
-    this.#box = make('div', { className: 'lines', attributes: { role: 'img' }, into: figure });
-    this.#watch = new ResizeObserver(() => {
-      if (this.#box.clientWidth !== this.#width) this.#draw();
+    this.#chart = make('div', { className: 'lines', attributes: { role: 'img' }, into: figure });
+    this.#resizeObserver = new ResizeObserver(() => {
+      if (this.#chart.clientWidth !== this.#width) this.#draw();
     });
-    this.#watch.observe(this.#box);
-    this.#dark.addEventListener('change', this.#again);
+    this.#resizeObserver.observe(this.#chart);
+    this.#colorScheme.addEventListener('change', this.#redraw);
     this.show();
   }
 
@@ -153,7 +153,7 @@ export class Plot {
   }
 
   #draw() {
-    this.#width = this.#box.clientWidth;
+    this.#width = this.#chart.clientWidth;
     if (this.#width === 0) return;
     const color = palette();
     const { unit, series, most = 1, time = {}, span } = this.#kind;
@@ -173,21 +173,21 @@ export class Plot {
         axes: [
           {
             ...axis,
-            space: APART,
+            space: LABEL_DISTANCE,
             size: 24,
             gap: 4,
             grid: { show: false },
-            values: (u, all) => distinct(all.map(clock)),
+            values: (u, all) => distinct(all.map(formatClock)),
             ...time
           },
           {
             ...axis,
             ...(unit === 'bytes' && { incrs: MEGABYTES }),
             grid,
-            size: LEFT,
+            size: AXIS_WIDTH,
             gap: 6,
             space: 34,
-            values: (u, all) => distinct(all.map((one) => short(unit, one)))
+            values: (u, all) => distinct(all.map((one) => formatAxis(unit, one)))
           }
         ],
         series: [
@@ -204,7 +204,7 @@ export class Plot {
         legend: { show: false }
       },
       this.#data,
-      this.#box
+      this.#chart
     );
   }
 
@@ -212,19 +212,19 @@ export class Plot {
   show() {
     const { unit, title, series } = this.#kind;
     const parts = series.map(({ name, words }, i) => {
-      const { now, most } = this.#track.of(name);
-      put(this.#values[i], say(unit, now));
-      return `${words} ${say(unit, now)}, at most ${say(unit, most)}`;
+      const { now, most } = this.#track.summary(name);
+      put(this.#values[i], formatText(unit, now));
+      return `${words} ${formatText(unit, now)}, at most ${formatText(unit, most)}`;
     });
-    this.#box.setAttribute('aria-label', `${title} over time: ${parts.join('; ')}`);
-    this.#box.dataset.points = this.#track.at.length;
+    this.#chart.setAttribute('aria-label', `${title} over time: ${parts.join('; ')}`);
+    this.#chart.dataset.points = this.#track.at.length;
     if (this.#plot === null) this.#draw();
     else this.#plot.setData(this.#data);
   }
 
   remove() {
-    this.#watch.disconnect();
-    this.#dark.removeEventListener('change', this.#again);
+    this.#resizeObserver.disconnect();
+    this.#colorScheme.removeEventListener('change', this.#redraw);
     this.#plot?.destroy();
   }
 }

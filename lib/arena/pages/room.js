@@ -10,7 +10,7 @@ import { read, write } from '../page/store.js';
 export const arenaName = () => location.pathname.split('/').at(-1);
 
 /** The grant of the page's link, as an option. */
-export const byLink = grantOfLink();
+export const grantOption = grantOfLink();
 
 /** The server's address. */
 export const base = new URL('../', location.href).href;
@@ -18,7 +18,7 @@ export const base = new URL('../', location.href).href;
 const requests = new Requests(globalThis.fetch, globalTimers(), DEFAULTS);
 
 /** Sends a request. @returns {Promise<{status: number, json?: any}>} status 0: no answer in time, or an invalid one */
-export async function ask(url, init = {}) {
+export async function sendRequest(url, init = {}) {
   try {
     return await requests.send(url, init);
   } catch (error) {
@@ -28,7 +28,7 @@ export async function ask(url, init = {}) {
 }
 
 /** Words for the problems of the grant in a page's link. */
-export const INVITATIONS = {
+export const INVITATION_WORDS = {
   'grant-required': 'This game wants an invitation. Open the link you were given.',
   'bad-grant': 'Your invitation is not valid. Ask for a new link.',
   'grant-expired': 'Your invitation has ended. Ask for a new link.',
@@ -37,7 +37,7 @@ export const INVITATIONS = {
 
 /** Returns the state of the connection in words; empty if there is a control. */
 function contactWords({ state, why, control, problem }) {
-  const invitation = INVITATIONS[why ?? problem];
+  const invitation = INVITATION_WORDS[why ?? problem];
   if (invitation !== undefined) return invitation;
   if (state === 'offline') return 'No contact, trying again';
   if (state !== 'online') return 'Connecting…';
@@ -48,35 +48,35 @@ function contactWords({ state, why, control, problem }) {
  * Watches an arena. Pages watch the reduced feed only while they show it: it has some twenty versions a second, and
  * each of them wakes all watchers.
  */
-export class Room {
+export class ArenaFeeds {
   #feeds;
   #reduced = null;
   #onReduced;
 
   /**
-   * @param {object} on
-   * @param {(control: object|undefined) => void} on.control each new control; undefined without
+   * @param {object} callbacks
+   * @param {(control: object|undefined) => void} callbacks.onControl each new control; undefined without
    *     such an arena
-   * @param {(reduced: object) => void} on.reduced
-   * @param {(state: string, words: string) => void} on.state state of the connection, `joining`, `online` or
+   * @param {(reduced: object) => void} callbacks.onReduced
+   * @param {(state: string, words: string) => void} callbacks.onState state of the connection, `joining`, `online` or
    *     `offline`; the words are empty without trouble
    */
-  constructor({ control, reduced, state }) {
-    this.#onReduced = reduced;
-    const now = {};
-    const tell = (news) => {
-      Object.assign(now, news);
-      state(now.state === 'asking' ? 'joining' : now.state, contactWords(now));
+  constructor({ onControl, onReduced, onState }) {
+    this.#onReduced = onReduced;
+    const contact = {};
+    const report = (changes) => {
+      Object.assign(contact, changes);
+      onState(contact.state === 'asking' ? 'joining' : contact.state, contactWords(contact));
     };
     this.#feeds = new Feeds({
-      ...byLink,
+      ...grantOption,
       base,
       limits: { feedHold: 15 }, // Seconds. Short: a silently dead connection must not freeze the big screen.
-      onState: (to, { why }) => tell({ state: to, why })
+      onState: (to, { why }) => report({ state: to, why })
     });
     this.#feeds.watch(`arena/${arenaName()}/control`, (value, { problem }) => {
-      control(value);
-      tell({ control: value, problem });
+      onControl(value);
+      report({ control: value, problem });
     });
     for (const event of ['online', 'offline']) addEventListener(event, () => this.wake());
     document.addEventListener('visibilitychange', () => document.hidden || this.wake());
@@ -87,12 +87,12 @@ export class Room {
     this.#feeds.wake();
   }
 
-  /** @param {boolean} wanted whether to watch the reduced feed */
-  watchReduced(wanted) {
-    if (!wanted) this.#reduced?.close();
-    if (wanted === (this.#reduced !== null)) return;
-    const told = (value) => value !== undefined && this.#onReduced(value);
-    this.#reduced = wanted ? this.#feeds.watch(`arena/${arenaName()}`, told) : null;
+  /** @param {boolean} isWanted whether to watch the reduced feed */
+  watchReduced(isWanted) {
+    if (!isWanted) this.#reduced?.close();
+    if (isWanted === (this.#reduced !== null)) return;
+    const onValue = (value) => value !== undefined && this.#onReduced(value);
+    this.#reduced = isWanted ? this.#feeds.watch(`arena/${arenaName()}`, onValue) : null;
   }
 }
 
@@ -111,18 +111,19 @@ export async function stayAwake() {
 const nameOutsideLobby = ({ page, game }) => (page === 'lobby' ? null : game);
 
 /** Focuses a game's first control; before there is one, the game's root. */
-export const goInto = (root) => (root.querySelector('[tabindex], button, input') ?? root).focus();
+export const focusGame = (root) =>
+  (root.querySelector('[tabindex], button, input') ?? root).focus();
 
 /** Loads a game's module for this page, and stops it when another game is to be shown. */
 export class GameStage {
   #file;
   #root;
-  #parts;
+  #startOptions;
   #onChange;
   #nameOf;
-  #isNew;
+  #isRestart;
   #name = null;
-  #turn = 0;
+  #loadCount = 0;
   #game = null;
   #control = null;
   #reduced = null;
@@ -131,130 +132,141 @@ export class GameStage {
    * @param {object} how
    * @param {'phone.js'|'field.js'|'panel.js'} how.file
    * @param {HTMLElement} how.root
-   * @param {() => object} how.parts returns further arguments of its `start`, besides root and control
+   * @param {() => object} how.startOptions returns further arguments of its `start`, besides root and control
    * @param {(game: object|null, trouble?: string) => void} how.onChange called when another game, or none, is shown
    * @param {(control: object) => string|null} [how.nameOf] name of the game to show; by default none in the lobby
-   * @param {(control: object, before: object|null) => boolean} [how.isNew] whether the same game is to be restarted
+   * @param {(control: object, before: object|null) => boolean} [how.isRestart] whether the same game is to be restarted
    */
-  constructor({ file, root, parts, onChange, nameOf = nameOutsideLobby, isNew = () => false }) {
+  constructor({
+    file,
+    root,
+    startOptions,
+    onChange,
+    nameOf = nameOutsideLobby,
+    isRestart = () => false
+  }) {
     this.#file = file;
     this.#root = root;
-    this.#parts = parts;
+    this.#startOptions = startOptions;
     this.#onChange = onChange;
     this.#nameOf = nameOf;
-    this.#isNew = isNew;
+    this.#isRestart = isRestart;
   }
 
   /** @param {object} control in the lobby no game is shown */
   control(control) {
     const before = this.#control;
     // A game that has thrown is started again in the next round.
-    const isNew =
-      this.#isNew(control, before) ||
+    const isRestart =
+      this.#isRestart(control, before) ||
       control.version !== before?.version ||
       (this.#game === null && control.round !== before?.round);
     this.#control = control;
     const name = this.#nameOf(control);
-    if (name !== this.#name || (isNew && name !== null)) this.#change(name);
-    else this.#call('control', control);
+    if (name !== this.#name || (isRestart && name !== null)) this.#loadGame(name);
+    else this.#callGame('control', control);
     // A restarted server counts rounds from the start again, and its values may have come first.
-    if (control.round < before?.round) this.#tellReduced();
+    if (control.round < before?.round) this.#passReduced();
   }
 
   /** @param {object} reduced kept for a game that is still being loaded */
   reduced(reduced) {
     this.#reduced = reduced;
-    this.#tellReduced();
+    this.#passReduced();
   }
 
   /** Passes the value on, unless it belongs to an earlier round or another game: the two feeds come in any order. */
-  #tellReduced() {
+  #passReduced() {
     const { game, round } = this.#reduced ?? {};
     if (this.#game === null || game !== this.#name || round < this.#control.round) return;
-    this.#call('value', this.#reduced);
+    this.#callGame('value', this.#reduced);
   }
 
   /** @param {number} now ms, by the screen's clock */
   frame(now) {
-    this.#call('frame', now);
+    this.#callGame('frame', now);
   }
 
   /** @param {unknown[]} look the server's status and its time, for a panel */
   status(...look) {
-    this.#call('status', ...look);
+    this.#callGame('status', ...look);
   }
 
   /** @returns {{title?: string, text?: string}|undefined} the game's words on the result of the round */
   result() {
     const { game, round, value } = this.#reduced ?? {};
-    const isNow = game === this.#name && round === this.#control?.round && value !== null;
-    return isNow ? this.#call('result', this.#reduced) : undefined;
+    const isCurrent = game === this.#name && round === this.#control?.round && value !== null;
+    return isCurrent ? this.#callGame('result', this.#reduced) : undefined;
   }
 
   /** Restarts the game, for another player. */
-  again() {
-    if (this.#name !== null) this.#change(this.#name);
+  restart() {
+    if (this.#name !== null) this.#loadGame(this.#name);
   }
 
-  async #change(name) {
-    const turn = ++this.#turn;
-    this.#end();
+  async #loadGame(name) {
+    const loadNumber = ++this.#loadCount;
+    this.#stopGame();
     this.#name = name;
     this.#root.dataset.game = name ?? '';
     if (name === null) return this.#onChange(null);
     const { version } = this.#control;
     const folder = `games/${name}${version ? `~${version}` : ''}`;
-    const module = await this.#import(new URL(`${folder}/${this.#file}`, base).href, turn);
-    if (module === undefined || turn !== this.#turn) return undefined;
+    const module = await this.#import(new URL(`${folder}/${this.#file}`, base).href, loadNumber);
+    if (module === undefined || loadNumber !== this.#loadCount) return undefined;
     try {
-      const game = module.start({ root: this.#root, control: this.#control, ...this.#parts() });
+      const game = module.start({
+        root: this.#root,
+        control: this.#control,
+        ...this.#startOptions()
+      });
       const isGame = typeof game?.stop === 'function';
       if (!isGame) throw new TypeError('start must return the game at once: an object with stop');
       this.#game = game;
     } catch (error) {
-      return this.#trouble(error);
+      return this.#reportError(error);
     }
     this.#onChange(this.#game);
-    this.#tellReduced();
-    if (document.activeElement === this.#root) goInto(this.#root);
+    this.#passReduced();
+    if (document.activeElement === this.#root) focusGame(this.#root);
     return undefined;
   }
 
   /** Imports a game's module. @returns {Promise<object|undefined>} undefined on failure, which is shown */
-  async #import(url, turn) {
-    const isWanted = () => turn === this.#turn;
+  async #import(url, loadNumber) {
+    const isWanted = () => loadNumber === this.#loadCount;
     try {
       const module = await import(url);
-      imported();
+      resetReloadDelay();
       return module;
     } catch (error) {
       if (!isWanted()) return undefined;
-      this.#trouble(error);
+      this.#reportError(error);
       // A failed fetch is a new TypeError each time. An error in the module's code is the same object each time.
-      const again = error instanceof TypeError && (await import(url).catch((same) => same));
-      if (again && again !== error) reloadFor(url, isWanted);
+      const secondError = error instanceof TypeError && (await import(url).catch((same) => same));
+      if (secondError && secondError !== error) reloadWhenServed(url, isWanted);
       return undefined;
     }
   }
 
   /** Calls a function of the game. If it throws, the game ends, on this page only. */
-  #call(what, ...given) {
+  #callGame(method, ...args) {
     if (this.#game === null) return undefined;
     try {
-      return this.#game[what]?.(...given);
+      return this.#game[method]?.(...args);
     } catch (error) {
-      this.#end();
-      this.#trouble(error);
+      this.#stopGame();
+      this.#reportError(error);
       return undefined;
     }
   }
 
-  #trouble(error) {
+  #reportError(error) {
     console.error(error);
     this.#onChange(null, `${this.#name} can't be shown here: ${error.message}`);
   }
 
-  #end() {
+  #stopGame() {
     const game = this.#game;
     this.#game = null;
     try {
@@ -272,16 +284,16 @@ export class GameStage {
  * imports (whatwg/html issue 6768). Only a reload of the page fetches them again.
  */
 
-const KEY = 'sprites.reloads';
+const RELOADS_KEY = 'sprites.reloads';
 
 /** Shortest and longest delay before a reload, in milliseconds. The delay doubles until an import has succeeded. */
-const FIRST = 1000;
-const MOST = 60_000;
+const SHORTEST_DELAY = 1000;
+const LONGEST_DELAY = 60_000;
 
-export const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+export const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 /** Returns whether the server answers with the file now. Without it, the reloaded page would be an error page. */
-async function isThere(url) {
+async function isServed(url) {
   try {
     const { ok } = await fetch(url, { cache: 'no-store' });
     return ok;
@@ -297,32 +309,32 @@ async function isThere(url) {
  * @param {string} url the file's
  * @param {() => boolean} isWanted whether the file is still wanted; called before each step
  */
-async function reloadFor(url, isWanted) {
-  const before = Number(read('sessionStorage', KEY)) || 0;
-  const wait = Math.min(MOST, FIRST * 2 ** before);
+async function reloadWhenServed(url, isWanted) {
+  const reloads = Number(read('sessionStorage', RELOADS_KEY)) || 0;
+  const delay = Math.min(LONGEST_DELAY, SHORTEST_DELAY * 2 ** reloads);
   do {
-    await pause(wait * (1 + Math.random()));
+    await sleep(delay * (1 + Math.random()));
     if (!isWanted()) return;
-  } while (!(await isThere(url)));
+  } while (!(await isServed(url)));
   if (!isWanted()) return;
-  write('sessionStorage', KEY, before + 1);
+  write('sessionStorage', RELOADS_KEY, reloads + 1);
   location.reload();
 }
 
 /** Resets the delay of reloads, after an import has succeeded. */
-function imported() {
-  write('sessionStorage', KEY, null);
+function resetReloadDelay() {
+  write('sessionStorage', RELOADS_KEY, null);
 }
 
 /** The games, from GET /games: requested until an answer comes, then again when a game has another version. */
 
-let asked = null;
-let askedFor;
+let gamesAnswer = null;
+let gamesVersion;
 
-async function askGames() {
-  const { status, json } = await ask(new URL('games', base));
+async function fetchGames() {
+  const { status, json } = await sendRequest(new URL('games', base));
   if (status === 200) return json.games;
-  asked = null; // The next call requests them again.
+  gamesAnswer = null; // The next call requests them again.
   return [];
 }
 
@@ -331,10 +343,10 @@ async function askGames() {
  * @returns {Promise<object[]>}
  */
 export function listGames(version = null) {
-  if (version !== null && version !== askedFor) asked = null;
-  askedFor = version ?? askedFor;
-  asked ??= askGames();
-  return asked;
+  if (version !== null && version !== gamesVersion) gamesAnswer = null;
+  gamesVersion = version ?? gamesVersion;
+  gamesAnswer ??= fetchGames();
+  return gamesAnswer;
 }
 
 /**

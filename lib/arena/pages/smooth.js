@@ -3,14 +3,14 @@
  * Therefore a frame shows a moment slightly in the past, between the two versions around it.
  */
 
-const KEPT = 40; // versions
+const MAX_VERSIONS = 40; // versions
 const DRIFT = 0.02; // share of a larger lag that is taken over with each version: clocks differ in speed, too
-const LEAST = 60; // shortest delay, in ms
+const MIN_DELAY = 60; // shortest delay, in ms
 
 export class Smooth {
   #versions = []; // {time, value}, the oldest first; time by the server's clock, ms
   #lag = null; // ms from the server's clock to the screen's, with the shortest latency
-  #wait = LEAST; // delay of the moment that is drawn, in ms
+  #delay = MIN_DELAY; // delay of the moment that is drawn, in ms
 
   /** Drops all versions: another round begins, or the time went back. */
   reset() {
@@ -29,16 +29,17 @@ export class Smooth {
     // An equal time is valid: a new name or player makes a version in which nothing has moved.
     if (time < newest?.time) this.reset();
     const lag = now - time;
-    const before = this.#lag ?? lag;
-    this.#lag = lag < before ? lag : before + (lag - before) * DRIFT;
-    this.#wait = Math.max(LEAST, 1.5 * interval);
+    const lagBefore = this.#lag ?? lag;
+    this.#lag = lag < lagBefore ? lag : lagBefore + (lag - lagBefore) * DRIFT;
+    this.#delay = Math.max(MIN_DELAY, 1.5 * interval);
     const last = this.#versions.at(-1);
     // After a pause the movement starts now, not at the start of the pause.
     if (last !== undefined && time - last.time > 3 * interval) {
       this.#versions.push({ time: time - interval, value: last.value });
     }
     this.#versions.push({ time, value });
-    if (this.#versions.length > KEPT) this.#versions.splice(0, this.#versions.length - KEPT);
+    if (this.#versions.length > MAX_VERSIONS)
+      this.#versions.splice(0, this.#versions.length - MAX_VERSIONS);
   }
 
   /**
@@ -51,7 +52,7 @@ export class Smooth {
   at(now) {
     const versions = this.#versions;
     if (versions.length === 0) return null;
-    const time = now - this.#lag - this.#wait;
+    const time = now - this.#lag - this.#delay;
     let i = versions.length - 1;
     while (i > 0 && versions[i - 1].time > time) i -= 1;
     const to = versions[i];

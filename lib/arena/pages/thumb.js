@@ -30,16 +30,16 @@ const KEYS = new Map([
  * @returns {{value: number}} always the current value
  */
 export function thumb(element, { label, value = 0.5, onMove, words }) {
-  const now = { value };
-  const say = () => {
-    element.setAttribute('aria-valuenow', Math.round(now.value * 100));
-    if (words) element.setAttribute('aria-valuetext', words(now.value));
-    element.style.setProperty('--value', now.value);
+  const state = { value };
+  const showValue = () => {
+    element.setAttribute('aria-valuenow', Math.round(state.value * 100));
+    if (words) element.setAttribute('aria-valuetext', words(state.value));
+    element.style.setProperty('--value', state.value);
   };
   const move = (to) => {
-    now.value = Math.min(1, Math.max(0, to));
-    say();
-    onMove(now.value);
+    state.value = Math.min(1, Math.max(0, to));
+    showValue();
+    onMove(state.value);
   };
   for (const [name, text] of [
     ['role', 'slider'],
@@ -53,7 +53,7 @@ export function thumb(element, { label, value = 0.5, onMove, words }) {
   }
   element.classList.add('thumb');
   element.style.setProperty('--margin', MARGIN);
-  say();
+  showValue();
 
   const follow = (event) => {
     const { bottom, height } = element.getBoundingClientRect();
@@ -72,11 +72,11 @@ export function thumb(element, { label, value = 0.5, onMove, words }) {
     element.addEventListener(end, () => delete element.dataset.held);
   }
   element.addEventListener('keydown', (event) => {
-    const by = KEYS.get(event.key);
-    if (by === undefined || event.altKey || event.ctrlKey || event.metaKey) return;
+    const change = KEYS.get(event.key);
+    if (change === undefined || event.altKey || event.ctrlKey || event.metaKey) return;
     event.preventDefault();
-    move(now.value + by);
+    move(state.value + change);
   });
   element.addEventListener('contextmenu', (event) => event.preventDefault());
-  return now;
+  return state;
 }

@@ -113,7 +113,7 @@ const track = {
       this.values[name] = samples.map((sample) => sample[name]);
     }
   },
-  of(name) {
+  summary(name) {
     const known = this.values[name].filter((value) => value !== null);
     const most = known.length === 0 ? null : Math.max(...known);
     return { now: this.values[name].at(-1) ?? null, most };

@@ -7,22 +7,22 @@
  */
 
 /** Length of a batch, in milliseconds. */
-const BATCH = 2000;
+const BATCH_TIME = 2000;
 
 /** Batches until a batch is settled: a sprite that has not arrived after 8 to 10 seconds is missing. */
-export const SETTLED = 5;
+export const SETTLED_AFTER = 5;
 
 /** Batches that are counted separately; older ones are one sum. */
-export const KEPT = 32;
+export const SEPARATE_BATCHES = 32;
 
 /** Batches by which another thrower may be ahead, as in native/swarm/account.cc. */
-const AHEAD = 4;
+const MAX_AHEAD = 4;
 
 /** Most sprites of a batch. */
-export const OF_A_BATCH = 2 ** 20;
+export const NUMBERS_PER_BATCH = 2 ** 20;
 
 /** @param {number} time ms since the round began @returns {number} the current batch, from 1 */
-export const batchAt = (time) => Math.floor(time / BATCH) + 1;
+export const batchAt = (time) => Math.floor(time / BATCH_TIME) + 1;
 
 /**
  * @param {number} sprite its number
@@ -30,8 +30,8 @@ export const batchAt = (time) => Math.floor(time / BATCH) + 1;
  * @returns {number|undefined} its batch; undefined if no player can have thrown it
  */
 export function batchOf(sprite, now) {
-  const batch = Math.floor(sprite / OF_A_BATCH);
-  return batch <= now + AHEAD ? batch : undefined;
+  const batch = Math.floor(sprite / NUMBERS_PER_BATCH);
+  return batch <= now + MAX_AHEAD ? batch : undefined;
 }
 
 /**
@@ -39,7 +39,7 @@ export function batchOf(sprite, now) {
  * @param {number} batch the last batch to count
  * @returns {{accepted: number, received: number}} the sums up to this batch
  */
-export function through(rows, batch) {
+export function sumThrough(rows, batch) {
   const sum = { accepted: 0, received: 0 };
   for (const [number, accepted, received] of rows) {
     if (number > batch) continue;
@@ -54,7 +54,7 @@ export function through(rows, batch) {
  * desktop of others, on this server or another one of its world: then the server's own count of lost sprites bounds it.
  */
 
-const many = (count) => (count === 1 ? '1 sprite' : `${count.toLocaleString('en')} sprites`);
+const spriteWords = (count) => (count === 1 ? '1 sprite' : `${count.toLocaleString('en')} sprites`);
 
 /**
  * @param {?object} value of the reduced feed
@@ -62,19 +62,20 @@ const many = (count) => (count === 1 ? '1 sprite' : `${count.toLocaleString('en'
  * @param {{lost: number, crossedOut?: number}} first the server's first status
  * @returns {{count: ?number, is: 'none'|'good'|'bad'|'open', words: string}}
  */
-export function account(value, status, first) {
+export function describeMissing(value, status, first) {
   if (value === null) return { count: null, is: 'none', words: 'Missing: nothing is counted yet' };
   const { missing, counted, torn, members } = value;
   const strangers = Math.max(0, status.clients - members);
-  const crossed = (status.crossedOut ?? 0) > (first.crossedOut ?? 0);
-  const elsewhere = (strangers > 0 || crossed) && missing > 0;
-  const count = elsewhere ? Math.min(missing, Math.max(0, status.lost - first.lost)) : missing;
-  const of = `of ${many(counted)} that have had their time`;
-  const gone = torn > 0 ? `, and ${torn} went without a last report` : '';
+  const hasCrossed = (status.crossedOut ?? 0) > (first.crossedOut ?? 0);
+  const mayBeElsewhere = (strangers > 0 || hasCrossed) && missing > 0;
+  const count = mayBeElsewhere ? Math.min(missing, Math.max(0, status.lost - first.lost)) : missing;
+  const countedWords = `of ${spriteWords(counted)} that have had their time`;
+  const tornWords = torn > 0 ? `, and ${torn} went without a last report` : '';
   if (count === 0) {
-    const landed = elsewhere ? `; ${many(missing)} landed at others’ desktops` : '';
-    return { count, is: 'good', words: `Missing: 0 ${of}${landed}${gone}` };
+    const landed = mayBeElsewhere ? `; ${spriteWords(missing)} landed at others’ desktops` : '';
+    return { count, is: 'good', words: `Missing: 0 ${countedWords}${landed}${tornWords}` };
   }
-  if (torn > 0) return { count, is: 'open', words: `Missing: at most ${count} ${of}${gone}` };
-  return { count, is: 'bad', words: `Missing: ${count} ${of}` };
+  if (torn > 0)
+    return { count, is: 'open', words: `Missing: at most ${count} ${countedWords}${tornWords}` };
+  return { count, is: 'bad', words: `Missing: ${count} ${countedWords}` };
 }

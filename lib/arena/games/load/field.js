@@ -1,18 +1,21 @@
 import { figures, make, put, style } from '../../arena-pages/elements.js';
 import { Plot, Track } from '../../arena-pages/plots.js';
-import { many, say } from '../../arena-pages/units.js';
+import { plural, formatText } from '../../arena-pages/units.js';
 
 /** Load on the big screen: its amount, its latency, and the number of missing sprites. */
 
-const LOOK = 1000; // ms between two points of the plot
+const POINT_INTERVAL = 1000; // ms between two points of the plot
 
-const whole = (value) => say('count', value);
+const formatCount = (value) => formatText('count', value);
 
-const SHOWN = [
-  ['connections', ({ connections }) => whole(connections)],
-  ['sprites a second', ({ perSecond }) => whole(perSecond)],
-  ['99% arrive within', ({ p99, phone99 }) => say('time', p99 ?? phone99)],
-  ['missing', ({ missing, torn }) => `${torn > 0 && missing > 0 ? '≤ ' : ''}${whole(missing)}`]
+const FIGURES = [
+  ['connections', ({ connections }) => formatCount(connections)],
+  ['sprites a second', ({ perSecond }) => formatCount(perSecond)],
+  ['99% arrive within', ({ p99, phone99 }) => formatText('time', p99 ?? phone99)],
+  [
+    'missing',
+    ({ missing, torn }) => `${torn > 0 && missing > 0 ? '≤ ' : ''}${formatCount(missing)}`
+  ]
 ];
 
 const PLOT = {
@@ -28,12 +31,12 @@ export function start({ root }) {
   const attributes = { tabindex: 0, role: 'region', 'aria-label': 'Load' };
   const box = make('div', { className: 'load-field cover', attributes, into: root });
   const tiles = make('dl', { className: 'load-tiles', into: box });
-  const show = figures(tiles, SHOWN);
-  const who = make('p', { className: 'load-who', into: box });
+  const show = figures(tiles, FIGURES);
+  const carriers = make('p', { className: 'load-who', into: box });
   const track = new Track(['perSecond']);
   let value = null;
   let round = null;
-  let began = performance.now();
+  let beganAt = performance.now();
   const plot = new Plot(
     make('div', { className: 'load-big', into: box }),
     PLOT,
@@ -43,21 +46,24 @@ export function start({ root }) {
 
   const timer = setInterval(() => {
     if (value === null) return;
-    track.add((performance.now() - began) / 1000, value);
+    track.add((performance.now() - beganAt) / 1000, value);
     plot.show();
-  }, LOOK);
+  }, POINT_INTERVAL);
 
   return {
     value(reduced) {
       if (reduced.round !== round) {
         track.clear();
-        began = performance.now();
+        beganAt = performance.now();
       }
       ({ value, round } = reduced);
       if (value === null) return;
       show(value);
       tiles.lastChild.dataset.is = value.missing === 0 ? 'good' : 'bad';
-      put(who, `${many(value.machines, 'machine')} and ${many(value.phones, 'phone')} carry it`);
+      put(
+        carriers,
+        `${plural(value.machines, 'machine')} and ${plural(value.phones, 'phone')} carry it`
+      );
     },
     stop() {
       clearInterval(timer);

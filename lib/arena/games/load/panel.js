@@ -1,7 +1,7 @@
 import { make, put, style } from '../../arena-pages/elements.js';
 import { Plot, Track } from '../../arena-pages/plots.js';
-import { many, say } from '../../arena-pages/units.js';
-import { account } from './batches.js';
+import { plural, formatText } from '../../arena-pages/units.js';
+import { describeMissing } from './batches.js';
 import { saveButton } from './report.js';
 import { stepper } from './stepper.js';
 
@@ -80,11 +80,11 @@ const COLUMNS = [
     'What',
     ({ machine, bounded }) => (machine ? `machine${bounded ? ', at its bound' : ''}` : 'phone')
   ],
-  ['Connections', ({ connections }) => say('count', connections)],
-  ['Sprites a second', ({ perSecond }) => say('count', perSecond)],
-  ['Half', ({ p50 }) => say('time', p50 < 0 ? null : p50)],
-  ['99%', ({ p99 }) => say('time', p99 < 0 ? null : p99)],
-  ['Its own stall', ({ machine, stall }) => (machine ? say('time', stall) : '–')]
+  ['Connections', ({ connections }) => formatText('count', connections)],
+  ['Sprites a second', ({ perSecond }) => formatText('count', perSecond)],
+  ['Half', ({ p50 }) => formatText('time', p50 < 0 ? null : p50)],
+  ['99%', ({ p99 }) => formatText('time', p99 < 0 ? null : p99)],
+  ['Its own stall', ({ machine, stall }) => (machine ? formatText('time', stall) : '–')]
 ];
 
 /** Adds a table. Returns a function that shows rows, and reuses the elements of the rows before. */
@@ -94,11 +94,11 @@ function table(root, { title, id, heads }) {
     attributes: { tabindex: 0, role: 'region', 'aria-label': title },
     into: root
   });
-  const all = make('table', { attributes: { id }, into: box });
-  make('caption', { text: title, into: all });
-  const row = make('tr', { into: make('thead', { into: all }) });
+  const tableElement = make('table', { attributes: { id }, into: box });
+  make('caption', { text: title, into: tableElement });
+  const row = make('tr', { into: make('thead', { into: tableElement }) });
   for (const text of heads) make('th', { text, attributes: { scope: 'col' }, into: row });
-  const body = make('tbody', { into: all });
+  const body = make('tbody', { into: tableElement });
   return (rows) => {
     while (body.rows.length > rows.length) body.deleteRow(-1);
     for (const [i, cells] of rows.entries()) {
@@ -118,7 +118,7 @@ function table(root, { title, id, heads }) {
 export function start({ root, control, command }) {
   const sheet = style(import.meta.url);
   const steps = make('div', { className: 'load-steps', into: root });
-  const set = (name) => (value) => command({ settings: { [name]: value } });
+  const setSetting = (name) => (value) => command({ settings: { [name]: value } });
   const steppers = [
     [
       'clients',
@@ -134,10 +134,14 @@ export function start({ root, control, command }) {
     ['phoneThrows', 'Throws a second of each phone', [0, 1, 2, 3, 4, 5]]
   ].map(([name, title, values]) => [
     name,
-    stepper(steps, { name, title, values, choose: set(name) })
+    stepper(steps, { name, title, values, choose: setSetting(name) })
   ]);
-  const news = make('p', { className: 'load-who', attributes: { role: 'status' }, into: root });
-  const verdict = make('p', { className: 'load-missing', into: root });
+  const reporters = make('p', {
+    className: 'load-who',
+    attributes: { role: 'status' },
+    into: root
+  });
+  const missingLine = make('p', { className: 'load-missing', into: root });
   const grid = make('div', { className: 'load-plots', into: root });
   const track = new Track(SERIES.map(({ name }) => name));
   const plots = PLOTS.map((kind) => new Plot(grid, kind, track));
@@ -147,81 +151,88 @@ export function start({ root, control, command }) {
     title: 'In figures',
     heads: ['Figure', 'Now', 'Least', 'Most']
   });
-  const showWho = table(tables, {
+  const showPlayers = table(tables, {
     id: 'load-who',
     title: 'Machines and phones',
     heads: COLUMNS.map(([head]) => head)
   });
   let reduced = null;
-  let rules = control;
-  let last = null;
-  let began = null;
-  let first = null;
-  let seen = null; // The last value of the round: a stop removes it from the feed.
+  let currentControl = control;
+  let lastStatus = null;
+  let beganAt = null;
+  let firstStatus = null;
+  let lastValue = null; // The last value of the round: a stop removes it from the feed.
 
   function show(now) {
-    rules = now;
+    currentControl = now;
     for (const [name, one] of steppers) one.show(now.settings[name]);
   }
 
   /** Clears all data, for another round, or a restarted server, whose counts start at 0. */
   function restart() {
     track.clear();
-    [last, began, first, seen] = [null, null, null, null];
+    [lastStatus, beganAt, firstStatus, lastValue] = [null, null, null, null];
   }
 
   function showWords(value, missing) {
     const { machines = 0, phones = 0 } = value ?? {};
     put(
-      news,
-      value ? `${many(machines, 'machine')} and ${many(phones, 'phone')} report` : 'Not running'
+      reporters,
+      value ? `${plural(machines, 'machine')} and ${plural(phones, 'phone')} report` : 'Not running'
     );
-    put(verdict, missing.words);
-    verdict.dataset.is = missing.is;
+    put(missingLine, missing.words);
+    missingLine.dataset.is = missing.is;
   }
 
   function status(now, at) {
     const { value = null } = reduced ?? {};
-    if (last && last.now.run !== now.run) restart();
-    const each = (name) => (last ? ((now[name] - last.now[name]) * 1000) / (at - last.at) : null);
+    if (lastStatus && lastStatus.now.run !== now.run) restart();
+    const perSecond = (name) =>
+      lastStatus ? ((now[name] - lastStatus.now[name]) * 1000) / (at - lastStatus.at) : null;
     const isRunning = value !== null;
-    began ??= at;
-    first ??= now;
-    const missing = account(value, now, first);
-    const look = {
+    beganAt ??= at;
+    firstStatus ??= now;
+    const missing = describeMissing(value, now, firstStatus);
+    const sample = {
       connections: isRunning ? value.connections : 0,
       parked: now.parked,
       sprites: isRunning ? value.perSecond : 0,
-      inputs: each('inputs'),
+      inputs: perSecond('inputs'),
       p50: value?.p50,
       p99: value?.p99,
       phone99: value?.phone99,
-      cpu: each('cpuSeconds'),
+      cpu: perSecond('cpuSeconds'),
       memory: now.rss,
       stall: now.recentStallMs,
       missing: missing.count
     };
-    last = { now, at };
-    track.add((at - began) / 1000, look);
+    lastStatus = { now, at };
+    track.add((at - beganAt) / 1000, sample);
     for (const plot of plots) plot.show();
     showWords(value, missing);
     showFigures(
       SERIES.map(({ name, unit, title, words }) => {
-        const seen = track.of(name);
+        const summary = track.summary(name);
         return [
           `${title}: ${words}`,
-          ...[seen.now, seen.least, seen.most].map((one) => say(unit, one))
+          ...[summary.now, summary.least, summary.most].map((one) => formatText(unit, one))
         ];
       })
     );
-    showWho((value?.list ?? []).map((one) => COLUMNS.map(([, read]) => String(read(one)))));
+    showPlayers((value?.list ?? []).map((one) => COLUMNS.map(([, read]) => String(read(one)))));
   }
 
   saveButton(make('div', { className: 'load-acts', into: root }), () =>
-    last === null || seen === null
+    lastStatus === null || lastValue === null
       ? null
       : {
-          ...{ track, first, value: seen, control: rules, now: last.now },
+          ...{
+            track,
+            first: firstStatus,
+            value: lastValue,
+            control: currentControl,
+            now: lastStatus.now
+          },
           ...{ url: new URL(location.href), ended: Date.now() }
         }
   );
@@ -231,7 +242,7 @@ export function start({ root, control, command }) {
     value(next) {
       if (reduced !== null && next.round !== reduced.round) restart();
       reduced = next;
-      seen = next.value ?? seen;
+      lastValue = next.value ?? lastValue;
     },
     status,
     stop() {

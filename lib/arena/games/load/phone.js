@@ -1,43 +1,45 @@
 import { figures, make, put, style } from '../../arena-pages/elements.js';
-import { arenaName, base, byLink } from '../../arena-pages/room.js';
-import { say } from '../../arena-pages/units.js';
+import { arenaName, base, grantOption } from '../../arena-pages/room.js';
+import { formatText } from '../../arena-pages/units.js';
 import { Polls } from './polls.js';
 
 /** Load on the phone: the page parks a few polls at its server, and throws sprites to the other clients. */
 
-const EVERY = 1000; // ms between two reports
+const REPORT_INTERVAL = 1000; // ms between two reports
 
-const SHOWN = [
+const FIGURES = [
   ['Polls held', ({ connections }) => connections],
   ['Sprites thrown', ({ accepted }) => accepted.toLocaleString('en')],
   ['Came in', ({ received }) => received.toLocaleString('en')],
-  ['Throw to answer', ({ p50 }) => say('time', p50 < 0 ? null : p50)]
+  ['Throw to answer', ({ p50 }) => formatText('time', p50 < 0 ? null : p50)]
 ];
 
 export function start({ root, send, number, control: first }) {
   const sheet = style(import.meta.url);
   const box = make('div', { className: 'load-phone cover', into: root });
   const words = make('p', { className: 'load-words', attributes: { role: 'status' }, into: box });
-  const show = figures(make('dl', { into: box }), SHOWN);
+  const show = figures(make('dl', { into: box }), FIGURES);
   let control = first;
   let batch = 0;
   let polls = null;
   let round = null;
 
   /** Starts, steers or stops the polls. Each round has its own polls, and its own name for its sprites. */
-  function begin() {
+  function steerPolls() {
     if (round !== control.round || !control.running) {
       polls?.stop();
       polls = null;
     }
     round = control.round;
     if (!control.running || batch === 0) return;
-    polls ??= new Polls({ ...byLink, base, name: `${arenaName()}.${round}`, number });
-    const { polls: wanted, phoneThrows } = control.settings;
-    polls.steer({ polls: wanted, throws: phoneThrows, batch });
+    polls ??= new Polls({ ...grantOption, base, name: `${arenaName()}.${round}`, number });
+    const { polls: wantedPolls, phoneThrows } = control.settings;
+    polls.steer({ polls: wantedPolls, throws: phoneThrows, batch });
     put(
       words,
-      wanted > 0 ? 'This phone carries a part of the load' : 'This phone has nothing to carry now'
+      wantedPolls > 0
+        ? 'This phone carries a part of the load'
+        : 'This phone has nothing to carry now'
     );
   }
 
@@ -45,15 +47,15 @@ export function start({ root, send, number, control: first }) {
     if (polls === null) return;
     const now = polls.report();
     send({ round, machine: 0, bounded: 0, done: 0, ...now });
-    const told = { ...now, ...polls.sums };
-    show(told);
-    root.dataset.thrown = told.accepted;
+    const counts = { ...now, ...polls.sums };
+    show(counts);
+    root.dataset.thrown = counts.accepted;
     root.dataset.connections = now.connections;
   }
 
   /** Removes the page's clients when the page goes away. */
   const leave = () => polls?.leaveUrls.forEach((url) => navigator.sendBeacon(url));
-  const timer = setInterval(report, EVERY);
+  const timer = setInterval(report, REPORT_INTERVAL);
   addEventListener('pagehide', leave);
   put(words, 'Waiting for the panel');
 
@@ -62,12 +64,12 @@ export function start({ root, send, number, control: first }) {
       control = next;
       if (control.round !== round) batch = 0;
       if (!control.running) put(words, 'Waiting for the panel');
-      begin();
+      steerPolls();
     },
     value(reduced) {
       if (reduced.round !== control.round || !(reduced.value?.batch > 0)) return;
       batch = reduced.value.batch;
-      begin();
+      steerPolls();
     },
     stop() {
       clearInterval(timer);

@@ -1,5 +1,11 @@
 import { Client, EDGES } from '../../client/client.js';
-import { batchOf, KEPT, OF_A_BATCH, SETTLED, through } from './batches.js';
+import {
+  batchOf,
+  SEPARATE_BATCHES,
+  NUMBERS_PER_BATCH,
+  SETTLED_AFTER,
+  sumThrough
+} from './batches.js';
 
 /**
  * A phone's part of the load: a few clients of the torus, whose sprites are counted by batches, as on machines
@@ -17,9 +23,9 @@ const MOST_POLLS = 3;
 const MOST_THROWS = 2;
 
 /** Most times in one report. */
-const TIMES = 256;
+const MAX_TIMES = 256;
 
-const idOf = (name, number, sprite) => `${name}-${number}-0-${sprite}`;
+const spriteId = (name, number, sprite) => `${name}-${number}-0-${sprite}`;
 
 /** Returns a percentile of times; -1 without times. */
 function percentile(times, percent) {
@@ -34,20 +40,20 @@ export class Polls {
   #number;
   #clients = [];
   #rows = new Map();
-  #older = [0, 0, 0];
+  #olderSums = [0, 0, 0];
   #batch = 0;
   #sprites = 0;
-  #turn = 0;
-  #underWay = 0;
+  #throwTurn = 0;
+  #unansweredThrows = 0;
   #timer;
   #rate = 0;
   #times = [];
   #accepted = 0;
-  #counted = 0;
-  #since = performance.now();
+  #reportedAccepted = 0;
+  #reportedAt = performance.now();
   #refused = 0;
-  #broken = 0;
-  #seen = new Set();
+  #disconnects = 0;
+  #receivedIds = new Set();
 
   /**
    * @param {object} parts
@@ -65,21 +71,21 @@ export class Polls {
   /** @param {{polls: number, throws: number, batch: number}} load the wanted load from now on */
   steer({ polls, throws, batch }) {
     this.#batch = Math.max(this.#batch, batch);
-    const wanted = Math.min(polls, MOST_POLLS);
-    while (this.#clients.length < wanted) this.#open();
-    while (this.#clients.length > wanted) this.#clients.pop().leave();
+    const wantedPolls = Math.min(polls, MOST_POLLS);
+    while (this.#clients.length < wantedPolls) this.#addClient();
+    while (this.#clients.length > wantedPolls) this.#clients.pop().leave();
     if (throws === this.#rate) return;
     this.#rate = throws;
     clearInterval(this.#timer);
     if (throws > 0) this.#timer = setInterval(() => this.#throw(), 1000 / throws);
   }
 
-  #open() {
+  #addClient() {
     const client = new Client({
       ...this.#server,
-      onSprite: (sprite) => this.#take(sprite),
+      onSprite: (sprite) => this.#countReceived(sprite),
       onState: (state) => {
-        if (state === 'offline') this.#broken += 1;
+        if (state === 'offline') this.#disconnects += 1;
       }
     });
     this.#clients.push(client);
@@ -92,55 +98,60 @@ export class Polls {
     row = [batch, 0, 0];
     this.#rows.set(batch, row);
     for (const [number, [, accepted, received]] of this.#rows) {
-      if (number > this.#batch - KEPT) continue;
-      this.#older = [0, this.#older[1] + accepted, this.#older[2] + received];
+      if (number > this.#batch - SEPARATE_BATCHES) continue;
+      this.#olderSums = [0, this.#olderSums[1] + accepted, this.#olderSums[2] + received];
       this.#rows.delete(number);
     }
     return row;
   }
 
-  #take({ id }) {
+  #countReceived({ id }) {
     const [, name, number] = /^(.+)-\d+-\d+-(\d+)$/.exec(id ?? '') ?? [];
     const batch = batchOf(Number(number), this.#batch);
-    if (name !== this.#name || batch === undefined || this.#seen.has(id)) return;
-    if (this.#seen.size >= 4096) this.#seen.clear();
-    this.#seen.add(id);
+    if (name !== this.#name || batch === undefined || this.#receivedIds.has(id)) return;
+    if (this.#receivedIds.size >= 4096) this.#receivedIds.clear();
+    this.#receivedIds.add(id);
     this.#row(batch)[2] += 1;
   }
 
   async #throw() {
     const ready = this.#clients.filter(({ state }) => state === 'online');
-    if (this.#batch === 0 || ready.length === 0 || this.#underWay >= MOST_THROWS) return;
-    this.#turn += 1;
-    const client = ready[this.#turn % ready.length];
+    if (this.#batch === 0 || ready.length === 0 || this.#unansweredThrows >= MOST_THROWS) return;
+    this.#throwTurn += 1;
+    const client = ready[this.#throwTurn % ready.length];
     const edge = EDGES[Math.floor(Math.random() * EDGES.length)];
     const batch = this.#batch;
     this.#sprites += 1;
-    const id = idOf(this.#name, this.#number, batch * OF_A_BATCH + (this.#sprites % OF_A_BATCH));
-    const began = performance.now();
+    const id = spriteId(
+      this.#name,
+      this.#number,
+      batch * NUMBERS_PER_BATCH + (this.#sprites % NUMBERS_PER_BATCH)
+    );
+    const thrownAt = performance.now();
     const sprite = { id, picture: 'ball', at: 0.5, speed: [1, 0.2], name: 'phone', to: edge };
-    this.#underWay += 1;
+    this.#unansweredThrows += 1;
     const { thrown } = await client.throw(
       edge,
-      { ...sprite, t: Math.round(began * 1e6) },
+      { ...sprite, t: Math.round(thrownAt * 1e6) },
       { patience: 0 }
     );
-    this.#underWay -= 1;
+    this.#unansweredThrows -= 1;
     if (thrown !== true) this.#refused += 1;
-    else this.#settle(batch, performance.now() - began);
+    else this.#countAccepted(batch, performance.now() - thrownAt);
   }
 
-  #settle(batch, time) {
+  #countAccepted(batch, time) {
     this.#row(batch)[1] += 1;
     this.#accepted += 1;
-    if (this.#times.length < TIMES) this.#times.push(time);
+    if (this.#times.length < MAX_TIMES) this.#times.push(time);
   }
 
   /** @returns {object} the game's inputs; times and rates since the last report */
   report() {
     const now = performance.now();
-    const perSecond = ((this.#accepted - this.#counted) * 1000) / Math.max(1, now - this.#since);
-    [this.#since, this.#counted] = [now, this.#accepted];
+    const perSecond =
+      ((this.#accepted - this.#reportedAccepted) * 1000) / Math.max(1, now - this.#reportedAt);
+    [this.#reportedAt, this.#reportedAccepted] = [now, this.#accepted];
     const times = this.#times;
     this.#times = [];
     const parked = this.#clients.filter(({ state }) => state === 'online').length;
@@ -148,19 +159,19 @@ export class Polls {
       connections: parked,
       members: this.#clients.filter(({ id }) => id !== null).length,
       batch: this.#batch,
-      ...through([this.#older, ...this.#rows.values()], this.#batch - SETTLED),
+      ...sumThrough([this.#olderSums, ...this.#rows.values()], this.#batch - SETTLED_AFTER),
       perSecond,
       p50: percentile(times, 50),
       p99: percentile(times, 99),
       refused: this.#refused,
-      broken: this.#broken,
+      broken: this.#disconnects,
       stall: 0
     };
   }
 
   /** @returns {{accepted: number, received: number}} all accepted throws, and all received sprites */
   get sums() {
-    return through([this.#older, ...this.#rows.values()], Infinity);
+    return sumThrough([this.#olderSums, ...this.#rows.values()], Infinity);
   }
 
   /** Stops the throws, and removes the clients. */

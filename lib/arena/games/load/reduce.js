@@ -6,13 +6,13 @@ import { batchAt } from './batches.js';
  */
 
 /** Most reports kept per player, each of another batch. */
-const REPORTS = 4;
+const MAX_REPORTS = 4;
 
 /** Batches without a report after which a machine or phone counts as silent: its sprites are unknown. */
-const SILENT = 8;
+const SILENT_AFTER = 8;
 
 /** Most machines and phones in the list. */
-const LISTED = 32;
+const MAX_LISTED = 32;
 
 /** Key of a round's reports. A symbol is not in the memory's JSON, so a restart of the server drops the reports. */
 const HISTORY = Symbol('reports');
@@ -34,35 +34,35 @@ function readReports({ players, numbers, inputs, round }) {
 }
 
 /** Stores each player's reports of its last batches. */
-function remember(history, reports) {
+function storeReports(history, reports) {
   for (const { number, batch, accepted, received, done, connections } of reports) {
-    const said = history.get(number) ?? [];
-    const isWhole = done === 1 || connections + accepted + received === 0;
-    if (said.at(-1)?.batch === batch) said.pop();
-    said.push({ batch, accepted, received, isWhole });
-    if (said.length > REPORTS) said.shift();
-    history.set(number, said);
+    const playerReports = history.get(number) ?? [];
+    const isComplete = done === 1 || connections + accepted + received === 0;
+    if (playerReports.at(-1)?.batch === batch) playerReports.pop();
+    playerReports.push({ batch, accepted, received, isComplete });
+    if (playerReports.length > MAX_REPORTS) playerReports.shift();
+    history.set(number, playerReports);
   }
 }
 
 /** Adds the last reports of players that have left to the sums. Counts players whose last report is not complete. */
-function bury(history, reports, memory) {
-  const here = new Set(reports.map(({ number }) => number));
-  for (const [number, said] of history) {
-    if (here.has(number)) continue;
+function addDeparted(history, reports, memory) {
+  const presentNumbers = new Set(reports.map(({ number }) => number));
+  for (const [number, playerReports] of history) {
+    if (presentNumbers.has(number)) continue;
     history.delete(number);
-    const { accepted, received, isWhole } = said.at(-1);
+    const { accepted, received, isComplete } = playerReports.at(-1);
     memory.accepted += accepted;
     memory.received += received;
-    if (!isWhole) memory.torn += 1;
+    if (!isComplete) memory.torn += 1;
   }
 }
 
 /** Returns a player's report of a batch. Before its first report, that report counts if it has no sprites. */
-function reportOf(said, batch) {
-  const [first] = said;
-  const found = said.find((one) => one.batch === batch);
-  if (found !== undefined || first.batch < batch) return found;
+function reportOf(playerReports, batch) {
+  const [first] = playerReports;
+  const batchReport = playerReports.find((one) => one.batch === batch);
+  if (batchReport !== undefined || first.batch < batch) return batchReport;
   return first.accepted + first.received === 0 ? first : undefined;
 }
 
@@ -70,14 +70,18 @@ function reportOf(said, batch) {
  * Returns the number of missing sprites up to the newest batch that all players, except silent ones, have reported.
  * While there is no such batch, the last result stays.
  */
-function settle(history, batch, memory) {
+function settledCounts(history, batch, memory) {
   const all = [...history.values()];
-  const isHeard = (said) => said.at(-1).batch >= batch - SILENT;
-  const heard = all.filter(isHeard);
-  const silent = all.filter((said) => !isHeard(said)).map((said) => said.at(-1));
-  const batches = new Set(heard.flatMap((said) => said.map((one) => one.batch)));
+  const isReporting = (playerReports) => playerReports.at(-1).batch >= batch - SILENT_AFTER;
+  const reporting = all.filter(isReporting);
+  const silent = all
+    .filter((playerReports) => !isReporting(playerReports))
+    .map((playerReports) => playerReports.at(-1));
+  const batches = new Set(
+    reporting.flatMap((playerReports) => playerReports.map((one) => one.batch))
+  );
   for (const common of [...batches].toSorted((a, b) => b - a)) {
-    const reports = heard.map((said) => reportOf(said, common));
+    const reports = reporting.map((playerReports) => reportOf(playerReports, common));
     if (reports.includes(undefined)) continue;
     const sum = (name) =>
       [...reports, ...silent].reduce((total, report) => total + report[name], memory[name]);
@@ -92,16 +96,16 @@ function settle(history, batch, memory) {
 function weightedMedian(reports) {
   const sorted = reports.filter(({ p50 }) => p50 >= 0).toSorted((a, b) => a.p50 - b.p50);
   const half = sorted.reduce((sum, { perSecond }) => sum + perSecond, 0) / 2;
-  let below = 0;
+  let spritesBelow = 0;
   for (const { p50, perSecond } of sorted) {
-    below += perSecond;
-    if (below >= half) return hundredths(p50);
+    spritesBelow += perSecond;
+    if (spritesBelow >= half) return hundredths(p50);
   }
   return null;
 }
 
 /** Returns the largest p99 of the players: an upper bound of the p99 of all sprites. */
-function slowest(reports) {
+function slowestP99(reports) {
   const p99 = Math.max(-1, ...reports.map((report) => report.p99));
   return p99 < 0 ? null : hundredths(p99);
 }
@@ -116,8 +120,8 @@ export function reduce(now, memory) {
   const history = memory[HISTORY];
   const batch = batchAt(now.time);
   const reports = readReports(now);
-  remember(history, reports);
-  bury(history, reports, memory);
+  storeReports(history, reports);
+  addDeparted(history, reports, memory);
   const sum = (name) => reports.reduce((all, report) => all + report[name], 0);
   const machines = reports.filter(({ machine }) => machine === 1);
   const phones = reports.filter(({ machine }) => machine === 0);
@@ -129,14 +133,14 @@ export function reduce(now, memory) {
     members: sum('members'),
     perSecond: tenths(sum('perSecond')),
     p50: weightedMedian(machines),
-    p99: slowest(machines),
+    p99: slowestP99(machines),
     phone50: weightedMedian(phones),
-    phone99: slowest(phones),
+    phone99: slowestP99(phones),
     refused: sum('refused'),
     broken: sum('broken'),
-    ...settle(history, batch, memory),
+    ...settledCounts(history, batch, memory),
     list: [...machines, ...phones]
-      .slice(0, LISTED)
+      .slice(0, MAX_LISTED)
       .map(({ number, machine, connections, perSecond, p50, p99, stall, bounded }) => ({
         ...{ number, machine, connections, bounded },
         ...{ perSecond: tenths(perSecond), p50: hundredths(p50), p99: hundredths(p99) },

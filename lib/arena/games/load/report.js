@@ -1,6 +1,6 @@
 import { make, put } from '../../arena-pages/elements.js';
 import { contentOf, fill } from '../../arena-pages/report.js';
-import { many } from '../../arena-pages/units.js';
+import { plural } from '../../arena-pages/units.js';
 
 /**
  * The report of a load, in the form of the swarm's reports (lib/swarm/result.js): the values that the panel has seen,
@@ -8,9 +8,9 @@ import { many } from '../../arena-pages/units.js';
  */
 
 /** Size of an agent's sprite, in bytes. */
-const SIZE = 256;
+const SPRITE_BYTES = 256;
 
-const NONE = { count: 0, p50: null, p90: null, p99: null, 'p99.9': null, max: null };
+const NO_LATENCY = { count: 0, p50: null, p90: null, p99: null, 'p99.9': null, max: null };
 
 function accountOf({ counted = 0, missing = 0, refused = 0 }) {
   return {
@@ -23,14 +23,14 @@ function accountOf({ counted = 0, missing = 0, refused = 0 }) {
 }
 
 /** Returns the server's use of CPU and memory, by its own counts. */
-function useOf(track, { first, now }, seconds, sprites) {
+function serverUse(track, { first, now }, seconds, sprites) {
   const { cpu, memory } = track.values;
   const cpuSeconds = now.cpuSeconds - first.cpuSeconds;
   return {
     ...{ by: 'arena', process: null, cpuSeconds },
     cores: seconds > 0 ? cpuSeconds / seconds : null,
     perSpriteMs: sprites > 0 ? (cpuSeconds / sprites) * 1000 : null,
-    ...{ memoryBefore: first.rss, memory: now.rss, most: track.of('memory').most ?? now.rss },
+    ...{ memoryBefore: first.rss, memory: now.rss, most: track.summary('memory').most ?? now.rss },
     series: track.at.map((at, i) => ({ at, cores: cpu[i] ?? 0, memory: memory[i] }))
   };
 }
@@ -57,23 +57,29 @@ function resultOf({ track, value, control, first, now, url, ended }) {
   return {
     command: 'panel',
     commandLine:
-      `the panel of ${url.pathname.split('/').at(-1)}, round ${control.round}: ${many(machines, 'machine')} with ` +
-      `${many(clients, 'client')} and ${many(throws, 'throw')} a second each, ${many(phones, 'phone')} with ` +
-      `${many(polls, 'poll')} and ${many(phoneThrows, 'throw')} a second each`,
+      `the panel of ${url.pathname.split('/').at(-1)}, round ${control.round}: ${plural(machines, 'machine')} with ` +
+      `${plural(clients, 'client')} and ${plural(throws, 'throw')} a second each, ${plural(phones, 'phone')} with ` +
+      `${plural(polls, 'poll')} and ${plural(phoneThrows, 'throw')} a second each`,
     started: new Date(ended - seconds * 1000).toISOString(),
     seconds,
     target: { tls: url.protocol === 'https:', host: url.hostname, port, transientPort: port },
-    clients: track.of('connections').most ?? 0,
+    clients: track.summary('connections').most ?? 0,
     seed: null,
     engines: { processes: machines, addresses: 0 },
     parkedByServer: now.parked,
     throwing: {
       ...{ mode: 'open loop', rate: machines * throws + phones * phoneThrows },
-      ...{ throwers: 64 * machines + phones, size: SIZE, seconds, behind: 0, thrown: sprites },
+      ...{
+        throwers: 64 * machines + phones,
+        size: SPRITE_BYTES,
+        seconds,
+        behind: 0,
+        thrown: sprites
+      },
       perSecond: seconds > 0 ? Math.round(sprites / seconds) : 0,
       swarmStallMs: Math.max(0, ...list.map(({ stall }) => stall))
     },
-    latency: { arrival: NONE, answer: NONE, probe: NONE },
+    latency: { arrival: NO_LATENCY, answer: NO_LATENCY, probe: NO_LATENCY },
     curves: { arrival: [], answer: [], probe: [] },
     account,
     interruptions: [],
@@ -88,7 +94,7 @@ function resultOf({ track, value, control, first, now, url, ended }) {
       ...{ longestStallMs: now.longestStallMs, stalledBeforeMs: first.longestStallMs }
     },
     version: now.version ?? null,
-    use: useOf(track, { first, now }, seconds, sprites),
+    use: serverUse(track, { first, now }, seconds, sprites),
     engineCores: null,
     interrupted: false,
     bounds: [],
@@ -103,7 +109,7 @@ function resultOf({ track, value, control, first, now, url, ended }) {
       'Of the sprites those are counted that are older than 8 to 10 seconds.',
       ...(torn > 0
         ? [
-            `${many(torn, 'phone or machine')} went without a last report: what they held is not known.`
+            `${plural(torn, 'phone or machine')} went without a last report: what they held is not known.`
           ]
         : [])
     ],
@@ -135,18 +141,22 @@ async function reportOf(run) {
  * Adds a button that saves the report.
  *
  * @param {HTMLElement} root
- * @param {() => ?object} run returns the run, as for resultOf; null while there is nothing to save
+ * @param {() => ?object} readRun returns the run, as for resultOf; null while there is nothing to save
  */
-export function saveButton(root, run) {
-  const how = { className: 'act', text: 'Save the report', attributes: { id: 'load-save' } };
-  const button = make('button', { ...how, into: root });
+export function saveButton(root, readRun) {
+  const buttonOptions = {
+    className: 'act',
+    text: 'Save the report',
+    attributes: { id: 'load-save' }
+  };
+  const button = make('button', { ...buttonOptions, into: root });
   const news = make('p', { className: 'soft', attributes: { role: 'status' }, into: root });
   button.addEventListener('click', async () => {
-    const now = run();
-    if (now === null) return put(news, 'There is nothing to save yet.');
+    const run = readRun();
+    if (run === null) return put(news, 'There is nothing to save yet.');
     try {
-      const href = URL.createObjectURL(new Blob([await reportOf(now)], { type: 'text/html' }));
-      const name = `load-${new Date(now.ended).toISOString().slice(0, 19).replaceAll(':', '-')}.html`;
+      const href = URL.createObjectURL(new Blob([await reportOf(run)], { type: 'text/html' }));
+      const name = `load-${new Date(run.ended).toISOString().slice(0, 19).replaceAll(':', '-')}.html`;
       make('a', { attributes: { href, download: name } }).click();
       setTimeout(() => URL.revokeObjectURL(href), 60_000);
       return put(news, `Saved as ${name}: one file that needs nothing else.`);

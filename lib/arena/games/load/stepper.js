@@ -1,4 +1,4 @@
-import { allow, make, put } from '../../arena-pages/elements.js';
+import { setEnabled, make, put } from '../../arena-pages/elements.js';
 
 /**
  * Adds a number with two buttons that change it by steps. For keys and screen readers it is a spin button: arrows are
@@ -31,10 +31,10 @@ export function stepper(root, { name, title, values, choose }) {
     into: box
   });
   const more = step('+', 'More');
-  let now = 0;
+  let current = 0;
 
-  const up = () => values.find((value) => value > now) ?? values.at(-1);
-  const down = () => values.findLast((value) => value < now) ?? values[0];
+  const up = () => values.find((value) => value > current) ?? values.at(-1);
+  const down = () => values.findLast((value) => value < current) ?? values[0];
   const KEYS = {
     ArrowUp: up,
     ArrowRight: up,
@@ -45,26 +45,26 @@ export function stepper(root, { name, title, values, choose }) {
   };
 
   function go(value) {
-    if (value === now) return;
+    if (value === current) return;
     show(value);
     choose(value);
   }
 
   function show(value) {
-    now = value;
+    current = value;
     put(spin, value.toLocaleString('en'));
     spin.setAttribute('aria-valuenow', value);
-    allow(less, value > values[0]);
-    allow(more, value < values.at(-1));
+    setEnabled(less, value > values[0]);
+    setEnabled(more, value < values.at(-1));
   }
 
   more.addEventListener('click', () => go(up()));
   less.addEventListener('click', () => go(down()));
   spin.addEventListener('keydown', (event) => {
-    const wanted = KEYS[event.key];
-    if (wanted === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
+    const keyAction = KEYS[event.key];
+    if (keyAction === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();
-    go(wanted());
+    go(keyAction());
   });
   return { show };
 }

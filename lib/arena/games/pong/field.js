@@ -6,27 +6,27 @@ import { drawSticker } from '../../page/pictures.js';
 
 const WIDTH = 16;
 const HEIGHT = 9;
-const BALL = 0.46; // half the size of its picture, with the white rim around the ball
+const BALL_HALF = 0.46; // half the size of its picture, with the white rim around the ball
 const PADDLE = { inset: 0.6, half: 1.05, thick: 0.42 };
 const TRAIL = 7;
-const AROUND = 0.45; // margin around the field, in units
+const FIELD_MARGIN = 0.45; // margin around the field, in units
 
 const NAMES = { left: 'Left', right: 'Right' };
 
 /** Returns the field's place on the canvas: pixels per unit, and its corner. */
 function layout(width, height) {
-  const unit = Math.min(width / (WIDTH + 2 * AROUND), height / (HEIGHT + 2 * AROUND));
+  const unit = Math.min(width / (WIDTH + 2 * FIELD_MARGIN), height / (HEIGHT + 2 * FIELD_MARGIN));
   return { unit, x: (width - WIDTH * unit) / 2, y: (height - HEIGHT * unit) / 2 };
 }
 
 export function start({ root, control }) {
-  const still = matchMedia('(prefers-reduced-motion: reduce)').matches;
+  const isMotionReduced = matchMedia('(prefers-reduced-motion: reduce)').matches;
   const sheet = style(import.meta.url);
   const score = make('div', { className: 'pong-score', into: root });
   const points = [make('b', { text: '0', into: score }), make('b', { text: '0', into: score })];
   const { fit } = canvasIn(root, 'Pong: two paddles and a ball');
   const halves = make('div', { className: 'pong-halves', into: root });
-  const people = [make('span', { into: halves }), make('span', { into: halves })];
+  const halfCounts = [make('span', { into: halves }), make('span', { into: halves })];
   const words = make('div', {
     className: 'whole pong-words',
     attributes: { role: 'status' },
@@ -35,7 +35,7 @@ export function start({ root, control }) {
   const ball = drawSticker('ball', 256);
   const smooth = new Smooth();
   const trail = [];
-  let now = control;
+  let currentControl = control;
   let round = null;
   let drawn = 0;
 
@@ -64,7 +64,7 @@ export function start({ root, control }) {
   }
 
   function drawBall(ctx, [x, y], spin) {
-    if (!still) {
+    if (!isMotionReduced) {
       trail.push([x, y]);
       if (trail.length > TRAIL) trail.shift();
       for (const [i, at] of trail.entries()) {
@@ -78,13 +78,13 @@ export function start({ root, control }) {
     }
     ctx.save();
     ctx.translate(x, y);
-    if (!still) ctx.rotate(spin);
-    ctx.drawImage(ball, -BALL, -BALL, 2 * BALL, 2 * BALL);
+    if (!isMotionReduced) ctx.rotate(spin);
+    ctx.drawImage(ball, -BALL_HALF, -BALL_HALF, 2 * BALL_HALF, 2 * BALL_HALF);
     ctx.restore();
   }
 
   function frame(time) {
-    const seen = smooth.at(time);
+    const view = smooth.at(time);
     const { ctx, width, height } = fit();
     const color = palette();
     const { unit, x, y } = layout(width, height);
@@ -93,19 +93,21 @@ export function start({ root, control }) {
     ctx.translate(x, y);
     ctx.scale(unit, unit);
     drawNet(ctx, color('soft'));
-    if (seen === null) return;
-    const { from, to, share } = seen;
-    const isSame = from.rally === to.rally;
-    const mix = (a, b) => between(a, b, share);
-    const paddles = to.paddles.map((one, i) => mix(from.paddles[i], one));
+    if (view === null) return;
+    const { from, to, share } = view;
+    const isSameRally = from.rally === to.rally;
+    const interpolate = (a, b) => between(a, b, share);
+    const paddles = to.paddles.map((one, i) => interpolate(from.paddles[i], one));
     drawPaddle(ctx, color('across'), PADDLE.inset - PADDLE.thick / 2, paddles[0]);
     drawPaddle(ctx, color('along'), WIDTH - PADDLE.inset + PADDLE.thick / 2, paddles[1]);
-    if (!isSame) trail.length = 0;
-    const at = isSame ? to.ball.map((one, i) => mix(from.ball[i], one)) : to.ball;
-    if (!to.winner) drawBall(ctx, at, at[0] / 1.4);
+    if (!isSameRally) trail.length = 0;
+    const ballPosition = isSameRally
+      ? to.ball.map((one, i) => interpolate(from.ball[i], one))
+      : to.ball;
+    if (!to.winner) drawBall(ctx, ballPosition, ballPosition[0] / 1.4);
     drawn += 1;
     root.dataset.drawn = drawn;
-    root.dataset.ball = at.map((one) => one.toFixed(2)).join(' ');
+    root.dataset.ball = ballPosition.map((one) => one.toFixed(2)).join(' ');
   }
 
   function showPoints(value) {
@@ -117,28 +119,28 @@ export function start({ root, control }) {
       if (text !== '0') element.classList.add('bump');
       put(element, text);
     }
-    for (const [i, element] of people.entries()) {
+    for (const [i, element] of halfCounts.entries()) {
       const count = value.halves[i];
       put(element, count === 0 ? 'The machine' : `${count} ${count === 1 ? 'thumb' : 'thumbs'}`);
     }
   }
 
-  function say(value) {
+  function showWinner(value) {
     words.dataset.winner = value.winner ?? '';
     put(words, value.winner ? `${NAMES[value.winner]} wins` : '');
   }
 
   return {
     control(control) {
-      now = control;
+      currentControl = control;
     },
     value({ round: of, time, value }) {
       if (value === null) return;
       if (of !== round) smooth.reset();
       round = of;
-      smooth.push(time, value, performance.now(), 1000 / now.pace);
+      smooth.push(time, value, performance.now(), 1000 / currentControl.pace);
       showPoints(value);
-      say(value);
+      showWinner(value);
     },
     frame,
     stop: () => sheet.remove()

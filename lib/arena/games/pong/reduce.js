@@ -25,7 +25,7 @@ const clamp = (value, least, most) => Math.min(most, Math.max(least, value));
 const rounded = (value) => Math.round(value * 1000) / 1000;
 
 /** Returns a pseudo-random number from 0 to below 1. The seed is the round's number: a round is reproducible. */
-function chance(memory) {
+function random(memory) {
   memory.seed = (Math.imul(memory.seed, 1_664_525) + 1_013_904_223) >>> 0;
   return memory.seed / 2 ** 32;
 }
@@ -35,7 +35,7 @@ function begin(memory, round) {
   memory.score = [0, 0];
   memory.paddles = [HEIGHT / 2, HEIGHT / 2];
   memory.rally = 0;
-  memory.to = chance(memory) < 0.5 ? 0 : 1;
+  memory.to = random(memory) < 0.5 ? 0 : 1;
   serve(memory);
 }
 
@@ -46,7 +46,7 @@ function serve(memory) {
   memory.aim = 0;
   memory.pause = PAUSE;
   memory.ball = [WIDTH / 2, HEIGHT / 2];
-  const angle = (chance(memory) - 0.5) * 0.9;
+  const angle = (random(memory) - 0.5) * 0.9;
   memory.speed = [(memory.to === 0 ? -1 : 1) * Math.cos(angle), Math.sin(angle)];
   memory.pace = START_SPEED;
 }
@@ -68,46 +68,47 @@ function halves({ players, numbers, inputs }) {
 }
 
 /** Moves a paddle towards its target. */
-function movePaddle(memory, side, wanted, ms) {
-  const machine = wanted === undefined;
+function movePaddle(memory, side, target, ms) {
+  const isMachine = target === undefined;
   const to = clamp(
-    machine ? memory.ball[1] + memory.aim : wanted,
+    isMachine ? memory.ball[1] + memory.aim : target,
     PADDLE.half,
     HEIGHT - PADDLE.half
   );
-  const most = ((machine ? MACHINE_SPEED : PADDLE_SPEED) * ms) / 1000;
-  memory.paddles[side] += clamp(to - memory.paddles[side], -most, most);
+  const maxStep = ((isMachine ? MACHINE_SPEED : PADDLE_SPEED) * ms) / 1000;
+  memory.paddles[side] += clamp(to - memory.paddles[side], -maxStep, maxStep);
 }
 
 /** Bounces the ball off a paddle, if they meet: the nearer to the paddle's end, the steeper. */
-function meet(memory, side) {
+function bounceOff(memory, side) {
   const [x, y] = memory.ball;
-  const off = y - memory.paddles[side];
+  const offset = y - memory.paddles[side];
   const face = side === 0 ? PADDLE.inset + RADIUS : WIDTH - PADDLE.inset - RADIUS;
-  const comes = side === 0 ? memory.speed[0] < 0 && x <= face : memory.speed[0] > 0 && x >= face;
-  const past = Math.abs(x - face) > 2 * RADIUS;
-  if (!comes || past || Math.abs(off) > PADDLE.half + RADIUS) return;
-  const angle = clamp(off / PADDLE.half, -1, 1) * STEEPEST;
+  const isApproaching =
+    side === 0 ? memory.speed[0] < 0 && x <= face : memory.speed[0] > 0 && x >= face;
+  const isPast = Math.abs(x - face) > 2 * RADIUS;
+  if (!isApproaching || isPast || Math.abs(offset) > PADDLE.half + RADIUS) return;
+  const angle = clamp(offset / PADDLE.half, -1, 1) * STEEPEST;
   memory.speed = [(side === 0 ? 1 : -1) * Math.cos(angle), Math.sin(angle)];
   memory.pace = Math.min(MOST_SPEED, memory.pace * FASTER);
   memory.ball[0] = face;
   memory.hits += 1;
-  memory.aim = (chance(memory) - 0.5) * MACHINE_AIM;
+  memory.aim = (random(memory) - 0.5) * MACHINE_AIM;
 }
 
 /** Moves the ball. @returns {number} the side at which the ball has left the field; -1: none */
-function fly(memory, ms, speed) {
-  const way = (memory.pace * speed * ms) / 1000;
-  memory.ball[0] += memory.speed[0] * way;
-  memory.ball[1] += memory.speed[1] * way;
+function moveBall(memory, ms, speed) {
+  const distance = (memory.pace * speed * ms) / 1000;
+  memory.ball[0] += memory.speed[0] * distance;
+  memory.ball[1] += memory.speed[1] * distance;
   const [, y] = memory.ball;
   const edge = y < RADIUS ? RADIUS : y > HEIGHT - RADIUS ? HEIGHT - RADIUS : undefined;
   if (edge !== undefined) {
     memory.ball[1] = edge;
     memory.speed[1] = Math.abs(memory.speed[1]) * (edge === RADIUS ? 1 : -1);
   }
-  meet(memory, 0);
-  meet(memory, 1);
+  bounceOff(memory, 0);
+  bounceOff(memory, 1);
   if (memory.ball[0] < -RADIUS) return 0;
   return memory.ball[0] > WIDTH + RADIUS ? 1 : -1;
 }
@@ -122,11 +123,11 @@ function play(memory, ms, wanted, { points, speed }) {
       memory.pause = Math.max(0, memory.pause - stride);
       continue;
     }
-    const out = fly(memory, stride, speed / 100);
-    if (out < 0) continue;
-    memory.score[1 - out] += 1;
-    memory.to = out; // The next serve goes to the half that has lost the point.
-    if (memory.score[1 - out] >= points) return true;
+    const side = moveBall(memory, stride, speed / 100);
+    if (side < 0) continue;
+    memory.score[1 - side] += 1;
+    memory.to = side; // The next serve goes to the half that has lost the point.
+    if (memory.score[1 - side] >= points) return true;
     serve(memory);
   }
   return false;
@@ -137,7 +138,7 @@ export function reduce(now, memory) {
   const { players, step, round, settings } = now;
   if (memory.score === undefined) begin(memory, round);
   const { count, wanted } = halves(now);
-  const won = players > 0 && play(memory, clamp(step, 0, LONGEST_STEP), wanted, settings);
+  const isWon = players > 0 && play(memory, clamp(step, 0, LONGEST_STEP), wanted, settings);
   const value = {
     ball: memory.ball.map(rounded),
     paddles: memory.paddles.map(rounded),
@@ -147,7 +148,7 @@ export function reduce(now, memory) {
     hits: memory.hits,
     serving: memory.pause > 0
   };
-  if (!won) return value;
+  if (!isWon) return value;
   const winner = memory.score[0] > memory.score[1] ? 'left' : 'right';
   return { ...value, winner, page: 'result', over: true };
 }

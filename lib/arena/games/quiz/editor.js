@@ -6,13 +6,16 @@ import { ANSWERS, CHARACTERS, readQuestions } from './questions.js';
 const EMPTY = { question: '', answers: ['', '', '', ''], right: 0 };
 
 /** Adds a button in the panel's style. It does nothing while aria-disabled. */
-export function button(into, text, act) {
-  const one = make('button', { className: 'chip', text, into });
-  one.addEventListener('click', () => one.getAttribute('aria-disabled') !== 'true' && act());
-  return one;
+export function button(into, text, action) {
+  const element = make('button', { className: 'chip', text, into });
+  element.addEventListener(
+    'click',
+    () => element.getAttribute('aria-disabled') !== 'true' && action()
+  );
+  return element;
 }
 
-function textIn(into, label, value) {
+function addTextInput(into, label, value) {
   const attributes = { type: 'text', maxlength: CHARACTERS, 'aria-label': label };
   const input = make('input', { attributes, into });
   input.value = value;
@@ -20,51 +23,51 @@ function textIn(into, label, value) {
 }
 
 /** Adds the inputs for one answer: its text, and whether it is the right one. */
-function answerIn(into, name, { text = '', right = false } = {}) {
-  const at = into.children.length;
-  const letter = String.fromCharCode(65 + at);
+function addAnswer(into, name, { text = '', right = false } = {}) {
+  const index = into.children.length;
+  const letter = String.fromCharCode(65 + index);
   const row = make('div', { className: 'answer', into });
   const attributes = { type: 'radio', name, 'aria-label': `${letter} is right` };
   const radio = make('input', { attributes, into: row });
   radio.checked = right;
-  textIn(row, `Answer ${letter}`, text);
+  addTextInput(row, `Answer ${letter}`, text);
 }
 
-let fields = 0; // number of fields made so far, for unique names of their radio buttons
+let fieldCount = 0; // number of fields made so far, for unique names of their radio buttons
 
 /** Adds the inputs for one question. */
-function fieldOf(form, { question, answers, right }) {
+function addQuestion(form, { question, answers, right }) {
   const field = make('fieldset', { into: form });
   make('legend', { into: field });
-  textIn(field, 'Question', question).className = 'asked-text';
+  addTextInput(field, 'Question', question).className = 'asked-text';
   const list = make('div', { className: 'answers', into: field });
-  const name = `right-${(fields += 1)}`;
-  for (const [at, text] of answers.entries()) answerIn(list, name, { text, right: at === right });
+  const name = `right-${(fieldCount += 1)}`;
+  for (const [at, text] of answers.entries()) addAnswer(list, name, { text, right: at === right });
   const buttons = make('div', { className: 'chips buttons', into: field });
-  const more = button(buttons, 'One more answer', () => {
-    answerIn(list, name);
-    more.hidden = list.children.length >= ANSWERS;
+  const addButton = button(buttons, 'One more answer', () => {
+    addAnswer(list, name);
+    addButton.hidden = list.children.length >= ANSWERS;
     list.lastElementChild.querySelector('[type=text]').focus();
   });
-  more.hidden = answers.length >= ANSWERS;
+  addButton.hidden = answers.length >= ANSWERS;
   button(buttons, 'Remove this question', () => {
     const next = field.nextElementSibling ?? field.previousElementSibling;
     field.remove();
-    count(form);
+    numberQuestions(form);
     (next?.querySelector('.asked-text') ?? form.nextElementSibling.firstElementChild).focus();
   });
-  count(form);
+  numberQuestions(form);
   return field;
 }
 
-function count(form) {
+function numberQuestions(form) {
   for (const [at, { firstElementChild }] of [...form.children].entries()) {
     put(firstElementChild, `Question ${at + 1}`);
   }
 }
 
 /** Returns the questions in the form, without empty answers. */
-function questionsIn(form) {
+function readForm(form) {
   return [...form.children].map((field) => {
     const answers = [...field.querySelectorAll('.answer')].map((row) => ({
       text: row.lastElementChild.value.trim(),
@@ -94,28 +97,32 @@ function download(questions) {
  * @param {{read: () => Promise<unknown>, write: (value: unknown) => Promise<string>}} content as a panel.js gets it
  */
 export function editor(root, content) {
-  const edit = make('details', { className: 'edit', into: root });
-  make('summary', { text: 'Questions', into: edit });
-  const form = make('div', { into: edit });
-  const buttons = make('div', { className: 'chips buttons', into: edit });
-  const said = make('p', { className: 'wrong', attributes: { role: 'status' }, into: edit });
+  const details = make('details', { className: 'edit', into: root });
+  make('summary', { text: 'Questions', into: details });
+  const form = make('div', { into: details });
+  const buttons = make('div', { className: 'chips buttons', into: details });
+  const messageLine = make('p', {
+    className: 'wrong',
+    attributes: { role: 'status' },
+    into: details
+  });
   const file = make('input', {
     attributes: { type: 'file', accept: '.json,application/json', hidden: '' },
-    into: edit
+    into: details
   });
 
   function show(questions) {
     form.replaceChildren();
-    for (const one of questions) fieldOf(form, one);
+    for (const one of questions) addQuestion(form, one);
   }
 
   /** Runs an action on the questions, and shows its message or error. */
-  async function attempt(act) {
+  async function attempt(action) {
     try {
-      put(said, (await act()) ?? '');
+      put(messageLine, (await action()) ?? '');
     } catch (error) {
       const { message } = error;
-      put(said, `${message[0].toUpperCase()}${message.slice(1)}.`);
+      put(messageLine, `${message[0].toUpperCase()}${message.slice(1)}.`);
     }
   }
 
@@ -127,7 +134,7 @@ export function editor(root, content) {
       if (!Array.isArray(questions)) return 'The questions can’t be read just now.';
       return show(questions);
     });
-  edit.addEventListener('toggle', () => edit.open && isEmpty() && load(isEmpty));
+  details.addEventListener('toggle', () => details.open && isEmpty() && load(isEmpty));
   file.addEventListener('change', () =>
     attempt(async () => {
       const [chosen] = file.files;
@@ -144,22 +151,20 @@ export function editor(root, content) {
     })
   );
   button(buttons, 'One more question', () => {
-    fieldOf(form, EMPTY).querySelector('.asked-text').focus();
+    addQuestion(form, EMPTY).querySelector('.asked-text').focus();
   });
   button(buttons, 'Use these questions', () =>
     attempt(async () => {
-      const wrong = await content.write(readQuestions(questionsIn(form)));
-      return wrong || 'These are the questions now.';
+      const error = await content.write(readQuestions(readForm(form)));
+      return error || 'These are the questions now.';
     })
   );
   button(buttons, 'Load a file', () => file.click());
-  button(buttons, 'Save to a file', () =>
-    attempt(() => download(readQuestions(questionsIn(form))))
-  );
+  button(buttons, 'Save to a file', () => attempt(() => download(readQuestions(readForm(form)))));
   button(buttons, 'Those that came with the quiz', () =>
     attempt(async () => {
-      const wrong = await content.write(null);
-      if (wrong) return wrong;
+      const error = await content.write(null);
+      if (error) return error;
       await load();
       return 'These are the questions now.';
     })

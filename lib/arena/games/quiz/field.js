@@ -1,17 +1,17 @@
 import { make, put, style } from '../../arena-pages/elements.js';
 import { showResult } from './result.js';
-import { many, nameOf, readStandings } from './standings.js';
+import { formatPoints, nameOf, readStandings } from './standings.js';
 
 /** The quiz on the big screen: a question with its time, then the count of each answer; at the end the result. */
 
 /** Number of leaders shown between two questions. */
-const FRONT = 3;
+const LEADERS = 3;
 
 /** Smallest size of question and answers, as a share of their usual size; and factor from one size to the next. */
-const LEAST = 0.3;
-const SMALLER = 0.92;
+const MIN_SIZE = 0.3;
+const SIZE_FACTOR = 0.92;
 
-function questionOf(root) {
+function addQuestionView(root) {
   const top = make('p', { className: 'top', into: root });
   const parts = {
     place: make('span', { into: top }),
@@ -29,23 +29,23 @@ function questionOf(root) {
   return parts;
 }
 
-export function start({ root, control: { page: begun } }) {
+export function start({ root, control: { page: startPage } }) {
   const sheet = style(import.meta.url);
   const quiz = make('div', { className: 'quiz field-quiz cover', into: root });
-  const { place, answered, question, bars, front, time, clock } = questionOf(quiz);
-  const result = make('div', { className: 'quiz result-quiz cover', into: root });
-  const results = showResult(result);
-  const watch = new ResizeObserver(() => fit());
-  watch.observe(quiz);
-  let page = begun; // the control's page
-  let last = null;
-  let texts = '';
-  let fitted = ''; // the texts and the answer for which the letters have their size
+  const { place, answered, question, bars, front, time, clock } = addQuestionView(quiz);
+  const resultBox = make('div', { className: 'quiz result-quiz cover', into: root });
+  const resultView = showResult(resultBox);
+  const resizeObserver = new ResizeObserver(() => fit());
+  resizeObserver.observe(quiz);
+  let page = startPage; // the control's page
+  let lastReduced = null;
+  let shownTexts = '';
+  let fittedTexts = ''; // the texts and the answer for which the letters have their size
 
-  function build({ index, question: asked, answers }) {
+  function showAnswers({ index, question: asked, answers }) {
     const words = JSON.stringify([index, asked, answers]);
-    if (words === texts) return;
-    texts = words;
+    if (words === shownTexts) return;
+    shownTexts = words;
     bars.replaceChildren();
     for (const [at, text] of answers.entries()) {
       const bar = make('div', { className: 'bar', attributes: { 'data-at': at }, into: bars });
@@ -59,19 +59,19 @@ export function start({ root, control: { page: begun } }) {
   /** Makes the letters smaller until all answers fit. */
   function fit() {
     const isCut = ({ scrollHeight, clientHeight }) => scrollHeight > clientHeight;
-    for (let size = 1; size > LEAST; size *= SMALLER) {
+    for (let size = 1; size > MIN_SIZE; size *= SIZE_FACTOR) {
       quiz.style.setProperty('--fit', size);
       if (![...bars.children].some(isCut)) return;
     }
   }
 
   /** Shows the counts of the answers, once the right one is known: earlier, players would choose what others choose. */
-  function fill({ right, counts = [] }) {
+  function showCounts({ right, counts = [] }) {
     quiz.dataset.open = right === undefined;
-    const most = Math.max(1, ...counts);
+    const largest = Math.max(1, ...counts);
     for (const [at, bar] of [...bars.children].entries()) {
       bar.toggleAttribute('data-right', at === right);
-      bar.style.setProperty('--share', (counts[at] ?? 0) / most);
+      bar.style.setProperty('--share', (counts[at] ?? 0) / largest);
       put(bar.lastChild, counts[at] ?? '');
     }
   }
@@ -82,30 +82,32 @@ export function start({ root, control: { page: begun } }) {
     put(place, `Question ${index + 1} of ${of}`);
     put(answered, `${value.answered} of ${players} have answered`);
     put(question, value.question);
-    build(value);
-    fill(value);
-    if (fitted !== `${texts} ${right}`) fit();
-    fitted = `${texts} ${right}`;
+    showAnswers(value);
+    showCounts(value);
+    if (fittedTexts !== `${shownTexts} ${right}`) fit();
+    fittedTexts = `${shownTexts} ${right}`;
     const isOpen = right === undefined;
     put(time, left);
     time.hidden = !isOpen;
     time.setAttribute('aria-label', `${left} seconds left`);
     clock.style.setProperty('--left', Math.min(1, left / seconds));
-    const first = readStandings(standings)
-      .slice(0, FRONT)
+    const leaders = readStandings(standings)
+      .slice(0, LEADERS)
       .filter(({ points }) => points > 0);
-    const words = first.map((one) => `${nameOf(reduced, one.number)} ${many(one.points)}`);
+    const words = leaders.map(
+      (one) => `${nameOf(reduced, one.number)} ${formatPoints(one.points)}`
+    );
     put(front, isOpen || words.length === 0 ? '' : `In front: ${words.join(' · ')}`);
   }
 
   function show() {
-    const value = last?.value;
+    const value = lastReduced?.value;
     if (!value) return;
     const isResult = page === 'result' || value.asked !== undefined;
     quiz.hidden = isResult;
-    result.hidden = !isResult;
-    if (isResult) results.show(last);
-    else showQuestion(last);
+    resultBox.hidden = !isResult;
+    if (isResult) resultView.show(lastReduced);
+    else showQuestion(lastReduced);
   }
 
   return {
@@ -114,12 +116,12 @@ export function start({ root, control: { page: begun } }) {
       show();
     },
     value(reduced) {
-      last = reduced;
+      lastReduced = reduced;
       show();
     },
-    frame: (now) => results.turn(now),
+    frame: (now) => resultView.turn(now),
     stop() {
-      watch.disconnect();
+      resizeObserver.disconnect();
       sheet.remove();
     }
   };

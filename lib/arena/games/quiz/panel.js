@@ -1,4 +1,4 @@
-import { allow, make, put, style } from '../../arena-pages/elements.js';
+import { setEnabled, make, put, style } from '../../arena-pages/elements.js';
 import { button, editor } from './editor.js';
 
 /** The quiz on the panel: the open question; buttons to end it, to skip it, and to show the result; the editor. */
@@ -13,15 +13,15 @@ function wordsOf({ players, value }) {
   return `Question ${index + 1} of ${of}, “${question}”: ${state}`;
 }
 
-export function start({ root, control: begun, command, content, slider }) {
+export function start({ root, control: startControl, command, content, slider }) {
   const sheet = style(import.meta.url);
   const quiz = make('div', { className: 'panel-quiz', into: root });
-  const now = make('p', { into: quiz });
+  const stateLine = make('p', { into: quiz });
   const buttons = make('div', { className: 'chips', into: quiz });
   const settings = make('div', { className: 'sliders', into: quiz });
   for (const name of ['seconds', 'pause']) slider(settings, name);
   editor(quiz, content);
-  let control = begun;
+  let control = startControl;
   let value = null;
 
   // The commands have the step's number: a late click can't end another step.
@@ -34,21 +34,21 @@ export function start({ root, control: begun, command, content, slider }) {
   function show() {
     const isAsking = control.running && value?.step !== undefined;
     const isOpen = isAsking && value.right === undefined;
-    allow(end, isAsking);
-    allow(skip, isOpen);
-    allow(result, control.running);
+    setEnabled(end, isAsking);
+    setEnabled(skip, isOpen);
+    setEnabled(result, control.running);
     put(end, isAsking && !isOpen ? 'Next question' : 'Show the answer');
   }
 
   return {
     control(next) {
       control = next;
-      if (!control.running) put(now, 'Start asks the first question.');
+      if (!control.running) put(stateLine, 'Start asks the first question.');
       show();
     },
     value(reduced) {
       ({ value } = reduced);
-      if (control.running && value?.step !== undefined) put(now, wordsOf(reduced));
+      if (control.running && value?.step !== undefined) put(stateLine, wordsOf(reduced));
       show();
     },
     stop: () => sheet.remove()

@@ -1,22 +1,26 @@
-import { allow, make, put, style } from '../../arena-pages/elements.js';
-import { many, ordinal, readStandings } from './standings.js';
+import { setEnabled, make, put, style } from '../../arena-pages/elements.js';
+import { formatPoints, ordinal, readStandings } from './standings.js';
 
 /** The quiz on the phone: a button for each answer. The last tap before the time is over counts. */
 
 /** Seconds before the end at which a screen reader says how many are left. */
-const SAID = [10, 5];
+const ANNOUNCED_SECONDS = [10, 5];
 
 export function start({ root, send, number, input }) {
   const sheet = style(import.meta.url);
   const quiz = make('div', { className: 'quiz phone-quiz cover', into: root });
   const head = make('div', { className: 'head', into: quiz });
-  const ask = make('p', { className: 'ask', attributes: { role: 'status' }, into: head });
+  const questionLine = make('p', { className: 'ask', attributes: { role: 'status' }, into: head });
   const clock = make('p', { className: 'time', attributes: { role: 'timer' }, into: head });
   const choices = make('div', { className: 'choices', attributes: { role: 'group' }, into: quiz });
   const verdict = make('p', { className: 'verdict', attributes: { role: 'status' }, into: quiz });
-  const soon = make('p', { className: 'unseen', attributes: { role: 'status' }, into: quiz });
-  let shown = ''; // round and question of the buttons
-  let texts = ''; // the same, with the texts of question and answers
+  const timeAnnouncement = make('p', {
+    className: 'unseen',
+    attributes: { role: 'status' },
+    into: quiz
+  });
+  let shownQuestion = ''; // round and question of the buttons
+  let shownTexts = ''; // the same, with the texts of question and answers
   let index = -1;
   let chosen = -1;
   let pointsBefore; // undefined if this page was loaded while an answer was shown
@@ -25,18 +29,18 @@ export function start({ root, send, number, input }) {
     if (quiz.dataset.open === 'false') return; // The time is over.
     chosen = at;
     send({ question: index, choice: at });
-    mark();
+    markChoice();
     put(verdict, 'You may change your mind');
   }
 
-  function mark() {
+  function markChoice() {
     for (const [at, one] of [...choices.children].entries()) {
       one.setAttribute('aria-pressed', at === chosen);
     }
   }
 
-  function build({ question, answers }) {
-    put(ask, question);
+  function showQuestion({ question, answers }) {
+    put(questionLine, question);
     quiz.scrollTop = 0;
     const focused = choices.contains(document.activeElement);
     choices.replaceChildren();
@@ -51,17 +55,17 @@ export function start({ root, send, number, input }) {
   }
 
   /** Returns the number of players in the standings, and this player's entry. */
-  function ownOf(standings) {
+  function standingOf(standings) {
     const list = readStandings(standings);
     return { of: list.length, own: list.find((one) => one.number === number) };
   }
 
   function verdictOf({ right, standings }) {
-    const { own, of } = ownOf(standings);
-    const won = own && pointsBefore !== undefined ? own.points - pointsBefore : 0;
+    const { own, of } = standingOf(standings);
+    const gained = own && pointsBefore !== undefined ? own.points - pointsBefore : 0;
     const place = own ? ` You are ${ordinal(own.place)} of ${of}.` : '';
     // The points decide: after a reload the choice may be unknown.
-    if (won > 0) return `Right! ${many(won)} points.${place}`;
+    if (gained > 0) return `Right! ${formatPoints(gained)} points.${place}`;
     if (own && pointsBefore === undefined) return place.trim();
     const isRight = chosen === right;
     const words = !isRight ? 'Not this time.' : own ? 'Right, but too late.' : 'Right!';
@@ -73,45 +77,46 @@ export function start({ root, send, number, input }) {
     clock.hidden = !isOpen;
     put(clock, left);
     clock.setAttribute('aria-label', `${left} seconds left`);
-    clock.dataset.soon = left <= SAID.at(-1);
-    put(soon, isOpen && SAID.includes(left) ? `${left} seconds left` : '');
+    clock.dataset.soon = left <= ANNOUNCED_SECONDS.at(-1);
+    put(timeAnnouncement, isOpen && ANNOUNCED_SECONDS.includes(left) ? `${left} seconds left` : '');
   }
 
   function showAnswer(value) {
     const { right, standings } = value;
     quiz.dataset.open = right === undefined;
     for (const [at, one] of [...choices.children].entries()) {
-      allow(one, right === undefined);
+      setEnabled(one, right === undefined);
       if (at === right) one.dataset.right = '';
     }
     if (right !== undefined) return put(verdict, verdictOf(value));
-    pointsBefore = ownOf(standings).own?.points ?? 0;
+    pointsBefore = standingOf(standings).own?.points ?? 0;
     return put(verdict, chosen < 0 ? 'Tap an answer' : 'You may change your mind');
   }
 
   return {
     value({ round, value }) {
       if (!value || value.asked) return;
-      const now = `${round} ${value.index}`;
-      if (now !== shown) chosen = input.question === value.index ? input.choice : -1;
-      const words = JSON.stringify([now, value.question, value.answers]);
-      if (words !== texts) {
+      const questionKey = `${round} ${value.index}`;
+      if (questionKey !== shownQuestion)
+        chosen = input.question === value.index ? input.choice : -1;
+      const words = JSON.stringify([questionKey, value.question, value.answers]);
+      if (words !== shownTexts) {
         index = value.index;
-        build(value);
-        mark();
+        showQuestion(value);
+        markChoice();
       }
-      shown = now;
-      texts = words;
+      shownQuestion = questionKey;
+      shownTexts = words;
       showTime(value);
       showAnswer(value);
     },
     result({ value }) {
-      const { own, of } = ownOf(value.standings);
+      const { own, of } = standingOf(value.standings);
       if (own === undefined) return { title: 'The quiz is over' };
-      const rights = value.asked ? `${own.right} of ${value.asked.length} right, ` : '';
+      const rightWords = value.asked ? `${own.right} of ${value.asked.length} right, ` : '';
       return {
         title: `You are ${ordinal(own.place)} of ${of}`,
-        text: `${rights}${many(own.points)} points`
+        text: `${rightWords}${formatPoints(own.points)} points`
       };
     },
     stop: () => sheet.remove()

@@ -9,16 +9,16 @@ const isText = (text) =>
   typeof text === 'string' && text.trim() !== '' && text.length <= CHARACTERS;
 
 /** Returns the mistake in a question, in words; undefined for a valid question. */
-function amiss({ question, answers, right } = {}) {
+function mistakeIn({ question, answers, right } = {}) {
   if (!isText(question)) return `needs a question of 1 to ${CHARACTERS} characters`;
-  const good =
+  const hasAnswers =
     Array.isArray(answers) &&
     answers.length >= 2 &&
     answers.length <= ANSWERS &&
     answers.every(isText);
-  if (!good) return `needs 2 to ${ANSWERS} answers of 1 to ${CHARACTERS} characters`;
-  const isOne = Number.isInteger(right) && right >= 0 && right < answers.length;
-  return isOne ? undefined : 'must say which answer is right: the first is 0';
+  if (!hasAnswers) return `needs 2 to ${ANSWERS} answers of 1 to ${CHARACTERS} characters`;
+  const hasRight = Number.isInteger(right) && right >= 0 && right < answers.length;
+  return hasRight ? undefined : 'must say which answer is right: the first is 0';
 }
 
 /**
@@ -30,7 +30,7 @@ export function readQuestions(value) {
   const isList = Array.isArray(value) && value.length > 0 && value.length <= QUESTIONS;
   if (!isList) throw new Error(`the questions must be a list of 1 to ${QUESTIONS}`);
   for (const [at, one] of value.entries()) {
-    const words = amiss(one ?? {});
+    const words = mistakeIn(one ?? {});
     if (words !== undefined) throw new Error(`question ${at + 1} ${words}`);
   }
   return value;

@@ -11,26 +11,26 @@ import { readQuestions } from './questions.js';
 
 const LINGER = 1000; // ms: the last player to answer may change the answer
 const STEPS = 2048; // most steps of a round: two per question
-const POINTS = 1000; // for a right answer at once
-const LEAST = 500; // for a right answer at the last moment
+const MAX_POINTS = 1000; // for a right answer at once
+const MIN_POINTS = 500; // for a right answer at the last moment
 
 /** Most players with points: the memory of 64 KiB has no room for more. Other players play without points. */
-const SCORED = 1500;
+const MAX_SCORED = 1500;
 
 /** Number of leaders whose names are in the reduced feed. */
-const NAMED = 10;
+const NAMED_LEADERS = 10;
 
 /** The last valid content. An unchanged content is the same object, and is not checked again. */
-let known;
+let checkedContent;
 
 function questionsOf(content) {
-  if (content !== known) readQuestions(content);
-  known = content;
+  if (content !== checkedContent) readQuestions(content);
+  checkedContent = content;
   return content;
 }
 
 /** Opens a question. */
-function open(memory, index, time) {
+function openQuestion(memory, index, time) {
   memory.index = index;
   memory.since = time;
   memory.counts = undefined;
@@ -44,17 +44,17 @@ function open(memory, index, time) {
  *
  * @returns {number[]} the count of each answer
  */
-function take({ players, numbers, inputs, time, settings }, memory, answers) {
+function countChoices({ players, numbers, inputs, time, settings }, memory, answers) {
   const counts = new Array(answers).fill(0);
-  const late = (time - memory.since) / (settings.seconds * 1000);
-  const worth = Math.round(POINTS - (POINTS - LEAST) * Math.min(1, late));
+  const lateness = (time - memory.since) / (settings.seconds * 1000);
+  const worth = Math.round(MAX_POINTS - (MAX_POINTS - MIN_POINTS) * Math.min(1, lateness));
   for (let i = 0; i < players; i += 1) {
     const choice = inputs.choice[i];
     if (inputs.question[i] !== memory.index || choice < 0 || choice >= answers) continue;
     counts[choice] += 1;
     let player = memory.scores[numbers[i]];
     if (player === undefined) {
-      if (memory.scored >= SCORED) continue;
+      if (memory.scored >= MAX_SCORED) continue;
       memory.scored += 1;
       player = memory.scores[numbers[i]] = [0, 0];
     }
@@ -64,13 +64,13 @@ function take({ players, numbers, inputs, time, settings }, memory, answers) {
 }
 
 /** Ends the open step: adds the points of right answers. */
-function show(memory, counts, right, time) {
+function endStep(memory, counts, right, time) {
   memory.shown = time;
   memory.counts = counts;
   memory.shares[memory.index] = Math.round((counts[right] / Math.max(1, sum(counts))) * 100);
   for (const player of Object.values(memory.scores)) {
-    const [points, times, choice, worth] = player;
-    if (choice === right) player.splice(0, 2, points + worth, times + 1);
+    const [points, rightAnswers, choice, worth] = player;
+    if (choice === right) player.splice(0, 2, points + worth, rightAnswers + 1);
   }
 }
 
@@ -81,7 +81,7 @@ const standingsOf = ({ scores }) =>
     .toSorted((a, b) => b[1] - a[1] || a[0] - b[0])
     .flat();
 
-const namedOf = (standings) => standings.filter((_, at) => at % 3 === 0).slice(0, NAMED);
+const namedOf = (standings) => standings.filter((_, at) => at % 3 === 0).slice(0, NAMED_LEADERS);
 
 /** Returns the result: each question with its right answer, and the percentage of players that chose it. */
 function resultOf(questions, memory) {
@@ -101,26 +101,27 @@ const isShown = (memory) => memory.shown !== undefined;
 const stepOf = (round, memory) => round * STEPS + memory.index * 2 + (isShown(memory) ? 1 : 0);
 
 /** Opens the next question if the current one is over or skipped. */
-function goOn({ time, settings, round }, memory) {
+function goOnWhenDue({ time, settings, round }, memory) {
   const step = stepOf(round, memory);
   const isOver = isShown(memory)
     ? time >= memory.shown + settings.pause * 1000 || settings.end === step
     : settings.skip === step;
   if (!isOver) return;
   memory.shares[memory.index] ??= null;
-  open(memory, memory.index + 1, time);
+  openQuestion(memory, memory.index + 1, time);
 }
 
 /** Returns the value for the current question. Ends its open step when the time is over or all have answered. */
-function ask(now, memory, { question, answers, right }) {
+function questionValue(now, memory, { question, answers, right }) {
   const { time, players, settings, round } = now;
   let ends = memory.since + settings.seconds * 1000;
   let counts = memory.counts;
   if (!isShown(memory)) {
-    counts = take(now, memory, answers.length);
+    counts = countChoices(now, memory, answers.length);
     memory.all = players > 0 && sum(counts) === players ? (memory.all ?? time) : undefined;
     ends = Math.min(ends, (memory.all ?? Infinity) + LINGER);
-    if (time >= ends || settings.end === stepOf(round, memory)) show(memory, counts, right, time);
+    if (time >= ends || settings.end === stepOf(round, memory))
+      endStep(memory, counts, right, time);
   }
   const standings = standingsOf(memory);
   const shown = isShown(memory) && { right, counts };
@@ -140,10 +141,10 @@ export function reduce(now, memory) {
   const questions = questionsOf(now.content);
   if (memory.scores === undefined) {
     Object.assign(memory, { shares: [], scores: {}, scored: 0 });
-    open(memory, 0, now.time);
+    openQuestion(memory, 0, now.time);
   }
-  goOn(now, memory);
+  goOnWhenDue(now, memory);
   const question = questions[memory.index];
   if (now.page === 'result' || question === undefined) return resultOf(questions, memory);
-  return { ...ask(now, memory, question), of: questions.length };
+  return { ...questionValue(now, memory, question), of: questions.length };
 }

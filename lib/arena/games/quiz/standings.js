@@ -8,21 +8,21 @@ export function readStandings(standings = []) {
   const list = [];
   for (let i = 0; i + 2 < standings.length; i += 3) {
     const [number, points, right] = standings.slice(i, i + 3);
-    const before = list.at(-1);
-    const place = before?.points === points ? before.place : list.length + 1;
+    const previous = list.at(-1);
+    const place = previous?.points === points ? previous.place : list.length + 1;
     list.push({ number, points, right, place });
   }
   return list;
 }
 
 const ENDINGS = new Intl.PluralRules('en', { type: 'ordinal' });
-const LETTERS = { one: 'st', two: 'nd', few: 'rd', other: 'th' };
+const SUFFIXES = { one: 'st', two: 'nd', few: 'rd', other: 'th' };
 
 /** @returns {string} such as `1st`, `22nd`, `113th` */
-export const ordinal = (place) => `${place}${LETTERS[ENDINGS.select(place)]}`;
+export const ordinal = (place) => `${place}${SUFFIXES[ENDINGS.select(place)]}`;
 
 /** @returns {string} such as `2,340` */
-export const many = (points) => points.toLocaleString('en');
+export const formatPoints = (points) => points.toLocaleString('en');
 
 /**
  * Returns a player's name on the screen; `Player 7` for a player without a name, or with a hidden one.

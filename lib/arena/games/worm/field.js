@@ -4,9 +4,9 @@ import { colorOf, drawFace } from './face.js';
 
 /** The worm on the big screen: the line so far, with its band of disagreement, and its head. */
 
-const HEAD = 0.055; // radius, as a share of the canvas's smaller side
-const TOLD_EVERY = 5000; // ms
-const LEAST = 40; // with fewer points the line does not fill the width
+const HEAD_RADIUS = 0.055; // radius, as a share of the canvas's smaller side
+const ANNOUNCE_INTERVAL = 5000; // ms
+const MIN_POINTS = 40; // with fewer points the line does not fill the width
 
 export function start({ root, control }) {
   const sheet = style(import.meta.url);
@@ -15,12 +15,16 @@ export function start({ root, control }) {
   const age = make('span', { into: bar });
   const mood = make('b', { into: bar });
   // The mood changes some ten times a second: screen readers get it only every TOLD_EVERY.
-  const told = make('span', { className: 'unseen', attributes: { role: 'status' }, into: root });
-  let toldAt = -Infinity;
+  const announcement = make('span', {
+    className: 'unseen',
+    attributes: { role: 'status' },
+    into: root
+  });
+  let announcedAt = -Infinity;
   const smooth = new Smooth();
   let pace = control.pace;
   let round = null;
-  let drawn = 0;
+  let drawnFrames = 0;
 
   function drawAxis(ctx, width, y, color) {
     ctx.setLineDash([10, 9]);
@@ -62,18 +66,18 @@ export function start({ root, control }) {
   }
 
   function frame(time) {
-    const seen = smooth.at(time);
+    const view = smooth.at(time);
     const { ctx, width, height } = fit();
     const color = palette();
     const middle = height * 0.54;
     const reach = height * 0.38;
     drawAxis(ctx, width, middle, color('soft'));
-    if (seen === null) return;
-    const { from, to, share } = seen;
-    const radius = HEAD * Math.min(width, height);
+    if (view === null) return;
+    const { from, to, share } = view;
+    const radius = HEAD_RADIUS * Math.min(width, height);
     const now = between(from.mood, to.mood, share) / 100;
     const room = width - 4 * radius;
-    const step = room / Math.max(LEAST, to.line.length);
+    const step = room / Math.max(MIN_POINTS, to.line.length);
     const place = (i, value, spread) => ({
       x: radius + i * step,
       y: middle - value * reach,
@@ -87,8 +91,8 @@ export function start({ root, control }) {
     drawLine(ctx, points, radius * 0.5);
     const { x, y } = points.at(-1);
     drawFace(ctx, { x, y, radius, mood: now });
-    drawn += 1;
-    root.dataset.drawn = drawn;
+    drawnFrames += 1;
+    root.dataset.drawn = drawnFrames;
   }
 
   return {
@@ -102,9 +106,9 @@ export function start({ root, control }) {
       smooth.push(time, value, performance.now(), 1000 / pace);
       const words = `${value.mood > 0 ? '+' : ''}${value.mood}`;
       put(mood, words);
-      if (performance.now() - toldAt > TOLD_EVERY) {
-        toldAt = performance.now();
-        put(told, `The mood is ${words}`);
+      if (performance.now() - announcedAt > ANNOUNCE_INTERVAL) {
+        announcedAt = performance.now();
+        put(announcement, `The mood is ${words}`);
       }
       put(
         age,

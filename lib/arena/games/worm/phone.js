@@ -4,7 +4,7 @@ import { drawFace } from './face.js';
 
 /** The worm on the phone: a face to push up or down. */
 
-const words = (mood) => (mood > 0.15 ? 'glad' : mood < -0.15 ? 'sad' : 'so-so');
+const moodWords = (mood) => (mood > 0.15 ? 'glad' : mood < -0.15 ? 'sad' : 'so-so');
 
 export function start({ root, send, input: { mood = 0 } }) {
   const sheet = style(import.meta.url);
@@ -16,35 +16,35 @@ export function start({ root, send, input: { mood = 0 } }) {
   const { fit } = canvasIn(grip, 'A face');
   const moodOf = (value) => value * 2 - 1;
 
-  const now = thumb(pad, {
+  const thumbState = thumb(pad, {
     label: 'How do you feel?',
     value: (mood + 1) / 2,
     onMove(value) {
       send({ mood: moodOf(value) });
       draw();
     },
-    words: (value) => words(moodOf(value))
+    words: (value) => moodWords(moodOf(value))
   });
 
   function draw() {
     const { ctx, width, height } = fit();
     const radius = Math.min(width, height) / 2;
-    drawFace(ctx, { x: width / 2, y: height / 2, radius, mood: moodOf(now.value) });
+    drawFace(ctx, { x: width / 2, y: height / 2, radius, mood: moodOf(thumbState.value) });
   }
 
-  const watch = new ResizeObserver(draw);
-  watch.observe(grip);
+  const resizeObserver = new ResizeObserver(draw);
+  resizeObserver.observe(grip);
 
   return {
     result({ value }) {
       const mood = value.line.reduce((sum, one) => sum + one, 0) / (value.line.length || 1);
       return {
         title: 'Thank you',
-        text: `All the time together, the room was ${words(mood / 100)}.`
+        text: `All the time together, the room was ${moodWords(mood / 100)}.`
       };
     },
     stop() {
-      watch.disconnect();
+      resizeObserver.disconnect();
       sheet.remove();
     }
   };
