@@ -5,17 +5,17 @@ import { PICTURES } from '../client/sprite.js';
  */
 
 const TOAST_TIME = 3500; // ms
-const PAUSE = 700; // ms between two updates of the live region, at least
-const TOGETHER = 3; // most messages in one update; older ones are dropped
+const UPDATE_INTERVAL = 700; // ms between two updates of the live region, at least
+const MAX_TOGETHER = 3; // most messages in one update; older ones are dropped
 
 export class Announcer {
   #toast;
-  #news;
+  #liveRegion;
   #home;
   #toastTimer = 0;
-  #offered = null;
+  #offeredAction = null;
   #pending = new Map(); // texts by subject, the newest last
-  #hearing = 0;
+  #announceTimer = 0;
 
   /**
    * @param {HTMLElement} toast shown only while it has a message
@@ -24,14 +24,14 @@ export class Announcer {
    */
   constructor(toast, news, home) {
     this.#toast = toast;
-    this.#news = news;
+    this.#liveRegion = news;
     this.#home = home;
   }
 
   /** Shows a toast for a while. */
-  say(text) {
+  showToast(text) {
     this.#show(text, TOAST_TIME);
-    this.hear(text);
+    this.announce(text);
   }
 
   /**
@@ -53,18 +53,18 @@ export class Announcer {
       act();
     });
     this.#toast.append(' ', button);
-    this.#offered = act;
-    this.hear(`${text} ${action} with ${key}.`);
+    this.#offeredAction = act;
+    this.announce(`${text} ${action} with ${key}.`);
   }
 
   /** Removes an offer that was done in another way, or can't be done any more. */
   withdraw(act) {
-    if (this.#offered === act) this.#hide();
+    if (this.#offeredAction === act) this.#hide();
   }
 
   /** Forgets the offer. If its button has the focus, `home` gets the focus. */
   #clear() {
-    this.#offered = null;
+    this.#offeredAction = null;
     if (this.#toast.contains(document.activeElement)) this.#home.focus({ preventScroll: true });
   }
 
@@ -87,15 +87,15 @@ export class Announcer {
    * @param {string} text
    * @param {string} [subject] the text replaces a pending text with the same subject
    */
-  hear(text, subject = text) {
+  announce(text, subject = text) {
     this.#pending.delete(subject);
     this.#pending.set(subject, text);
-    if (this.#hearing) return;
-    this.#hearing = setTimeout(() => {
-      this.#hearing = 0;
-      this.#news.textContent = [...this.#pending.values()].slice(-TOGETHER).join(' ');
+    if (this.#announceTimer) return;
+    this.#announceTimer = setTimeout(() => {
+      this.#announceTimer = 0;
+      this.#liveRegion.textContent = [...this.#pending.values()].slice(-MAX_TOGETHER).join(' ');
       this.#pending.clear();
-    }, PAUSE);
+    }, UPDATE_INTERVAL);
   }
 }
 
@@ -104,29 +104,29 @@ export class Announcer {
 const SIDES = { left: 'left', right: 'right', up: 'upper', down: 'lower' };
 
 /** @returns {string} `left`, `right`, `upper` or `lower`: the edge, or the neighbor behind it */
-export function side(edge) {
+export function sideName(edge) {
   return SIDES[edge];
 }
 
 /** @returns {string} a stranger's name without bidirectional controls, which would reverse the words behind it */
-export const called = (name) => name.replace(/\p{Bidi_Control}/gu, '');
+export const displayName = (name) => name.replace(/\p{Bidi_Control}/gu, '');
 
 /**
  * @param {import('../client/sprite.js').Sprite} sprite
  * @param {'a'|'the'} [article]
  * @returns {string} such as `a ball`, or `the ghost “Boo”`
  */
-export function what({ picture, name }, article = 'the') {
+export function describeSprite({ picture, name }, article = 'the') {
   const kind = PICTURES.includes(picture) ? picture : 'picture';
-  return `${article} ${kind}${name ? ` “${called(name)}”` : ''}`;
+  return `${article} ${kind}${name ? ` “${displayName(name)}”` : ''}`;
 }
 
 /**
  * @param {import('../client/sprite.js').Sprite} sprite
  * @returns {string} such as ` from Ada`; empty where the sender is unknown
  */
-export function from({ by }) {
-  return by ? ` from ${called(by)}` : '';
+export function senderWords({ by }) {
+  return by ? ` from ${displayName(by)}` : '';
 }
 
 /**
@@ -134,7 +134,7 @@ export function from({ by }) {
  * @param {{width: number, height: number}} desktop
  * @returns {string} such as `in the middle`, or `at the upper left`
  */
-export function where({ x, y }, { width, height }) {
+export function describePosition({ x, y }, { width, height }) {
   const row = ['upper', '', 'lower'][Math.min(2, Math.max(0, Math.floor((y / height) * 3)))];
   const column = ['left', '', 'right'][Math.min(2, Math.max(0, Math.floor((x / width) * 3)))];
   if (!row && !column) return 'in the middle';
@@ -142,7 +142,7 @@ export function where({ x, y }, { width, height }) {
 }
 
 /** @returns {string} the text with a capital at its beginning */
-export function sentence(text) {
+export function capitalize(text) {
   return text.slice(0, 1).toUpperCase() + text.slice(1);
 }
 
@@ -153,7 +153,7 @@ export function sentence(text) {
  * @param {string} neighbor the neighbor to which it was thrown, in words
  * @returns {string}
  */
-export function cameBack({ state, problem }, neighbor) {
+export function returnWords({ state, problem }, neighbor) {
   if (problem === 'neighbor-busy') return `The ${neighbor} has no room: it came back.`;
   if (problem === 'state-unwritable') return 'The server can keep nothing just now: it came back.';
   if (state === 'busy') return 'Too much at once: it came back. Try again in a moment.';

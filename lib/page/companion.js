@@ -9,30 +9,30 @@ import { between } from './life.js';
  * a throw and its ack. No sprite gets lost, since it is on the desktop all the time.
  */
 
-const HOLD = [900, 1900]; // ms for which Pip holds a sprite
-const SPEED = [0.6, 1.1]; // edge lengths a second of a sprite that Pip throws
-const ASIDE = 0.25; // most distance between exit and return, in edge lengths
-const REMEMBERED = 100; // thrown sprites; Pip throws back only these
+const HOLD_TIMES = [900, 1900]; // ms for which Pip holds a sprite
+const THROW_SPEEDS = [0.6, 1.1]; // edge lengths a second of a sprite that Pip throws
+const MAX_OFFSET = 0.25; // most distance between exit and return, in edge lengths
+const MAX_REMEMBERED = 100; // thrown sprites; Pip throws back only these
 
 export class Companion {
   #desktop;
-  #onBack;
+  #onReturn;
   #thrown = new Map(); // thrown sprites by id, the oldest first
 
   /**
    * @param {import('./desktop.js').Desktop} desktop
-   * @param {(body: import('./desktop.js').Body, edge: string) => void} onBack called when Pip has thrown a body back
+   * @param {(body: import('./desktop.js').Body, edge: string) => void} onReturn called when Pip has thrown a body back
    */
-  constructor(desktop, onBack) {
+  constructor(desktop, onReturn) {
     this.#desktop = desktop;
-    this.#onBack = onBack;
+    this.#onReturn = onReturn;
   }
 
   /** Remembers a sprite that this desktop throws. @param {import('./desktop.js').Body} body */
-  saw({ sprite, stranger }) {
+  rememberThrow({ sprite, stranger }) {
     this.#thrown.delete(sprite.id);
     this.#thrown.set(sprite.id, { ...sprite, stranger });
-    if (this.#thrown.size > REMEMBERED) this.#thrown.delete(this.#thrown.keys().next().value);
+    if (this.#thrown.size > MAX_REMEMBERED) this.#thrown.delete(this.#thrown.keys().next().value);
   }
 
   /**
@@ -40,10 +40,10 @@ export class Companion {
    * @returns {{stranger: boolean}|undefined} the sprite as this desktop threw it, and whether it was a stranger's then;
    *     undefined for any other sprite, and for one on which a stranger has put another picture
    */
-  knows({ id, picture, photo }) {
-    const own = this.#thrown.get(id);
-    const isSame = own?.picture === picture && (photo === undefined || own.photo === photo);
-    return isSame ? own : undefined;
+  findThrown({ id, picture, photo }) {
+    const thrown = this.#thrown.get(id);
+    const isSame = thrown?.picture === picture && (photo === undefined || thrown.photo === photo);
+    return isSame ? thrown : undefined;
   }
 
   /**
@@ -54,15 +54,15 @@ export class Companion {
    * @param {number} half
    * @returns {import('./desktop.js').Body} the body, behind its edge until Pip throws it back
    */
-  take(sprite, from, half) {
+  catchSprite(sprite, from, half) {
     const edge = opposite(from);
-    const at = sprite.at + (Math.random() - 0.5) * 2 * ASIDE;
+    const at = sprite.at + (Math.random() - 0.5) * 2 * MAX_OFFSET;
     const body = this.#desktop.enter(
       { ...sprite, at: Math.min(0.9, Math.max(0.1, at)) },
       edge,
       half
     );
-    const speed = between(SPEED, Math.random());
+    const speed = between(THROW_SPEEDS, Math.random());
     const { over, along, out } = WAYS[edge];
     body[over.speed] = out * speed * this.#desktop[over.length];
     body[along.speed] = 0;
@@ -71,10 +71,10 @@ export class Companion {
     setTimeout(
       () => {
         this.#thrown.delete(sprite.id);
-        this.#desktop.back(body);
-        this.#onBack(body, edge);
+        this.#desktop.returnFromEdge(body);
+        this.#onReturn(body, edge);
       },
-      between(HOLD, Math.random())
+      between(HOLD_TIMES, Math.random())
     );
     return body;
   }

@@ -1,4 +1,4 @@
-import { called } from './announcer.js';
+import { displayName } from './announcer.js';
 import { PICTURES } from '../client/sprite.js';
 
 /**
@@ -6,9 +6,9 @@ import { PICTURES } from '../client/sprite.js';
  * `cover` covers every picture until the visitor shows it. A covered sprite is thrown on unchanged.
  */
 
-const REMEMBERED = 200; // pictures, of each kind; at most 12 kB each
+const MAX_REMEMBERED = 200; // pictures, of each kind; at most 12 kB each
 
-const OFFER = 6000; // ms for which the button is shown
+const OFFER_TIME = 6000; // ms for which the button is shown
 
 export class Covers {
   #coverAll;
@@ -29,13 +29,13 @@ export class Covers {
   }
 
   /** @returns {boolean} whether a body shows a picture from another desktop */
-  isStrangers(body) {
+  isStrangersPicture(body) {
     return body.stranger === true && !PICTURES.includes(body.sprite.picture);
   }
 
   /** @returns {boolean} whether a body's picture is covered */
   isCovered(body) {
-    if (!this.isStrangers(body)) return false;
+    if (!this.isStrangersPicture(body)) return false;
     return this.#coverAll() ? !this.#shown.has(body.sprite.picture) : this.isHidden(body);
   }
 
@@ -46,35 +46,35 @@ export class Covers {
 
   /** Offers to hide or to show the picture of a body that was grabbed or selected. */
   offer(body) {
-    if (!this.isStrangers(body)) return;
+    if (!this.isStrangersPicture(body)) return;
     const action = this.isCovered(body) ? 'Show it' : 'Hide it';
     this.#announcer.offer(
-      `${called(body.sprite.by ?? '') || 'A neighbor'} sent this picture.`,
+      `${displayName(body.sprite.by ?? '') || 'A neighbor'} sent this picture.`,
       action,
-      OFFER,
+      OFFER_TIME,
       { act: () => this.toggle(body), key: 'h' }
     );
   }
 
   /** Hides a body's picture, or shows it. */
   toggle(body) {
-    if (!this.isStrangers(body)) return;
+    if (!this.isStrangersPicture(body)) return;
     const { picture } = body.sprite;
-    const covered = this.isCovered(body);
-    (covered ? this.#hidden : this.#shown).delete(picture);
-    remember(covered ? this.#shown : this.#hidden, picture);
-    this.#announcer.say(covered ? 'The picture is shown.' : 'The picture is hidden.');
+    const wasCovered = this.isCovered(body);
+    (wasCovered ? this.#hidden : this.#shown).delete(picture);
+    addBounded(wasCovered ? this.#shown : this.#hidden, picture);
+    this.#announcer.showToast(wasCovered ? 'The picture is shown.' : 'The picture is hidden.');
     this.#onChange();
   }
 
   /** Hides a picture that was hidden before a reload. */
   hide(picture) {
-    remember(this.#hidden, picture);
+    addBounded(this.#hidden, picture);
   }
 }
 
-function remember(set, picture) {
+function addBounded(set, picture) {
   set.delete(picture);
   set.add(picture);
-  if (set.size > REMEMBERED) set.delete(set.values().next().value);
+  if (set.size > MAX_REMEMBERED) set.delete(set.values().next().value);
 }

@@ -1,5 +1,5 @@
 import { EDGES, opposite } from '../client/client.js';
-import { bump, inward, live, makeLife, settle } from './life.js';
+import { bumpBodies, inward, stepLife, makeLife, settle } from './life.js';
 
 /**
  * The desktop as a plane on which sprites slide, walk, hop and leave: numbers only, no DOM.
@@ -20,18 +20,18 @@ const FRICTION = 1.15; // rate at which the speed decays, a second: a body of sp
 const DRAG = 45; // further loss of speed a second, so that a body comes to rest and doesn't creep
 const LIFT_IN = 70; // part of the least speed of an entering body: more than the drag takes on its way in
 const GRAVITY = 2100;
-const JUMP = 560;
-const WALK = 0.42; // edge lengths a second
+const JUMP_SPEED = 560;
+const WALK_SPEED = 0.42; // edge lengths a second
 const WALK_GRIP = 14; // rate at which a walker approaches its speed, a second
 const BOUNCE = 0.62; // share of the speed that is left after a wall
-const PUSH = 120; // least speed after a wall
-const BACK = 0.35; // least speed of a refused sprite that comes back, in edge lengths a second
+const MIN_WALL_SPEED = 120; // least speed after a wall
+const RETURN_SPEED = 0.35; // least speed of a refused sprite that comes back, in edge lengths a second
 const OVERHANG = 0.5; // half sides: a body let go this close to an edge is thrown over it
-const LET_GO = 0.8; // least speed of that throw, in edge lengths a second
-const FLUNG = 0.2; // edge lengths a second: a slower body may only tremble with the hand
-const LEAD = 0.15; // seconds: age of the position at which a hand may have aimed
-const PRESS = 6; // seconds for which overlapping bodies that can't get apart are pushed
-const PASSING = [0.4, 1.5]; // shortest and longest flight across a full desktop, in seconds
+const LET_GO_SPEED = 0.8; // least speed of that throw, in edge lengths a second
+const FLUNG_SPEED = 0.2; // edge lengths a second: a slower body may only tremble with the hand
+const AIM_TIME = 0.15; // seconds: age of the position at which a hand may have aimed
+const PRESS_TIME = 6; // seconds for which overlapping bodies that can't get apart are pushed
+const PASS_TIMES = [0.4, 1.5]; // shortest and longest flight across a full desktop, in seconds
 const PEEK_AFTER = 0.7; // seconds without an answer after which a flying sprite is visible again
 
 /** Members of a body and of the desktop, by axis. */
@@ -60,12 +60,12 @@ export const WAYS = {
  * @property {''|'left'|'right'|'up'|'down'} flight the edge over which it flies until the throw is answered; else ''
  * @property {number} flightTime seconds since it crossed that edge
  * @property {object|null} ticket of its throw
- * @property {boolean} arrived its throw was accepted, and it is still drawn as it leaves: no reload keeps it
+ * @property {boolean} isAccepted its throw was accepted, and it is still drawn as it leaves: no reload keeps it
  * @property {boolean} tame it strolls, or another body has bumped it: edges turn it around until it is thrown
  * @property {boolean} stranger it comes from another desktop
  * @property {boolean} isNew it came in a moment ago, and shows its sender
  * @property {number} rest and `stroll`, `strollX`, `strollY`, `blink`: see life.js
- * @property {object|null} look its images, for the stage
+ * @property {object|null} images its images, for the stage
  */
 
 export class Desktop {
@@ -74,22 +74,22 @@ export class Desktop {
   width = 1;
   height = 1;
   /** @type {boolean} whether sprites may leave */
-  open = false;
+  isOpen = false;
   /** @type {Body|null} the body that keys move */
   selected = null;
   /** Direction in which the selected body walks: -1, 0 or 1 along each axis. */
   walkX = 0;
   walkY = 0;
   /** @type {number} seconds until a body strolls or blinks; 0: a body strolls; Infinity: no body will */
-  due = Infinity;
-  #pressed = 0; // seconds for which nothing moved but overlapping bodies
+  nextLifeIn = Infinity;
+  #pressedTime = 0; // seconds for which nothing moved but overlapping bodies
   #onLeave;
   #onBump;
   #random;
 
   /**
    * @param {(body: Body, edge: string) => void} onLeave called when a body's middle has crossed an
-   *     open edge. The body flies until `gone` or `back` is called
+   *     open edge. The body flies until `remove` or `returnFromEdge` is called
    * @param {(strength: number) => void} [onBump] called when two bodies meet, with their closing
    *     speed in CSS pixels a second
    * @param {() => number} [random] in [0, 1)
@@ -138,15 +138,15 @@ export class Desktop {
       flight: '',
       flightTime: 0,
       ticket: null,
-      arrived: false,
+      isAccepted: false,
       tame: false,
       stranger: false,
       isNew: false,
       ...makeLife(this.#random),
-      look: null
+      images: null
     };
     this.bodies.push(body);
-    this.#pressed = 0;
+    this.#pressedTime = 0;
     return body;
   }
 
@@ -179,9 +179,9 @@ export class Desktop {
    * @returns {{body: Body, time: number}} time: seconds until it is at
    *     the opposite edge, to be thrown on
    */
-  pass(sprite, from, half) {
+  passThrough(sprite, from, half) {
     const body = this.enter(sprite, from, half);
-    const time = Math.min(PASSING[1], Math.max(PASSING[0], 1 / sprite.speed[0]));
+    const time = Math.min(PASS_TIMES[1], Math.max(PASS_TIMES[0], 1 / sprite.speed[0]));
     const { over, out } = WAYS[from];
     body[over.speed] = (-out * this[over.length]) / time;
     body.flight = opposite(from);
@@ -202,7 +202,7 @@ export class Desktop {
   }
 
   /** Puts a body into a hand: on top of the others, and without speed. */
-  hold(body) {
+  pickUp(body) {
     this.selected = body;
     this.raise(body);
     settle(body);
@@ -215,20 +215,20 @@ export class Desktop {
   }
 
   /** Removes a body that was thrown or put away. */
-  gone(body) {
+  remove(body) {
     const index = this.bodies.indexOf(body);
     if (index >= 0) this.bodies.splice(index, 1);
     if (this.selected === body) this.selected = null;
   }
 
   /** Notes that a flying sprite has come around the torus: its throw was accepted, though it is not yet answered. */
-  arrived(id) {
+  markAccepted(id) {
     const body = this.bodies.find(({ flight, sprite }) => flight && sprite.id === id);
-    if (body) body.arrived = true;
+    if (body) body.isAccepted = true;
   }
 
   /** Lets a body whose throw was refused come back from its edge. */
-  back(body) {
+  returnFromEdge(body) {
     const { flight: edge, half } = body;
     if (!edge) return;
     body.flight = '';
@@ -236,11 +236,11 @@ export class Desktop {
     const { over, out } = WAYS[edge];
     const { at, speed, length } = over;
     body[at] = out < 0 ? Math.max(body[at], -half) : Math.min(body[at], this[length] + half);
-    body[speed] = -out * Math.max(Math.abs(body[speed]) * BOUNCE, this[length] * BACK);
+    body[speed] = -out * Math.max(Math.abs(body[speed]) * BOUNCE, this[length] * RETURN_SPEED);
   }
 
   /** @returns {boolean} whether any body moves, flies or is held */
-  get moving() {
+  get isMoving() {
     return this.bodies.some(
       (body) =>
         body.held || body.flight || body.vx !== 0 || body.vy !== 0 || body.z > 0 || body.vz !== 0
@@ -250,7 +250,7 @@ export class Desktop {
   /** Lets the selected body hop, if it is on the ground. */
   jump() {
     const body = this.selected;
-    if (body && body.z === 0 && !body.flight) body.vz = JUMP;
+    if (body && body.z === 0 && !body.flight) body.vz = JUMP_SPEED;
   }
 
   /**
@@ -262,25 +262,26 @@ export class Desktop {
    * @returns {''|'left'|'right'|'up'|'down'} the edge it is farthest over; '' for none
    */
   overhang(x, y, half) {
-    const over = { left: -x, right: x - this.width, up: -y, down: y - this.height };
-    let most = '';
+    const distances = { left: -x, right: x - this.width, up: -y, down: y - this.height };
+    let farthest = '';
     for (const edge of EDGES) {
-      if (over[edge] >= -OVERHANG * half && !(over[edge] <= over[most])) most = edge;
+      if (distances[edge] >= -OVERHANG * half && !(distances[edge] <= distances[farthest]))
+        farthest = edge;
     }
-    return most;
+    return farthest;
   }
 
   /** @returns {boolean} whether a body was flung away from an edge: its speed is more than a hand's trembling */
   isFlungBack(body, edge) {
     const { over, out } = WAYS[edge];
-    return (-out * body[over.speed]) / this[over.length] > FLUNG;
+    return (-out * body[over.speed]) / this[over.length] > FLUNG_SPEED;
   }
 
   /** Sends a body out over a near edge, with its own speed or LET_GO, whichever is more. */
-  push(body, edge) {
+  pushOver(body, edge) {
     const { over, out } = WAYS[edge];
     body.tame = false;
-    body[over.speed] = out * Math.max(out * body[over.speed], LET_GO * this[over.length]);
+    body[over.speed] = out * Math.max(out * body[over.speed], LET_GO_SPEED * this[over.length]);
   }
 
   /**
@@ -289,21 +290,21 @@ export class Desktop {
    *
    * @param {number} x
    * @param {number} y
-   * @param {number} near CSS pixels by which the point may miss a body
+   * @param {number} tolerance CSS pixels by which the point may miss a body
    * @returns {Body|null}
    */
-  hit(x, y, near) {
-    return this.#topmost(x, y, near, 0) ?? this.#topmost(x, y, near, LEAD);
+  bodyAt(x, y, tolerance) {
+    return this.#topmost(x, y, tolerance, 0) ?? this.#topmost(x, y, tolerance, AIM_TIME);
   }
 
   /** Returns the topmost body that was at a point at any moment of the last `lead` seconds. */
-  #topmost(x, y, near, lead) {
+  #topmost(x, y, tolerance, lead) {
     for (let i = this.bodies.length - 1; i >= 0; i -= 1) {
       const body = this.bodies[i];
       if (body.flight) continue;
-      const reach = body.half + near;
-      const dx = beside(x - body.x, -body.vx * lead);
-      const dy = beside(y - body.y + body.z, -body.vy * lead);
+      const reach = body.half + tolerance;
+      const dx = distanceTo(x - body.x, -body.vx * lead);
+      const dy = distanceTo(y - body.y + body.z, -body.vy * lead);
       if (Math.abs(dx) <= reach && Math.abs(dy) <= reach) return body;
     }
     return null;
@@ -321,35 +322,35 @@ export class Desktop {
    * Moves all bodies.
    *
    * @param {number} dt seconds; at most 1/20 is used, so that bodies don't jump after a sleep of the page
-   * @param {boolean} [lively] whether bodies stroll and blink; then `due` is set
+   * @param {boolean} [lively] whether bodies stroll and blink; then `nextLifeIn` is set
    * @returns {boolean} whether anything is still moving
    */
   step(dt, lively = false) {
     const time = Math.min(dt, 1 / 20);
-    this.due = lively ? live(this, time, this.#random) : Infinity;
+    this.nextLifeIn = lively ? stepLife(this, time, this.#random) : Infinity;
     const slow = Math.exp(-FRICTION * time);
-    let moving = false;
+    let isMoving = false;
     // Backwards, since a body may leave the list meanwhile.
     for (let i = this.bodies.length - 1; i >= 0; i -= 1) {
       const body = this.bodies[i];
       if (body.held) continue;
       if (body.flight) {
         this.#fly(body, time);
-        moving = true;
+        isMoving = true;
       } else if (this.#slide(body, time, slow)) {
-        moving = true;
+        isMoving = true;
       }
     }
     // A heap that found no room in PRESS seconds stays as it is, until another body moves.
-    if (moving) this.#pressed = 0;
-    if (this.#pressed > PRESS || !bump(this, time, this.#onBump)) return moving;
-    this.#pressed += time;
+    if (isMoving) this.#pressedTime = 0;
+    if (this.#pressedTime > PRESS_TIME || !bumpBodies(this, time, this.#onBump)) return isMoving;
+    this.#pressedTime += time;
     return true;
   }
 
-  /** Advances rest and blink by a time in which nothing moved, at most by `due`. */
-  wait(seconds) {
-    const time = Math.min(seconds, this.due);
+  /** Advances rest and blink by a time in which nothing moved, at most by `nextLifeIn`. */
+  advanceRest(seconds) {
+    const time = Math.min(seconds, this.nextLifeIn);
     for (const body of this.bodies) {
       body.rest -= time;
       body.blink -= time;
@@ -357,19 +358,19 @@ export class Desktop {
   }
 
   #slide(body, time, slow) {
-    const walking = body === this.selected && (this.walkX !== 0 || this.walkY !== 0);
-    if (walking) {
+    const isWalking = body === this.selected && (this.walkX !== 0 || this.walkY !== 0);
+    if (isWalking) {
       settle(body);
       body.tame = false;
-      const speed = WALK * Math.min(this.width, this.height);
+      const speed = WALK_SPEED * Math.min(this.width, this.height);
       const grip = 1 - Math.exp(-WALK_GRIP * time);
       body.vx += (this.walkX * speed - body.vx) * grip;
       body.vy += (this.walkY * speed - body.vy) * grip;
     } else if (body.z === 0) {
       const speed = Math.hypot(body.vx, body.vy) * slow;
-      const left = speed > DRAG * time ? slow * (1 - (DRAG * time) / speed) : 0;
-      body.vx *= left;
-      body.vy *= left;
+      const speedShare = speed > DRAG * time ? slow * (1 - (DRAG * time) / speed) : 0;
+      body.vx *= speedShare;
+      body.vy *= speedShare;
     }
     if (body.vz !== 0 || body.z > 0) {
       body.vz -= GRAVITY * time;
@@ -382,13 +383,13 @@ export class Desktop {
     }
     body.x += body.vx * time;
     body.y += body.vy * time;
-    if (body.tame) this.#keep(body);
-    else if (this.open) this.#cross(body);
-    else this.#wall(body);
-    return walking || body.vx !== 0 || body.vy !== 0 || body.z > 0 || body.vz !== 0;
+    if (body.tame) this.#turnAtEdges(body);
+    else if (this.isOpen) this.#leaveOverEdge(body);
+    else this.#bounceOffWalls(body);
+    return isWalking || body.vx !== 0 || body.vy !== 0 || body.z > 0 || body.vz !== 0;
   }
 
-  #cross(body) {
+  #leaveOverEdge(body) {
     let edge = '';
     if (body.x < 0 && body.vx < 0) edge = 'left';
     else if (body.x > this.width && body.vx > 0) edge = 'right';
@@ -401,26 +402,26 @@ export class Desktop {
   }
 
   /** Turns a tame body around at the edges: it was not thrown. */
-  #keep(body) {
+  #turnAtEdges(body) {
     const { half, x, y } = body;
     body.vx = inward(body.vx, x, half, this.width);
     body.vy = inward(body.vy, y, half, this.height);
-    this.#within(body);
+    this.#keepInside(body);
   }
 
-  #within(body) {
+  #keepInside(body) {
     body.x = Math.min(this.width, Math.max(0, body.x));
     body.y = Math.min(this.height, Math.max(0, body.y));
   }
 
   /** Bounces a body that runs into a wall, and pushes in a body that stands in one. */
-  #wall(body) {
+  #bounceOffWalls(body) {
     const { half } = body;
-    if (body.x < half && body.vx <= 0) body.vx = bounced(body.vx);
-    else if (body.x > this.width - half && body.vx >= 0) body.vx = -bounced(body.vx);
-    if (body.y < half && body.vy <= 0) body.vy = bounced(body.vy);
-    else if (body.y > this.height - half && body.vy >= 0) body.vy = -bounced(body.vy);
-    this.#within(body);
+    if (body.x < half && body.vx <= 0) body.vx = bounceSpeed(body.vx);
+    else if (body.x > this.width - half && body.vx >= 0) body.vx = -bounceSpeed(body.vx);
+    if (body.y < half && body.vy <= 0) body.vy = bounceSpeed(body.vy);
+    else if (body.y > this.height - half && body.vy >= 0) body.vy = -bounceSpeed(body.vy);
+    this.#keepInside(body);
   }
 
   /** Moves a flying body out of sight behind its edge. While the answer is late, the body peeks over the edge. */
@@ -437,11 +438,11 @@ export class Desktop {
   }
 }
 
-function bounced(speed) {
-  return Math.max(Math.abs(speed) * BOUNCE, PUSH);
+function bounceSpeed(speed) {
+  return Math.max(Math.abs(speed) * BOUNCE, MIN_WALL_SPEED);
 }
 
 /** Returns the signed distance of a point from the interval between 0 and `end`. */
-function beside(point, end) {
+function distanceTo(point, end) {
   return point - Math.max(Math.min(0, end), Math.min(point, Math.max(0, end)));
 }

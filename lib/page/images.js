@@ -6,17 +6,17 @@ import { BOUNDS, decodeDataUrl } from '../client/sprite.js';
  */
 
 /** Largest file that is read, in bytes. */
-const FILE_MOST = 32 * 1024 * 1024;
-const USUAL = 16_384; // largest sprite in bytes, until the server has announced its own
-const REST = 1024; // most bytes of a sprite beside its picture and its photo
-const LEAST = 16; // pixels of the longer side, at least
-const GOOD = 0.85; // quality of JPEG and WebP for an image that fits at once
-const FAIR = 0.6; // quality for an image that is made smaller: more pixels are worth more than finer ones
-const STEP = 0.4; // the side shrinks by (room / length) ** STEP; half the side takes over a fourth of the bytes
+const MAX_FILE_BYTES = 32 * 1024 * 1024;
+const DEFAULT_MAX_SPRITE = 16_384; // largest sprite in bytes, until the server has announced its own
+const OTHER_MEMBERS = 1024; // most bytes of a sprite beside its picture and its photo
+const MIN_SIDE = 16; // pixels of the longer side, at least
+const HIGH_QUALITY = 0.85; // quality of JPEG and WebP for an image that fits at once
+const LOW_QUALITY = 0.6; // quality for an image that is made smaller: more pixels are worth more than finer ones
+const SHRINK_POWER = 0.4; // the side shrinks by (room / length) ** SHRINK_POWER; half the side takes over a fourth of the bytes
 const NEAR = 1.08; // the search ends when a side that fits, times this, is at least a side that does not fit
 // Most scans of a JPEG: each costs a decoder a pass over the whole picture (41,000 in a photo took Chromium 32 s). Ten
 // are usual.
-const SCANS = 100;
+const MAX_SCANS = 100;
 
 /**
  * Makes an image file small enough for a throw: a picture that every reader shows, and, where the server accepts it, a
@@ -26,18 +26,18 @@ const SCANS = 100;
  * @param {number} [maxSprite] largest sprite that the server accepts, in bytes
  * @returns {Promise<{picture: string, photo?: string}|null>} data URLs; null for no image that this browser reads
  */
-async function shrink(file, maxSprite = USUAL) {
-  if (file.size > FILE_MOST) return null;
+async function shrink(file, maxSprite = DEFAULT_MAX_SPRITE) {
+  if (file.size > MAX_FILE_BYTES) return null;
   const bitmap = file.type === 'image/svg+xml' ? await rasterize(file) : await decode(file);
   if (!bitmap) return null;
   try {
     const image = { bitmap, isOpaque: file.type === 'image/jpeg' };
-    const most = maxSprite - REST;
-    const picture = await fit(image, Math.min(BOUNDS.dataUrl, most), LARGEST);
+    const maxBytes = maxSprite - OTHER_MEMBERS;
+    const picture = await encodeToFit(image, Math.min(BOUNDS.dataUrl, maxBytes), LARGEST);
     if (!picture) return null;
-    const room = Math.min(BOUNDS.photo, most - picture.url.length);
-    if (picture.isWhole || room <= BOUNDS.dataUrl) return { picture: picture.url };
-    const photo = await fit(image, room, LARGEST_PHOTO);
+    const photoRoom = Math.min(BOUNDS.photo, maxBytes - picture.url.length);
+    if (picture.isWhole || photoRoom <= BOUNDS.dataUrl) return { picture: picture.url };
+    const photo = await encodeToFit(image, photoRoom, LARGEST_PHOTO);
     return { picture: picture.url, photo: photo?.url };
   } finally {
     bitmap.close();
@@ -48,25 +48,25 @@ async function shrink(file, maxSprite = USUAL) {
  * Encodes an image as large as fits.
  *
  * @param {{bitmap: ImageBitmap, isOpaque: boolean}} image
- * @param {number} most characters of the data URL
+ * @param {number} maxLength characters of the data URL
  * @param {number} largest pixels of the longer side
  * @returns {Promise<{url: string, isWhole: boolean}|null>} `isWhole`: at full size; null
  *     when not even LEAST pixels fit
  */
-async function fit(image, most, largest) {
-  const whole = Math.max(image.bitmap.width, image.bitmap.height);
-  const first = Math.min(whole, largest);
-  const good = await encode(image, first / whole, GOOD);
-  if (good.length <= most) return { url: good, isWhole: first === whole };
-  let found = null;
-  let over = first; // smallest side that is known not to fit, or the largest side there is
-  for (let side = first; side >= LEAST;) {
-    const url = await encode(image, side / whole, FAIR);
-    if (url.length <= most) found = { url, side, isWhole: side === whole };
-    else over = side;
-    const less = side * Math.min(1 / NEAR, (most / url.length) ** STEP);
-    side = Math.floor(found ? Math.sqrt(found.side * over) : less);
-    if (found && side < found.side * Math.sqrt(NEAR)) return found;
+async function encodeToFit(image, maxLength, largest) {
+  const fullSide = Math.max(image.bitmap.width, image.bitmap.height);
+  const firstSide = Math.min(fullSide, largest);
+  const goodUrl = await encode(image, firstSide / fullSide, HIGH_QUALITY);
+  if (goodUrl.length <= maxLength) return { url: goodUrl, isWhole: firstSide === fullSide };
+  let largestFit = null;
+  let tooLargeSide = firstSide; // smallest side that is known not to fit, or the largest side there is
+  for (let side = firstSide; side >= MIN_SIDE;) {
+    const url = await encode(image, side / fullSide, LOW_QUALITY);
+    if (url.length <= maxLength) largestFit = { url, side, isWhole: side === fullSide };
+    else tooLargeSide = side;
+    const smaller = side * Math.min(1 / NEAR, (maxLength / url.length) ** SHRINK_POWER);
+    side = Math.floor(largestFit ? Math.sqrt(largestFit.side * tooLargeSide) : smaller);
+    if (largestFit && side < largestFit.side * Math.sqrt(NEAR)) return largestFit;
   }
   return null;
 }
@@ -79,14 +79,14 @@ async function encode({ bitmap, isOpaque }, scale, quality) {
   const ctx = canvas.getContext('2d');
   ctx.imageSmoothingQuality = 'high';
   ctx.drawImage(bitmap, 0, 0, canvas.width, canvas.height);
-  const write = (type) => new Promise((done) => void canvas.toBlob(done, type, quality));
+  const write = (type) => new Promise((resolve) => void canvas.toBlob(resolve, type, quality));
   let blob = await write('image/webp');
   if (isOpaque && blob?.type !== 'image/webp') blob = await write('image/jpeg');
-  return read(blob);
+  return readDataUrl(blob);
 }
 
 /** @returns {Promise<string>} a data URL */
-function read(blob) {
+function readDataUrl(blob) {
   return new Promise((resolve, reject) => {
     const reader = new FileReader();
     reader.addEventListener('load', () => resolve(reader.result));
@@ -95,7 +95,7 @@ function read(blob) {
   });
 }
 
-let decoded = Promise.resolve();
+let decodeQueue = Promise.resolve();
 
 /**
  * Decodes the picture or the photo of a sprite that was read. One image at a time, so that the cost of a decoder is
@@ -108,10 +108,10 @@ let decoded = Promise.resolve();
  */
 export function decodePicture(url, largest = LARGEST) {
   const { type, bytes } = decodeDataUrl(url);
-  decoded = decoded
+  decodeQueue = decodeQueue
     .then(() => (hasManyScans(bytes) ? null : decode(new Blob([bytes], { type }))))
-    .then((bitmap) => small(bitmap, largest));
-  return decoded;
+    .then((bitmap) => withinLimit(bitmap, largest));
+  return decodeQueue;
 }
 
 /** Returns whether a JPEG has more than SCANS scans. Other types hardly ever contain as many such markers. */
@@ -119,11 +119,11 @@ function hasManyScans(bytes) {
   let scans = 0;
   for (let at = -1; (at = bytes.indexOf(0xff, at + 1)) >= 0;)
     if (bytes[at + 1] === 0xda) scans += 1;
-  return scans > SCANS;
+  return scans > MAX_SCANS;
 }
 
 /** Drops a bitmap that is too large: `readSprite` and the browser's decoder may read different sizes. */
-function small(bitmap, largest) {
+function withinLimit(bitmap, largest) {
   if (!bitmap || Math.max(bitmap.width, bitmap.height) <= largest) return bitmap;
   bitmap.close();
   return null;
@@ -162,47 +162,47 @@ async function decode(blob) {
 
 /** Sprites from image files. */
 
-const FILES = 8; // most files at a time
+const MAX_FILES = 8; // most files at a time
 
 /**
  * Makes a sprite of each image file.
  *
  * @param {Iterable<File>} files
  * @param {number|undefined} maxSprite largest sprite that the server accepts, in bytes
- * @param {(image: {picture: string, photo?: string, name: string}, step: number) => boolean} take called with an image
+ * @param {(image: {picture: string, photo?: string, name: string}, step: number) => boolean} addImage called with an image
  *     and its index; false: there is no room for more, and the visitor has been told so
  * @returns {Promise<string>} the problems, in words; empty without any
  */
-export async function takeFiles(files, maxSprite, take) {
-  const chosen = [...files];
-  const amiss = [];
-  if (chosen.length > FILES) {
-    amiss.push(`Eight at a time: ${chosen.length - FILES} were not taken.`);
+export async function addFiles(files, maxSprite, addImage) {
+  const chosenFiles = [...files];
+  const problems = [];
+  if (chosenFiles.length > MAX_FILES) {
+    problems.push(`Eight at a time: ${chosenFiles.length - MAX_FILES} were not taken.`);
   }
-  let step = 0;
-  for (const file of chosen.slice(0, FILES)) {
-    if (file.size > FILE_MOST) {
-      amiss.push(`${file.name} is too large: 32 MB at most.`);
+  let index = 0;
+  for (const file of chosenFiles.slice(0, MAX_FILES)) {
+    if (file.size > MAX_FILE_BYTES) {
+      problems.push(`${file.name} is too large: 32 MB at most.`);
       continue;
     }
     const image = await shrink(file, maxSprite);
     if (!image) {
-      amiss.push(`${file.name} is no image this browser can read.`);
-    } else if (take({ ...image, name: stemOf(file.name) }, step)) {
-      step += 1;
+      problems.push(`${file.name} is no image this browser can read.`);
+    } else if (addImage({ ...image, name: nameOfFile(file.name) }, index)) {
+      index += 1;
     } else {
       break;
     }
   }
-  return amiss.join(' ');
+  return problems.join(' ');
 }
 
 /** Returns a file's name without its ending, cut to the length of a sprite's name. */
-function stemOf(name) {
-  return asName(name.replace(/\.[^.]*$/, ''));
+function nameOfFile(name) {
+  return toSpriteName(name.replace(/\.[^.]*$/, ''));
 }
 
 /** @returns {string} a text cut to the length of a sprite's name */
-export function asName(text) {
+export function toSpriteName(text) {
   return [...text.trim()].slice(0, BOUNDS.name).join('');
 }

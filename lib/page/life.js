@@ -7,12 +7,12 @@
 export const PACE = { rest: [2, 9], stroll: [0.8, 2.6], blink: [2, 7] };
 
 /** Seconds for which eyes are closed: a body's eyes are closed while its `blink` is below this. */
-export const CLOSED = 0.14;
+export const EYES_CLOSED_TIME = 0.14;
 
-const SPEED = [18, 46]; // CSS pixels a second
+const STROLL_SPEEDS = [18, 46]; // CSS pixels a second
 const GRIP = 8; // rate at which a stroller approaches its speed, a second
-const TOUCHED = 6; // seconds for which a body stays after a hand or a key has moved it
-const MARGIN = 1.3; // half sides: distance from an edge at which a stroller turns around
+const REST_AFTER_TOUCH = 6; // seconds for which a body stays after a hand or a key has moved it
+const EDGE_MARGIN = 1.3; // half sides: distance from an edge at which a stroller turns around
 
 /**
  * Returns the members of a body for strolling and blinking.
@@ -35,7 +35,7 @@ export function makeLife(random) {
 /** Keeps a body that was touched in its place for a while. */
 export function settle(body) {
   body.stroll = 0;
-  body.rest = Math.max(body.rest, TOUCHED);
+  body.rest = Math.max(body.rest, REST_AFTER_TOUCH);
 }
 
 /**
@@ -46,32 +46,32 @@ export function settle(body) {
  * @param {() => number} random in [0, 1)
  * @returns {number} seconds until the picture changes; 0 while a body strolls
  */
-export function live(desktop, time, random) {
+export function stepLife(desktop, time, random) {
   let due = Infinity;
   for (const body of desktop.bodies) {
     body.blink -= time;
     if (!(body.blink > 0)) body.blink = between(PACE.blink, random());
-    due = Math.min(due, body.blink > CLOSED ? body.blink - CLOSED : body.blink);
+    due = Math.min(due, body.blink > EYES_CLOSED_TIME ? body.blink - EYES_CLOSED_TIME : body.blink);
     if (body.held || body.flight) continue;
     if (body.stroll > 0) stroll(desktop, body, time, random);
     else if (body.vx === 0 && body.vy === 0) body.rest -= time;
-    if (body.stroll <= 0 && body.rest <= 0) setOut(body, random);
+    if (body.stroll <= 0 && body.rest <= 0) startStroll(body, random);
     due = Math.min(due, body.stroll > 0 ? 0 : body.rest);
   }
   return due;
 }
 
-function setOut(body, random) {
-  const turn = random() * 2 * Math.PI;
-  const speed = between(SPEED, random());
+function startStroll(body, random) {
+  const angle = random() * 2 * Math.PI;
+  const speed = between(STROLL_SPEEDS, random());
   body.stroll = between(PACE.stroll, random());
-  body.strollX = Math.cos(turn) * speed;
-  body.strollY = Math.sin(turn) * speed;
+  body.strollX = Math.cos(angle) * speed;
+  body.strollY = Math.sin(angle) * speed;
   body.tame = true;
 }
 
 function stroll({ width, height }, body, time, random) {
-  const margin = body.half * MARGIN;
+  const margin = body.half * EDGE_MARGIN;
   body.strollX = inward(body.strollX, body.x, margin, width);
   body.strollY = inward(body.strollY, body.y, margin, height);
   const grip = 1 - Math.exp(-GRIP * time);
@@ -82,9 +82,9 @@ function stroll({ width, height }, body, time, random) {
 }
 
 /** Returns a speed along one axis, turned away from an edge that is nearer than `margin`. */
-export function inward(speed, at, margin, length) {
-  if (at < margin) return Math.abs(speed);
-  return at > length - margin ? -Math.abs(speed) : speed;
+export function inward(speed, position, margin, length) {
+  if (position < margin) return Math.abs(speed);
+  return position > length - margin ? -Math.abs(speed) : speed;
 }
 
 /** Returns the number at a share of the way between two numbers. */
@@ -98,14 +98,14 @@ export function between([least, most], share) {
  * bumped stays on the desktop (`tame`): a sprite leaves over an edge only when it is thrown.
  */
 
-const ROUND = 0.82; // radius of a sprite for bumps, in half sides
-const FAST = 320; // CSS pixels a second from which a sprite flies over the others
-const HIGH = 20; // CSS pixels of a hop from which a sprite jumps over the others
+const BUMP_RADIUS = 0.82; // radius of a sprite for bumps, in half sides
+const FLYOVER_SPEED = 320; // CSS pixels a second from which a sprite flies over the others
+const FLYOVER_HEIGHT = 20; // CSS pixels of a hop from which a sprite jumps over the others
 const BOUNCE = 0.6; // share of the closing speed that is left after a bump
-const APART = 20; // rate at which the overlap of two sprites shrinks, a second
-const CROWDED = 0.55; // covered share of a desktop above which nothing bumps: there is no room to get apart
-const NEAR = 0.5; // CSS pixels that two sprites may overlap; otherwise they would never rest
-const HEARD = 50; // closing speed above which a bump is heard, in CSS pixels a second
+const SEPARATION_RATE = 20; // rate at which the overlap of two sprites shrinks, a second
+const CROWDED_SHARE = 0.55; // covered share of a desktop above which nothing bumps: there is no room to get apart
+const ALLOWED_OVERLAP = 0.5; // CSS pixels that two sprites may overlap; otherwise they would never rest
+const AUDIBLE_SPEED = 50; // closing speed above which a bump is heard, in CSS pixels a second
 
 /**
  * Lets bodies bump for a moment.
@@ -115,49 +115,49 @@ const HEARD = 50; // closing speed above which a bump is heard, in CSS pixels a 
  * @param {(strength: number) => void} onBump called with the closing speed, in CSS pixels a second
  * @returns {boolean} whether overlapping bodies were moved apart
  */
-export function bump(desktop, time, onBump) {
+export function bumpBodies(desktop, time, onBump) {
   const { bodies } = desktop;
   if (isCrowded(desktop)) return false;
-  let moved = false;
+  let hasMoved = false;
   for (let i = 0; i < bodies.length; i += 1) {
     const a = bodies[i];
     if (!isSolid(a)) continue;
     for (let j = i + 1; j < bodies.length; j += 1) {
       const b = bodies[j];
-      const reach = (a.half + b.half) * ROUND;
+      const reach = (a.half + b.half) * BUMP_RADIUS;
       const dx = b.x - a.x;
       const dy = b.y - a.y;
       if (dx >= reach || dx <= -reach || dy >= reach || dy <= -reach || !isSolid(b)) continue;
       const distance = Math.hypot(dx, dy);
-      if (distance >= reach - NEAR) continue;
+      if (distance >= reach - ALLOWED_OVERLAP) continue;
       // Bodies in one place are parted in all directions.
       const nx = distance > 0 ? dx / distance : Math.cos(i + j);
       const ny = distance > 0 ? dy / distance : Math.sin(i + j);
-      meet(desktop, a, b, nx, ny, onBump);
-      part(desktop, a, b, nx, ny, (reach - distance) * Math.min(1, APART * time));
-      moved = true;
+      exchangeSpeeds(desktop, a, b, nx, ny, onBump);
+      moveApart(desktop, a, b, nx, ny, (reach - distance) * Math.min(1, SEPARATION_RATE * time));
+      hasMoved = true;
     }
   }
-  return moved;
+  return hasMoved;
 }
 
 function isSolid(body) {
   return (
     !body.held &&
     !body.flight &&
-    body.z < HIGH &&
-    body.vx * body.vx + body.vy * body.vy < FAST * FAST
+    body.z < FLYOVER_HEIGHT &&
+    body.vx * body.vx + body.vy * body.vy < FLYOVER_SPEED * FLYOVER_SPEED
   );
 }
 
 function isCrowded({ bodies, width, height }) {
   let covered = 0;
-  for (let i = 0; i < bodies.length; i += 1) covered += (bodies[i].half * 2 * ROUND) ** 2;
-  return covered > CROWDED * width * height;
+  for (let i = 0; i < bodies.length; i += 1) covered += (bodies[i].half * 2 * BUMP_RADIUS) ** 2;
+  return covered > CROWDED_SHARE * width * height;
 }
 
 /** Lets two bodies of the same weight exchange their speeds along the line between them. */
-function meet(desktop, a, b, nx, ny, onBump) {
+function exchangeSpeeds(desktop, a, b, nx, ny, onBump) {
   const closing = (a.vx - b.vx) * nx + (a.vy - b.vy) * ny;
   if (closing <= 0) return;
   const push = ((1 + BOUNCE) * closing) / 2;
@@ -167,21 +167,21 @@ function meet(desktop, a, b, nx, ny, onBump) {
   b.vy += push * ny;
   a.tame = true;
   b.tame = true;
-  if (closing > HEARD) onBump(closing);
+  if (closing > AUDIBLE_SPEED) onBump(closing);
 }
 
 /** Moves two bodies apart by `by` in all. If a wall stops one of them, the other moves all of it. */
-function part({ width, height }, a, b, nx, ny, by) {
+function moveApart({ width, height }, a, b, nx, ny, distance) {
   let x = a.x;
   let y = a.y;
-  a.x = Math.max(0, Math.min(width, a.x - (nx * by) / 2));
-  a.y = Math.max(0, Math.min(height, a.y - (ny * by) / 2));
-  const bx = b.x + nx * by - (x - a.x);
-  const besideY = b.y + ny * by - (y - a.y);
-  x = Math.max(0, Math.min(width, bx));
-  y = Math.max(0, Math.min(height, besideY));
-  a.x = Math.max(0, Math.min(width, a.x - (bx - x)));
-  a.y = Math.max(0, Math.min(height, a.y - (besideY - y)));
+  a.x = Math.max(0, Math.min(width, a.x - (nx * distance) / 2));
+  a.y = Math.max(0, Math.min(height, a.y - (ny * distance) / 2));
+  const movedX = b.x + nx * distance - (x - a.x);
+  const movedY = b.y + ny * distance - (y - a.y);
+  x = Math.max(0, Math.min(width, movedX));
+  y = Math.max(0, Math.min(height, movedY));
+  a.x = Math.max(0, Math.min(width, a.x - (movedX - x)));
+  a.y = Math.max(0, Math.min(height, a.y - (movedY - y)));
   b.x = x;
   b.y = y;
 }

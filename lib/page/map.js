@@ -5,15 +5,15 @@
  * sprite that comes in on its way from there, over a copy of the ring that is kept meanwhile.
  */
 
-const AROUND = 44; // patches around the ring
-const TUBE = 20; // patches around the tube
-const RING = 1;
-const THICK = 0.46;
+const RING_PATCHES = 44; // patches around the ring
+const TUBE_PATCHES = 20; // patches around the tube
+const RING_RADIUS = 1;
+const TUBE_RADIUS = 0.46;
 const TILT = 0.92; // radians of the viewer above the ring's plane
-const GLIDE = 900; // ms
-const FLIGHT = 800; // ms for which a thrown sprite is drawn on its way
-const FLIGHTS = 12; // most sprites on their way that are drawn at a time
-const NODES_MOST = 900; // most desktops that are drawn as dots
+const GLIDE_TIME = 900; // ms
+const FLIGHT_TIME = 800; // ms for which a thrown sprite is drawn on its way
+const MAX_FLIGHTS = 12; // most sprites on their way that are drawn at a time
+const MAX_DOTS = 900; // most desktops that are drawn as dots
 const TAU = Math.PI * 2;
 
 /** @typedef {{row: number, column: number, rows: number, columns: number}} Place */
@@ -21,28 +21,28 @@ const TAU = Math.PI * 2;
 export class TorusMap {
   #canvas;
   #ctx;
-  #still;
-  #from = null;
-  #shown = null;
+  #isStill;
+  #glideFrom = null;
+  #shownPlace = null;
   #place = null;
-  #begin = 0;
-  #frame = 0;
+  #glideBeganAt = 0;
+  #frameRequest = 0;
   #patches = [];
   #flights = [];
-  #copy = document.createElement('canvas');
+  #ringCopy = document.createElement('canvas');
   #isCopied = false;
   #point = { x: 0, y: 0, depth: 0, facing: 0 };
 
   /**
    * @param {HTMLCanvasElement} canvas
-   * @param {() => boolean} still whether nothing may glide or fly
+   * @param {() => boolean} isStill whether nothing may glide or fly
    */
-  constructor(canvas, still) {
+  constructor(canvas, isStill) {
     this.#canvas = canvas;
     this.#ctx = canvas.getContext('2d');
-    this.#still = still;
-    for (let i = 0; i < AROUND; i += 1) {
-      for (let j = 0; j < TUBE; j += 1) this.#patches.push({ i, j, depth: 0, light: 0 });
+    this.#isStill = isStill;
+    for (let i = 0; i < RING_PATCHES; i += 1) {
+      for (let j = 0; j < TUBE_PATCHES; j += 1) this.#patches.push({ i, j, depth: 0, light: 0 });
     }
   }
 
@@ -52,55 +52,59 @@ export class TorusMap {
    * @param {Place|null} place null when it is not known
    */
   show(place) {
-    const same =
+    const isSame =
       place &&
       this.#place &&
       ['row', 'column', 'rows', 'columns'].every((key) => place[key] === this.#place[key]);
-    if (same || (!place && !this.#place && this.#shown)) return;
+    if (isSame || (!place && !this.#place && this.#shownPlace)) return;
     this.#place = place;
-    this.#from = place && this.#shown ? { ...this.#shown } : null;
-    this.#begin = performance.now();
+    this.#glideFrom = place && this.#shownPlace ? { ...this.#shownPlace } : null;
+    this.#glideBeganAt = performance.now();
     this.#isCopied = false;
-    if (!this.#frame) this.#frame = requestAnimationFrame(this.#draw);
+    if (!this.#frameRequest) this.#frameRequest = requestAnimationFrame(this.#draw);
   }
 
   /**
    * Shows a sprite on its way.
    *
    * @param {'left'|'right'|'up'|'down'} edge
-   * @param {boolean} out true: from this desktop over the edge; false: in at the edge
+   * @param {boolean} isOutward true: from this desktop over the edge; false: in at the edge
    */
-  fly(edge, out) {
-    if (this.#still() || !this.#place) return;
-    this.#flights.push({ edge, out, begin: performance.now() });
-    if (this.#flights.length > FLIGHTS) this.#flights.shift();
-    if (!this.#frame) this.#frame = requestAnimationFrame(this.#draw);
+  showFlight(edge, isOutward) {
+    if (this.#isStill() || !this.#place) return;
+    this.#flights.push({ edge, out: isOutward, begin: performance.now() });
+    if (this.#flights.length > MAX_FLIGHTS) this.#flights.shift();
+    if (!this.#frameRequest) this.#frameRequest = requestAnimationFrame(this.#draw);
   }
 
   /** Draws again after a change of size or colors. */
   redraw() {
     this.#isCopied = false;
-    if (!this.#frame) this.#frame = requestAnimationFrame(this.#draw);
+    if (!this.#frameRequest) this.#frameRequest = requestAnimationFrame(this.#draw);
   }
 
   #draw = (now) => {
-    this.#frame = 0;
+    this.#frameRequest = 0;
     const target = this.#place ?? { row: 0, column: 0, rows: 6, columns: 12 };
-    const share = this.#still() || !this.#from ? 1 : Math.min(1, (now - this.#begin) / GLIDE);
+    const share =
+      this.#isStill() || !this.#glideFrom
+        ? 1
+        : Math.min(1, (now - this.#glideBeganAt) / GLIDE_TIME);
     const eased = 1 - (1 - share) ** 3;
-    const from = this.#from ?? target;
-    this.#shown = {
+    const from = this.#glideFrom ?? target;
+    this.#shownPlace = {
       row: between(from.row, target.row, eased),
       column: between(from.column, target.column, eased),
       rows: between(from.rows, target.rows, eased),
       columns: between(from.columns, target.columns, eased)
     };
-    if (!this.#isCopied) this.#paint(this.#shown, target);
+    if (!this.#isCopied) this.#paint(this.#shownPlace, target);
     if (share === 1) {
-      this.#from = null;
+      this.#glideFrom = null;
       this.#drawFlights(now);
     }
-    if (share < 1 || this.#flights.length > 0) this.#frame = requestAnimationFrame(this.#draw);
+    if (share < 1 || this.#flights.length > 0)
+      this.#frameRequest = requestAnimationFrame(this.#draw);
   };
 
   /** Draws the flights over a copy of the ring. */
@@ -109,32 +113,32 @@ export class TorusMap {
     const ctx = this.#ctx;
     if (this.#flights.length === 0 && !this.#isCopied) return;
     if (!this.#isCopied) {
-      this.#copy.width = canvas.width;
-      this.#copy.height = canvas.height;
-      this.#copy.getContext('2d').drawImage(canvas, 0, 0);
+      this.#ringCopy.width = canvas.width;
+      this.#ringCopy.height = canvas.height;
+      this.#ringCopy.getContext('2d').drawImage(canvas, 0, 0);
       this.#isCopied = true;
     }
     ctx.save();
     ctx.setTransform(1, 0, 0, 1, 0, 0);
     ctx.clearRect(0, 0, canvas.width, canvas.height);
-    ctx.drawImage(this.#copy, 0, 0);
+    ctx.drawImage(this.#ringCopy, 0, 0);
     ctx.restore();
-    this.#flights = this.#flights.filter(({ begin }) => now - begin < FLIGHT);
+    this.#flights = this.#flights.filter(({ begin }) => now - begin < FLIGHT_TIME);
     for (const flight of this.#flights) this.#drawFlight(ctx, flight, now);
   }
 
   /** Draws a flight from this desktop to its neighbor, or back. In a ring of one desktop it goes all around. */
   #drawFlight(ctx, { edge, out, begin }, now) {
-    const { row, column, rows, columns } = this.#shown;
-    const level = edge === 'left' || edge === 'right';
+    const { row, column, rows, columns } = this.#shownPlace;
+    const isHorizontal = edge === 'left' || edge === 'right';
     const sign = edge === 'left' || edge === 'up' ? -1 : 1;
-    const [count, apart] = level ? [columns, columns / 16] : [rows, rows / 9];
+    const [count, apart] = isHorizontal ? [columns, columns / 16] : [rows, rows / 9];
     const reach = sign * (count < 2 ? 1 : Math.max(1, apart));
-    const share = Math.max(0, (now - begin) / FLIGHT);
-    const way = (out ? share : 1 - share) * reach;
-    const { u, v } = this.#angles(this.#shown);
-    const i = column + 0.5 + (level ? way : 0);
-    const j = row + 0.5 + (level ? 0 : way);
+    const share = Math.max(0, (now - begin) / FLIGHT_TIME);
+    const distance = (out ? share : 1 - share) * reach;
+    const { u, v } = this.#angles(this.#shownPlace);
+    const i = column + 0.5 + (isHorizontal ? distance : 0);
+    const j = row + 0.5 + (isHorizontal ? 0 : distance);
     const { x, y, facing, hidden } = this.#project(u(i), v(j));
     if (facing < 0 || hidden) return;
     ctx.fillStyle = '#fff';
@@ -162,27 +166,30 @@ export class TorusMap {
     const ctx = this.#ctx;
     const style = getComputedStyle(this.#canvas);
     const color = (name) => style.getPropertyValue(name).trim();
-    const known = this.#place !== null;
+    const isKnown = this.#place !== null;
     const scale = Math.min(width / 3.05, height / 2.55);
     ctx.setTransform(1, 0, 0, 1, 0, 0);
     ctx.clearRect(0, 0, width, height);
     ctx.setTransform(scale, 0, 0, scale, width / 2, height / 2);
 
     const { u, v } = this.#angles(shown);
-    this.#surface(ctx, color, known);
-    this.#lines(ctx, color('--map-line'), u, v, rows, columns);
-    if (!known) return;
-    const few = target.rows * target.columns <= NODES_MOST;
-    if (few) this.#dots(ctx, color('--map-dot'), u, v, target);
-    this.#self(ctx, color, u, v, { row, column, target });
+    this.#drawSurface(ctx, color, isKnown);
+    this.#drawLines(ctx, color('--map-line'), u, v, rows, columns);
+    if (!isKnown) return;
+    const hasDots = target.rows * target.columns <= MAX_DOTS;
+    if (hasDots) this.#drawDots(ctx, color('--map-dot'), u, v, target);
+    this.#drawSelf(ctx, color, u, v, { row, column, target });
   }
 
   /** Draws the body of the ring, patch by patch from the back to the front. */
-  #surface(ctx, color, known) {
-    const light = color(known ? '--map-light' : '--map-off-light');
-    const dark = color(known ? '--map-dark' : '--map-off-dark');
+  #drawSurface(ctx, color, isKnown) {
+    const light = color(isKnown ? '--map-light' : '--map-off-light');
+    const dark = color(isKnown ? '--map-dark' : '--map-off-dark');
     for (const patch of this.#patches) {
-      const point = this.#project(((patch.i + 0.5) / AROUND) * TAU, ((patch.j + 0.5) / TUBE) * TAU);
+      const point = this.#project(
+        ((patch.i + 0.5) / RING_PATCHES) * TAU,
+        ((patch.j + 0.5) / TUBE_PATCHES) * TAU
+      );
       patch.depth = point.depth;
       patch.facing = point.facing;
     }
@@ -196,7 +203,10 @@ export class TorusMap {
         [1, 1],
         [0, 1]
       ]) {
-        const { x, y } = this.#project(((i + di) / AROUND) * TAU, ((j + dj) / TUBE) * TAU);
+        const { x, y } = this.#project(
+          ((i + di) / RING_PATCHES) * TAU,
+          ((j + dj) / TUBE_PATCHES) * TAU
+        );
         ctx.lineTo(x, y);
       }
       ctx.closePath();
@@ -209,33 +219,33 @@ export class TorusMap {
   }
 
   /** Draws the lines of columns and rows, only as many as can be told apart. */
-  #lines(ctx, color, u, v, rows, columns) {
+  #drawLines(ctx, color, u, v, rows, columns) {
     ctx.strokeStyle = color;
     ctx.lineWidth = 0.009;
     const columnStep = Math.max(1, Math.ceil(columns / 40));
     const rowStep = Math.max(1, Math.ceil(rows / 20));
     ctx.beginPath();
     for (let i = 0; i < Math.round(columns); i += columnStep) {
-      this.#curve(ctx, 28, (t) => [u(i), t * TAU]);
+      this.#addCurve(ctx, 28, (t) => [u(i), t * TAU]);
     }
     for (let j = 0; j < Math.round(rows); j += rowStep) {
-      this.#curve(ctx, 64, (t) => [t * TAU, v(j)]);
+      this.#addCurve(ctx, 64, (t) => [t * TAU, v(j)]);
     }
     ctx.stroke();
   }
 
-  #curve(ctx, steps, at) {
-    let drawing = false;
+  #addCurve(ctx, steps, at) {
+    let isDrawing = false;
     for (let s = 0; s <= steps; s += 1) {
       const { x, y, facing, hidden } = this.#project(...at(s / steps));
-      const seen = facing > 0.03 && !hidden;
-      if (seen && drawing) ctx.lineTo(x, y);
-      else if (seen) ctx.moveTo(x, y);
-      drawing = seen;
+      const isVisible = facing > 0.03 && !hidden;
+      if (isVisible && isDrawing) ctx.lineTo(x, y);
+      else if (isVisible) ctx.moveTo(x, y);
+      isDrawing = isVisible;
     }
   }
 
-  #dots(ctx, color, u, v, { rows, columns }) {
+  #drawDots(ctx, color, u, v, { rows, columns }) {
     const size = Math.max(0.016, Math.min(0.05, 0.7 / Math.sqrt(rows * columns)));
     ctx.fillStyle = color;
     for (let j = 0; j < rows; j += 1) {
@@ -247,7 +257,7 @@ export class TorusMap {
   }
 
   /** Draws this desktop, and its four neighbors in the colors of its edges. */
-  #self(ctx, color, u, v, { row, column, target }) {
+  #drawSelf(ctx, color, u, v, { row, column, target }) {
     const neighbors = [
       [0, 1, '--across'],
       [0, -1, '--across'],
@@ -267,7 +277,7 @@ export class TorusMap {
       ctx.strokeStyle = color(name);
       ctx.fillStyle = color(name);
       ctx.beginPath();
-      this.#curve(ctx, 12, (t) => [u(i + di * t * reach), v(j + dj * t * reach)]);
+      this.#addCurve(ctx, 12, (t) => [u(i + di * t * reach), v(j + dj * t * reach)]);
       ctx.stroke();
       const { x, y, facing, hidden } = this.#project(u(i + di * reach), v(j + dj * reach));
       if (facing > 0 && !hidden) disc(ctx, x, y, 0.055);
@@ -282,10 +292,10 @@ export class TorusMap {
   /** Projects a point of the ring into the picture: y down, `depth` towards the viewer. */
   #project(u, v) {
     const point = this.#point;
-    const out = RING + THICK * Math.cos(v);
+    const out = RING_RADIUS + TUBE_RADIUS * Math.cos(v);
     const px = out * Math.cos(u);
     const py = out * Math.sin(u);
-    const pz = THICK * Math.sin(v);
+    const pz = TUBE_RADIUS * Math.sin(v);
     const sin = Math.sin(TILT);
     const cos = Math.cos(TILT);
     point.x = px;

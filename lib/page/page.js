@@ -1,9 +1,17 @@
-import { Announcer, cameBack, from, sentence, side, what, where } from './announcer.js';
+import {
+  Announcer,
+  returnWords,
+  senderWords,
+  capitalize,
+  sideName,
+  describeSprite,
+  describePosition
+} from './announcer.js';
 import { Companion } from './companion.js';
 import { Covers } from './covers.js';
 import { Desktop } from './desktop.js';
-import { asName, takeFiles } from './images.js';
-import { furnishInvitation, furnishPanels, invite } from './panels.js';
+import { toSpriteName, addFiles } from './images.js';
+import { connectInvitation, connectPanels, fillInvitation } from './panels.js';
 import { TorusMap } from './map.js';
 import { Preferences } from './preferences.js';
 import { PICTURES, SpriteError, readSprite, writeSprite } from '../client/sprite.js';
@@ -11,8 +19,8 @@ import { PollTurns } from './poll-turns.js';
 import { Session } from './session.js';
 import { Sound } from './sound.js';
 import { Stage } from './stage.js';
-import { Store, makeName } from './store.js';
-import { furnishTray, takeDrops } from './tray.js';
+import { Store, randomName } from './store.js';
+import { fillTray, acceptDrops } from './tray.js';
 import { Viewer } from './viewer.js';
 
 /**
@@ -27,21 +35,21 @@ import { Viewer } from './viewer.js';
  * it waits at its edge and is thrown again with the same number.
  */
 
-const MOST = 200; // sprites on a full desktop; sprites that come in then fly on
-const MOST_OF_ALL = 400; // sprites with flying ones; above this, sprites wait in the mailbox
-const AGAIN = 4000; // ms until a throw without an answer is repeated, on average
-const PHOTOS = 64_000_000; // most characters of all photos on a desktop; a further sprite has only its picture
-const KEPT_PHOTOS = 2_000_000; // most characters of photos that a tab remembers: browsers store 5 MB for a site
-const UNDO = 8000; // ms for which putting away can be undone
-const ADOPT = 2000; // ms after the start until sprites of closed tabs are adopted: a reopened tab claims its own before
+const MAX_SPRITES = 200; // sprites on a full desktop; sprites that come in then fly on
+const MAX_BODIES = 400; // sprites with flying ones; above this, sprites wait in the mailbox
+const RETRY_DELAY = 4000; // ms until a throw without an answer is repeated, on average
+const MAX_PHOTO_LENGTH = 64_000_000; // most characters of all photos on a desktop; a further sprite has only its picture
+const MAX_STORED_PHOTOS = 2_000_000; // most characters of photos that a tab remembers: browsers store 5 MB for a site
+const UNDO_TIME = 8000; // ms for which putting away can be undone
+const ADOPT_DELAY = 2000; // ms after the start until sprites of closed tabs are adopted: a reopened tab claims its own before
 
 const ALONE = 'Only you, right now: what you throw over one edge comes back by the other.';
 const ALONE_WITH_PIP = 'Only you, right now. Pip, behind the edge, throws back what you throw.';
 
 const $ = (id) => document.getElementById(id);
-const reduced = matchMedia('(prefers-reduced-motion: reduce)');
+const reducedMotion = matchMedia('(prefers-reduced-motion: reduce)');
 const preferences = new Preferences();
-const still = () => reduced.matches || !preferences.get('lively');
+const isStill = () => reducedMotion.matches || !preferences.get('lively');
 const sound = new Sound(() => preferences.get('sound'));
 const store = new Store();
 const announcer = new Announcer($('toast'), $('news'), $('stage'));
@@ -49,58 +57,58 @@ const covers = new Covers(
   () => preferences.get('cover'),
   announcer,
   () => {
-    dressAll();
-    changed();
+    updateAllImages();
+    publishState();
   }
 );
-const say = (text) => announcer.say(text);
-const hear = (text, subject) => announcer.hear(text, subject);
+const showToast = (text) => announcer.showToast(text);
+const announce = (text, subject) => announcer.announce(text, subject);
 const tally = { thrown: 0, caught: 0, passed: 0, bounced: 0, refused: 0 };
 
-const desktop = new Desktop(leave, (strength) => sound.bump(strength));
-const companion = new Companion(desktop, thrownBack);
+const desktop = new Desktop(throwOff, (strength) => sound.bump(strength));
+const companion = new Companion(desktop, onReturn);
 const viewer = new Viewer(covers, putAway);
 const stage = new Stage({ canvas: $('stage'), tray: $('tray') }, desktop, {
-  still,
+  isStill,
   letters: () => preferences.get('letters'),
-  onChange: changed,
-  onAway: putAway,
+  onChange: publishState,
+  onPutAway: putAway,
   onOpen: (body) => viewer.open(body),
-  onPick: (picture) => take({ picture }),
-  onSelect: selected,
+  onPick: (picture) => takeSprite({ picture }),
+  onSelect: announceSelected,
   onGrab: (body) => covers.offer(body),
   onCover: (body) => covers.toggle(body),
   isCovered: (body) => covers.isCovered(body),
-  onWalked: walked
+  onWalked: announceWalked
 });
-const map = new TorusMap($('map'), still);
+const map = new TorusMap($('map'), isStill);
 
 let session;
 let client;
-let saving = 0;
-let toldFull = false;
-let keptWaiting = false;
-let away = []; // bodies whose removal can be undone, the last one last
+let saveTimer = 0;
+let hasAnnouncedFull = false;
+let areSpritesWaiting = false;
+let removedBodies = []; // bodies whose removal can be undone, the last one last
 
 // ---- sprites ----
 
 /** Takes a new sprite from the tray, by a key, or from a file. Returns null when the desktop is full. */
-function take(image, how) {
-  const body = put(image, how);
+function takeSprite(image, position) {
+  const body = addSprite(image, position);
   if (body) {
-    hear(`You took ${what(body.sprite, 'a')}.`);
+    announce(`You took ${describeSprite(body.sprite, 'a')}.`);
     sound.play('take');
   }
   return body;
 }
 
-function put({ picture, photo, name: usual = '' }, { x, y } = {}) {
+function addSprite({ picture, photo, name: defaultName = '' }, { x, y } = {}) {
   if (isFull()) {
-    sayFull();
+    showFullToast();
     return null;
   }
-  const sprite = { id: makeName(), picture, at: 0.5, speed: [0, 0], photo };
-  const name = asName($('name').value) || usual;
+  const sprite = { id: randomName(), picture, at: 0.5, speed: [0, 0], photo };
+  const name = toSpriteName($('name').value) || defaultName;
   if (name) sprite.name = name;
   const half = stage.half(picture);
   const body = desktop.add(sprite, {
@@ -112,66 +120,72 @@ function put({ picture, photo, name: usual = '' }, { x, y } = {}) {
     half
   });
   desktop.selected = body;
-  stage.dress(body);
-  changed();
+  stage.updateImages(body);
+  publishState();
   return body;
 }
 
 /** Announces a sprite that was selected by key. */
-function selected(body) {
+function announceSelected(body) {
   const free = desktop.bodies.filter(({ flight }) => !flight);
-  const which = free.length > 1 ? `, ${free.indexOf(body) + 1} of ${free.length}` : '';
-  const whose = body.stranger ? from(body.sprite) : '';
-  hear(`${sentence(what(body.sprite))}${whose}${which}, ${where(body, desktop)}.`, 'selected');
+  const position = free.length > 1 ? `, ${free.indexOf(body) + 1} of ${free.length}` : '';
+  const sender = body.stranger ? senderWords(body.sprite) : '';
+  announce(
+    `${capitalize(describeSprite(body.sprite))}${sender}${position}, ${describePosition(body, desktop)}.`,
+    'selected'
+  );
   covers.offer(body);
 }
 
-function dressAll() {
-  for (const body of desktop.bodies) stage.dress(body);
+function updateAllImages() {
+  for (const body of desktop.bodies) stage.updateImages(body);
 }
 
-function walked(body) {
-  hear(`${sentence(what(body.sprite))} is ${where(body, desktop)} now.`, 'walked');
+function announceWalked(body) {
+  announce(
+    `${capitalize(describeSprite(body.sprite))} is ${describePosition(body, desktop)} now.`,
+    'walked'
+  );
 }
 
 function isFull() {
-  let here = 0;
-  for (const body of desktop.bodies) if (!body.flight) here += 1;
-  return here >= MOST;
+  let landedCount = 0;
+  for (const body of desktop.bodies) if (!body.flight) landedCount += 1;
+  return landedCount >= MAX_SPRITES;
 }
 
-function sayFull() {
-  say(`This desktop is full, with ${MOST} sprites. Throw one, or put one away.`);
+function showFullToast() {
+  showToast(`This desktop is full, with ${MAX_SPRITES} sprites. Throw one, or put one away.`);
 }
 
 function putAway(body) {
   // A flying sprite may be the neighbor's already. A held sprite may have been put away by a key before.
   if (body.flight || !desktop.bodies.includes(body)) return;
-  desktop.gone(body);
-  const kept = { ...body, x: body.x / desktop.width, y: body.y / desktop.height };
-  away.push(kept);
+  desktop.remove(body);
+  const removed = { ...body, x: body.x / desktop.width, y: body.y / desktop.height };
+  removedBodies.push(removed);
   setTimeout(() => {
-    away = away.filter((other) => other !== kept);
-  }, UNDO);
+    removedBodies = removedBodies.filter((other) => other !== removed);
+  }, UNDO_TIME);
   sound.play('away');
-  announcer.offer(`You put away ${what(body.sprite)}.`, 'Undo', UNDO, {
+  announcer.offer(`You put away ${describeSprite(body.sprite)}.`, 'Undo', UNDO_TIME, {
     act: undo,
     key: 'Control and Z'
   });
   stage.wake();
-  changed();
+  publishState();
 }
 
 /** Brings back the sprite that was put away last. */
 function undo() {
-  if (away.length === 0) return;
+  if (removedBodies.length === 0) return;
   if (isFull()) {
-    sayFull();
+    showFullToast();
     return;
   }
   // After an undo by key the toast's button has nothing left to do.
   announcer.withdraw(undo);
-  const { sprite, x, y, stranger } = away.pop();
+  const { sprite, x, y, stranger } = removedBodies.pop();
   const body = desktop.add(sprite, {
     x: x * desktop.width,
     y: y * desktop.height,
@@ -179,16 +193,16 @@ function undo() {
   });
   body.stranger = stranger;
   desktop.selected = body;
-  stage.dress(body);
+  stage.updateImages(body);
   stage.wake();
-  hear(`${sentence(what(body.sprite))} is back.`);
-  changed();
+  announce(`${capitalize(describeSprite(body.sprite))} is back.`);
+  publishState();
 }
 
 /** Takes a sprite that comes in. @returns {boolean} false: there is no room, not even to let it fly on */
-function enter(value, { from: edge }) {
-  if (desktop.bodies.length >= MOST_OF_ALL) {
-    keptWaiting = true;
+function receive(value, { from: edge }) {
+  if (desktop.bodies.length >= MAX_BODIES) {
+    areSpritesWaiting = true;
     return false;
   }
   let sprite;
@@ -197,49 +211,52 @@ function enter(value, { from: edge }) {
   } catch (error) {
     if (!(error instanceof SpriteError)) throw error;
     tally.refused += 1;
-    say('Something came in that is no sprite. It was not let onto the desktop.');
-    changed();
+    showToast('Something came in that is no sprite. It was not let onto the desktop.');
+    publishState();
     return true;
   }
-  const own = companion.knows(sprite);
-  const isStranger = own?.stranger ?? true;
+  const thrown = companion.findThrown(sprite);
+  const isStranger = thrown?.stranger ?? true;
   // If it has come around the torus before its throw was answered, the throw was accepted, whatever the answer is.
-  if (own) desktop.arrived(sprite.id);
+  if (thrown) desktop.markAccepted(sprite.id);
   if (isFull()) {
     passOn(sprite, edge, isStranger);
     return true;
   }
-  map.fly(edge, false);
-  if (own && session.people === 1 && preferences.get('companion')) {
-    stage.dress(companion.take(sprite, edge, stage.half(sprite.picture)));
-    hear(`Pip has ${what(sprite)}.`, 'Pip');
+  map.showFlight(edge, false);
+  if (thrown && session.people === 1 && preferences.get('companion')) {
+    stage.updateImages(companion.catchSprite(sprite, edge, stage.half(sprite.picture)));
+    announce(`Pip has ${describeSprite(sprite)}.`, 'Pip');
     stage.wake();
-    changed();
+    publishState();
     return true;
   }
-  if (photoLength() + (sprite.photo?.length ?? 0) > PHOTOS) delete sprite.photo;
+  if (photoLength() + (sprite.photo?.length ?? 0) > MAX_PHOTO_LENGTH) delete sprite.photo;
   const body = desktop.enter(sprite, edge, stage.half(sprite.picture));
   body.stranger = isStranger;
-  cameIn(body, edge);
-  stage.introduce(body);
-  const which = `${sentence(what(sprite, 'a'))}${from(sprite)}`;
-  hear(`${which} came in by the ${side(edge)} edge.`, 'came in');
+  showArrival(body, edge);
+  stage.showSender(body);
+  const arrival = `${capitalize(describeSprite(sprite, 'a'))}${senderWords(sprite)}`;
+  announce(`${arrival} came in by the ${sideName(edge)} edge.`, 'came in');
   return true;
 }
 
 /** Announces that Pip has thrown a sprite back over an edge. */
-function thrownBack(body, edge) {
-  cameIn(body, edge);
-  hear(`Pip threw ${what(body.sprite)} back over the ${side(edge)} edge.`, 'came in');
+function onReturn(body, edge) {
+  showArrival(body, edge);
+  announce(
+    `Pip threw ${describeSprite(body.sprite)} back over the ${sideName(edge)} edge.`,
+    'came in'
+  );
 }
 
-function cameIn(body, edge) {
-  stage.dress(body);
+function showArrival(body, edge) {
+  stage.updateImages(body);
   stage.ripple(body.x, body.y, colorOf(edge));
   sound.play('catch');
   tally.caught += 1;
-  session.words();
-  changed();
+  session.showWords();
+  publishState();
 }
 
 /**
@@ -247,34 +264,35 @@ function cameIn(body, edge) {
  * and its speed. If its throw is refused, it comes back from the opposite edge, and stays here.
  */
 function passOn(sprite, edge, isStranger) {
-  const { body, time } = desktop.pass(sprite, edge, stage.half(sprite.picture));
+  const { body, time } = desktop.passThrough(sprite, edge, stage.half(sprite.picture));
   body.stranger = isStranger;
-  stage.dress(body);
+  stage.updateImages(body);
   tally.passed += 1;
-  if (!toldFull) say('This desktop is full: what comes in flies on, by the opposite edge.');
-  toldFull = true;
-  changed();
+  if (!hasAnnouncedFull)
+    showToast('This desktop is full: what comes in flies on, by the opposite edge.');
+  hasAnnouncedFull = true;
+  publishState();
   setTimeout(() => {
     const { at } = desktop.crossing(body, body.flight);
     body.sprite = { ...body.sprite, at: Math.min(1, Math.max(0, at)) };
     body.ticket = client.ticket();
-    throwIt(body, body.flight);
+    sendThrow(body, body.flight);
   }, time * 1000);
 }
 
 /** Throws a sprite whose middle has crossed an edge. */
-function leave(body, edge) {
+function throwOff(body, edge) {
   const crossing = desktop.crossing(body, edge);
-  const by = asName(preferences.get('desktop')) || undefined;
+  const by = toSpriteName(preferences.get('desktop')) || undefined;
   body.sprite = readSprite({ ...JSON.parse(writeSprite({ ...body.sprite, ...crossing, by })) });
   body.ticket = client.ticket();
-  companion.saw(body);
+  companion.rememberThrow(body);
   stage.ripple(body.x, body.y, colorOf(edge));
-  changed();
-  throwIt(body, edge);
+  publishState();
+  sendThrow(body, edge);
 }
 
-async function throwIt(body, edge) {
+async function sendThrow(body, edge) {
   save();
   const outcome = await client.throw(edge, writeSprite(body.sprite, client.maxSprite), {
     patience: 0,
@@ -283,57 +301,57 @@ async function throwIt(body, edge) {
   if (body.flight !== edge) return;
   if (outcome.thrown === true) {
     tally.thrown += 1;
-    map.fly(edge, true);
+    map.showFlight(edge, true);
     sound.play('throw');
-    hear(`You threw ${what(body.sprite)} over the ${side(edge)} edge.`, 'thrown');
-    session.words();
+    announce(`You threw ${describeSprite(body.sprite)} over the ${sideName(edge)} edge.`, 'thrown');
+    session.showWords();
     // The sprite is still drawn as it leaves. A reload meanwhile must not throw it again.
-    body.arrived = true;
-    if (body.flightTime < 0.25) await new Promise((go) => void setTimeout(go, 250));
-    desktop.gone(body);
+    body.isAccepted = true;
+    if (body.flightTime < 0.25) await new Promise((resolve) => void setTimeout(resolve, 250));
+    desktop.remove(body);
     stage.wake();
   } else if (outcome.state === 'unanswered') {
     body.ticket = outcome.ticket;
     // The server is reachable, and this throw still gets no answer: the photo is too much for the network.
     if (body.sprite.photo && client.state === 'online' && !outcome.problem) {
       body.sprite = { ...body.sprite, photo: undefined };
-      say('The network is too slow for that photo: it is thrown smaller.');
+      showToast('The network is too slow for that photo: it is thrown smaller.');
     }
     setTimeout(
       () => {
-        if (body.flight === edge && desktop.bodies.includes(body)) throwIt(body, edge);
+        if (body.flight === edge && desktop.bodies.includes(body)) sendThrow(body, edge);
       },
-      AGAIN * (0.5 + Math.random())
+      RETRY_DELAY * (0.5 + Math.random())
     );
-  } else if (body.arrived) {
-    desktop.gone(body);
+  } else if (body.isAccepted) {
+    desktop.remove(body);
     stage.wake();
   } else {
     // The throw was refused, or its outcome stays unknown: a sprite seen twice is better than a lost one.
     tally.bounced += 1;
-    desktop.back(body);
+    desktop.returnFromEdge(body);
     stage.wake();
-    say(cameBack(outcome, neighbor(edge)));
+    showToast(returnWords(outcome, neighbor(edge)));
   }
-  changed();
+  publishState();
 }
 
 // ---- callbacks of the session ----
 
 function onState(online) {
-  desktop.open = online;
+  desktop.isOpen = online;
   stage.wake();
 }
 
 function onLeave(closed) {
   save();
-  if (closed) store.close(memory());
+  if (closed) store.close(snapshot());
 }
 
 // ---- words ----
 
 function neighbor(edge) {
-  return session.people === 1 ? 'other edge' : `${side(edge)} neighbor`;
+  return session.people === 1 ? 'other edge' : `${sideName(edge)} neighbor`;
 }
 
 function colorOf(edge) {
@@ -344,26 +362,26 @@ function colorOf(edge) {
 // ---- memory ----
 
 /** Publishes a change in data attributes, for programs that watch the page, and schedules a save. */
-function changed() {
+function publishState() {
   const canvas = $('stage');
   const { bodies } = desktop;
-  if (toldFull && !isFull()) toldFull = false;
-  if (keptWaiting && bodies.length < MOST_OF_ALL) {
-    keptWaiting = false;
+  if (hasAnnouncedFull && !isFull()) hasAnnouncedFull = false;
+  if (areSpritesWaiting && bodies.length < MAX_BODIES) {
+    areSpritesWaiting = false;
     client.wake();
   }
   const at = (body) => `${body.sprite.id} ${Math.round(body.x)} ${Math.round(body.y)}`;
   const flying = bodies.filter((body) => body.flight).length;
   canvas.dataset.sprites = bodies.length - flying;
   canvas.dataset.flying = flying;
-  canvas.dataset.moving = desktop.moving;
+  canvas.dataset.moving = desktop.isMoving;
   canvas.dataset.where = bodies
     .filter((body) => !body.flight)
     .slice(-20)
     .map(at)
     .join(',');
   for (const [name, number] of Object.entries(tally)) canvas.dataset[name] = number;
-  saving ||= setTimeout(save, 300);
+  saveTimer ||= setTimeout(save, 300);
 }
 
 function photoLength() {
@@ -372,17 +390,17 @@ function photoLength() {
   return length;
 }
 
-function memory() {
-  let left = KEPT_PHOTOS;
-  const remembered = ({ sprite }) => {
-    left -= sprite.photo?.length ?? 0;
-    return left >= 0 ? sprite : { ...sprite, photo: undefined };
+function snapshot() {
+  let photoRoom = MAX_STORED_PHOTOS;
+  const withinPhotoRoom = ({ sprite }) => {
+    photoRoom -= sprite.photo?.length ?? 0;
+    return photoRoom >= 0 ? sprite : { ...sprite, photo: undefined };
   };
   return {
     sprites: desktop.bodies
-      .filter((body) => !body.arrived)
+      .filter((body) => !body.isAccepted)
       .map((body) => ({
-        sprite: remembered(body),
+        sprite: withinPhotoRoom(body),
         x: body.x / desktop.width,
         y: body.y / desktop.height,
         flight: body.flight,
@@ -395,34 +413,34 @@ function memory() {
 }
 
 function save() {
-  clearTimeout(saving);
-  saving = 0;
-  store.keepDesktop(memory());
+  clearTimeout(saveTimer);
+  saveTimer = 0;
+  store.saveDesktop(snapshot());
 }
 
 /** Brings back the sprites that this tab remembers. The memory is not trusted: its owner can write anything into it. */
-function recall(kept) {
-  const list = Array.isArray(kept?.sprites) ? kept.sprites.slice(-MOST_OF_ALL) : [];
+function restore(stored) {
+  const list = Array.isArray(stored?.sprites) ? stored.sprites.slice(-MAX_BODIES) : [];
   for (const entry of list) {
     try {
       const sprite = readSprite(entry?.sprite);
-      const share = (value) => (value >= 0 && value <= 1 ? value : 0.5);
+      const toShare = (value) => (value >= 0 && value <= 1 ? value : 0.5);
       const body = desktop.add(sprite, {
-        x: share(entry.x) * desktop.width,
-        y: share(entry.y) * desktop.height,
+        x: toShare(entry.x) * desktop.width,
+        y: toShare(entry.y) * desktop.height,
         half: stage.half(sprite.picture)
       });
       body.stranger = entry.stranger === true;
       if (entry.hidden === true) covers.hide(sprite.picture);
-      stage.dress(body);
+      stage.updateImages(body);
       const { ticket, flight } = entry;
       if (['left', 'right', 'up', 'down'].includes(flight) && Number.isSafeInteger(ticket?.n)) {
         // Its throw was under way. The server recognizes a repeated throw by its number.
         body.flight = flight;
         body.flightTime = 1;
         body.ticket = { id: String(ticket.id), n: ticket.n, tried: true };
-        companion.saw(body);
-        throwIt(body, flight);
+        companion.rememberThrow(body);
+        sendThrow(body, flight);
       }
     } catch (error) {
       if (!(error instanceof SpriteError)) throw error;
@@ -439,7 +457,7 @@ function listen() {
     map.redraw();
   }).observe($('desk'));
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => {
-    stage.colors();
+    stage.readColors();
     map.redraw();
   });
   document.addEventListener('visibilitychange', () => stage.wake());
@@ -453,7 +471,7 @@ function isTyping({ target }) {
 }
 
 /** Moves the focus to the stage: the next keys then move the sprite that was taken, and don't press its button. */
-function toStage() {
+function focusStage() {
   $('stage').focus({ preventScroll: true });
 }
 
@@ -462,33 +480,33 @@ function takeInHand(image, event) {
   const box = $('stage').getBoundingClientRect();
   const x = event.clientX - box.left;
   const y = event.clientY - box.top;
-  const body = take(image, { x, y: Math.min(y, desktop.height) });
+  const body = takeSprite(image, { x, y: Math.min(y, desktop.height) });
   if (body) stage.grab(body, event);
 }
 
-function furnish() {
-  furnishTray({
+function connectControls() {
+  fillTray({
     tray: $('tray'),
     file: $('file'),
-    take: (picture, event) => (event ? takeInHand({ picture }, event) : take({ picture })),
-    open,
-    toStage
+    take: (picture, event) => (event ? takeInHand({ picture }, event) : takeSprite({ picture })),
+    open: addFromFiles,
+    focusStage
   });
-  takeDrops($('desk'), open);
-  furnishPanels(preferences, invite);
-  furnishInvitation();
+  acceptDrops($('desk'), addFromFiles);
+  connectPanels(preferences, fillInvitation);
+  connectInvitation();
   preferences.onChange((name) => {
-    if (name === 'cover') dressAll();
-    if (name === 'companion') session.words();
+    if (name === 'cover') updateAllImages();
+    if (name === 'companion') session.showWords();
     stage.wake();
   });
   $('name').addEventListener('input', () => {
     const body = desktop.selected;
     if (!body || body.flight) return;
-    const name = asName($('name').value);
+    const name = toSpriteName($('name').value);
     body.sprite = readSprite({ ...body.sprite, name: name || undefined });
-    stage.dress(body);
-    changed();
+    stage.updateImages(body);
+    publishState();
   });
   $('name').addEventListener('keydown', (event) => {
     if (event.key === 'Enter') $('stage').focus();
@@ -496,23 +514,23 @@ function furnish() {
 }
 
 /** Makes sprites of image files, side by side. */
-async function open(files = [], { x, y } = {}) {
-  const amiss = await takeFiles(files, client?.maxSprite, (image, step) => {
-    const at = x === undefined ? {} : { x: x + 24 * step, y: y + 24 * step };
-    return take(image, at) !== null;
+async function addFromFiles(files = [], { x, y } = {}) {
+  const problems = await addFiles(files, client?.maxSprite, (image, step) => {
+    const position = x === undefined ? {} : { x: x + 24 * step, y: y + 24 * step };
+    return takeSprite(image, position) !== null;
   });
-  if (amiss) say(amiss);
+  if (problems) showToast(problems);
 }
 
 async function main() {
-  furnish();
+  connectControls();
   stage.resize();
-  const kept = await store.open();
+  const stored = await store.load();
   session = new Session({
-    resume: kept.place,
-    onResume: (resume) => store.keepPlace(resume),
-    onSprite: enter,
-    fetch: (await PollTurns.needed()) ? new PollTurns().fetch : undefined,
+    resume: stored.place,
+    onResume: (resume) => store.savePlace(resume),
+    onSprite: receive,
+    fetch: (await PollTurns.isNeeded()) ? new PollTurns().fetch : undefined,
     announcer,
     tally,
     alone: () => (preferences.get('companion') ? ALONE_WITH_PIP : ALONE),
@@ -523,16 +541,16 @@ async function main() {
   client = session.client;
   listen();
   session.start();
-  recall(kept.desktop);
+  restore(stored.desktop);
   if (desktop.bodies.length === 0) {
     const picture = PICTURES[Math.floor(Math.random() * PICTURES.length)];
-    put({ picture }, { x: desktop.width * 0.5, y: desktop.height * 0.78 });
+    addSprite({ picture }, { x: desktop.width * 0.5, y: desktop.height * 0.78 });
   }
-  changed();
+  publishState();
   setTimeout(() => {
-    recall({ sprites: store.adopt(MOST - desktop.bodies.length) });
-    changed();
-  }, ADOPT);
+    restore({ sprites: store.takeShelved(MAX_SPRITES - desktop.bodies.length) });
+    publishState();
+  }, ADOPT_DELAY);
 }
 
 main();

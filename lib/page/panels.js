@@ -1,4 +1,4 @@
-import { addressesOf, drawQr, isAtHome } from './qr.js';
+import { addressesOf, drawQr, isLoopback } from './qr.js';
 
 /**
  * The tools beside the tray, and the panels they open: sound on and off, preferences, and the invitation.
@@ -7,28 +7,28 @@ import { addressesOf, drawQr, isAtHome } from './qr.js';
 const $ = (id) => document.getElementById(id);
 
 /** Prefix of the ids of the panel's inputs; the name of the preference follows. */
-const SWITCH = 'prefer-';
+const ID_PREFIX = 'prefer-';
 
 /**
  * @param {import('./preferences.js').Preferences} preferences
  * @param {() => void} invite fills the invitation before it is shown
  */
-export function furnishPanels(preferences, invite) {
-  furnishPanel($('settings-panel'), $('settings'));
-  furnishPanel($('invitation'), $('invite'), invite);
+export function connectPanels(preferences, invite) {
+  connectPanel($('settings-panel'), $('settings'));
+  connectPanel($('invitation'), $('invite'), invite);
   const sound = $('sound');
   const show = () => {
     sound.setAttribute('aria-pressed', preferences.get('sound'));
     sound.title = preferences.get('sound') ? 'Sound is on' : 'Sound is off';
     for (const input of $('settings-panel').querySelectorAll('input')) {
-      const name = input.id.slice(SWITCH.length);
+      const name = input.id.slice(ID_PREFIX.length);
       if (input.type === 'checkbox') input.checked = preferences.get(name);
       else if (document.activeElement !== input) input.value = preferences.get(name);
     }
   };
   sound.addEventListener('click', () => preferences.set('sound', !preferences.get('sound')));
   $('settings-panel').addEventListener('input', ({ target }) => {
-    const name = target.id.slice(SWITCH.length);
+    const name = target.id.slice(ID_PREFIX.length);
     preferences.set(name, target.type === 'checkbox' ? target.checked : target.value.trim());
   });
   preferences.onChange(show);
@@ -36,22 +36,22 @@ export function furnishPanels(preferences, invite) {
 }
 
 /** Makes a button open a modal dialog. */
-function furnishPanel(panel, button, prepare = () => {}) {
+function connectPanel(panel, button, prepare = () => {}) {
   button.addEventListener('click', () => {
     prepare();
     panel.showModal();
   });
-  furnishDialog(panel);
+  connectDialog(panel);
 }
 
 /** Makes a modal dialog close by its own button, by the Escape key and by a click beside it. */
-export function furnishDialog(panel) {
+export function connectDialog(panel) {
   panel.querySelector('.close').addEventListener('click', () => panel.close());
   panel.addEventListener('click', (event) => {
     const { left, right, top, bottom } = panel.getBoundingClientRect();
     const { clientX: x, clientY: y } = event;
-    const beside = x < left || x > right || y < top || y > bottom;
-    if (event.target === panel && beside) panel.close();
+    const isOutside = x < left || x > right || y < top || y > bottom;
+    if (event.target === panel && isOutside) panel.close();
   });
 }
 
@@ -61,10 +61,10 @@ export function furnishDialog(panel) {
  */
 
 /** Connects the buttons of the invitation. */
-export function furnishInvitation() {
+export function connectInvitation() {
   $('copy').addEventListener('click', async () => {
-    const done = await copy($('invitation-link'));
-    $('copy').textContent = done ? 'Copied' : 'Copy it by hand';
+    const isCopied = await copy($('invitation-link'));
+    $('copy').textContent = isCopied ? 'Copied' : 'Copy it by hand';
   });
   $('share').hidden = typeof navigator.share !== 'function';
   $('share').addEventListener('click', () => {
@@ -74,28 +74,28 @@ export function furnishInvitation() {
 }
 
 /** Fills the invitation with the address at which others reach this server. */
-export async function invite() {
+export async function fillInvitation() {
   $('copy').textContent = 'Copy';
-  const { url, words, others } = await reachable();
+  const { url, words, worksForOthers } = await invitationAddress();
   $('invitation-words').textContent = words;
   $('invitation-link').value = url;
-  $('qr').hidden = !others;
+  $('qr').hidden = !worksForOthers;
   await drawQr(url, $('qr'));
 }
 
-/** @returns {Promise<{url: string, words: string, others: boolean}>} `others`: it works for others */
-async function reachable() {
-  const here = location.href.replace(/[?#].*/, '');
+/** @returns {Promise<{url: string, words: string, worksForOthers: boolean}>} `worksForOthers`: it works for others */
+async function invitationAddress() {
+  const ownAddress = location.href.replace(/[?#].*/, '');
   const words = 'A person who opens this address has a desktop on the same torus.';
-  if (!isAtHome()) return { url: here, words, others: true };
-  const addresses = await addressesOf(here);
+  if (!isLoopback()) return { url: ownAddress, words, worksForOthers: true };
+  const addresses = await addressesOf(ownAddress);
   if (addresses.length > 0) {
     const where = 'A phone must be in the same network.';
-    return { url: addresses[0], words: `${words} ${where}`, others: true };
+    return { url: addresses[0], words: `${words} ${where}`, worksForOthers: true };
   }
   return {
-    url: here,
-    others: false,
+    url: ownAddress,
+    worksForOthers: false,
     words:
       'This address works on this machine only: the server listens on no other, ' +
       'or the machine is in no network. Start it with --host 0.0.0.0 to let phones in.'

@@ -215,8 +215,8 @@ export function drawLabel(name, ratio, ground = 'light') {
   const font = `600 ${12 * ratio}px ui-rounded, "Nunito", system-ui, sans-serif`;
   const { canvas, ctx } = square(1);
   ctx.font = font;
-  const most = 144 * ratio;
-  const width = Math.min(most, ctx.measureText(name).width);
+  const maxWidth = 144 * ratio;
+  const width = Math.min(maxWidth, ctx.measureText(name).width);
   canvas.width = Math.ceil(width + 16 * ratio);
   canvas.height = Math.ceil(20 * ratio);
   const pill = new Path2D();
@@ -226,7 +226,7 @@ export function drawLabel(name, ratio, ground = 'light') {
   ctx.fillStyle = ink;
   ctx.textAlign = 'center';
   ctx.textBaseline = 'middle';
-  ctx.fillText(name, canvas.width / 2, canvas.height * 0.54, most);
+  ctx.fillText(name, canvas.width / 2, canvas.height * 0.54, maxWidth);
   return canvas;
 }
 

@@ -20,7 +20,7 @@
  */
 
 const SLOTS = ['sprites.poll.0', 'sprites.poll.1', 'sprites.poll.2', 'sprites.poll.3'];
-const TURN = 1000; // ms for which a poll stays parked while another tab waits
+const TURN_TIME = 1000; // ms for which a poll stays parked while another tab waits
 const SHORT_HOLD = 5; // hold in seconds while another tab waits: a background tab's timers may be late
 
 export class PollTurns {
@@ -30,12 +30,12 @@ export class PollTurns {
 
   constructor() {
     this.#channel.onmessage = ({ data }) => {
-      if (data?.wanted === this.#parked?.slot) this.#parked?.makeWay();
+      if (data?.wanted === this.#parked?.slot) this.#parked?.giveUpSlot();
     };
   }
 
   /** @returns {Promise<boolean>} whether the tabs of this browser must take turns, and can */
-  static async needed() {
+  static async isNeeded() {
     const protocol = performance.getEntriesByType('navigation')[0]?.nextHopProtocol ?? '';
     if (/^h[23]/.test(protocol) || typeof BroadcastChannel !== 'function') return false;
     try {
@@ -63,11 +63,11 @@ export class PollTurns {
     const hold = Number(url.searchParams.get('hold'));
     const end = hold ? performance.now() + hold * 1000 : Infinity;
     for (;;) {
-      const { slot, release } = await this.#turn(init.signal);
+      const { slot, release } = await this.#acquireSlot(init.signal);
       try {
-        const left = Math.ceil((end - performance.now()) / 1000);
-        if (hold) url.searchParams.set('hold', Math.max(SHORT_HOLD, left));
-        const response = await this.#park(url, init, left > 0 ? slot : null);
+        const secondsLeft = Math.ceil((end - performance.now()) / 1000);
+        if (hold) url.searchParams.set('hold', Math.max(SHORT_HOLD, secondsLeft));
+        const response = await this.#park(url, init, secondsLeft > 0 ? slot : null);
         if (response) return response;
       } finally {
         release();
@@ -76,7 +76,7 @@ export class PollTurns {
   }
 
   /** Waits for a slot. @returns {Promise<{slot: string, release: () => void}>} */
-  async #turn(signal) {
+  async #acquireSlot(signal) {
     for (const slot of SLOTS) {
       const release = await acquire(slot, { ifAvailable: true });
       if (release) return { slot, release };
@@ -102,28 +102,28 @@ export class PollTurns {
     const abort = () => controller.abort();
     signal.addEventListener('abort', abort);
     let timer = 0;
-    let madeWay = false;
-    const makeWay = () => {
+    let hasGivenUp = false;
+    const giveUpSlot = () => {
       clearTimeout(timer);
       timer = setTimeout(
         () => {
-          madeWay = true;
+          hasGivenUp = true;
           abort();
         },
-        Math.max(0, TURN - (performance.now() - since))
+        Math.max(0, TURN_TIME - (performance.now() - since))
       );
     };
-    this.#parked = { slot, makeWay };
+    this.#parked = { slot, giveUpSlot };
     try {
       const { pending } = await navigator.locks.query();
       if (pending.some(({ name }) => name === slot)) {
         if (url.searchParams.has('hold')) url.searchParams.set('hold', SHORT_HOLD);
-        makeWay();
+        giveUpSlot();
       }
       signal.throwIfAborted();
       return await fetch(url.href, { ...init, signal: controller.signal });
     } catch (error) {
-      if (madeWay && !signal.aborted) return null;
+      if (hasGivenUp && !signal.aborted) return null;
       throw error;
     } finally {
       clearTimeout(timer);

@@ -1,4 +1,4 @@
-import { read, write } from './store.js';
+import { readStorage, writeStorage } from './store.js';
 
 /**
  * The visitor's preferences, shared by all desktops in this browser. They are stored in localStorage, which
@@ -18,7 +18,7 @@ const DEFAULTS = Object.freeze({
 });
 
 export class Preferences {
-  #values = kept();
+  #values = readStored();
   #listeners = [];
 
   /** @param {keyof typeof DEFAULTS} name */
@@ -34,7 +34,7 @@ export class Preferences {
     if (this.#values[name] === value) return;
     this.#values[name] = value;
     // Another tab may have stored another preference meanwhile. Without storage a preference lasts as long as the page.
-    write('localStorage', KEY, { ...kept(), [name]: value });
+    writeStorage('localStorage', KEY, { ...readStored(), [name]: value });
     for (const listener of this.#listeners) listener(name, value);
   }
 
@@ -44,11 +44,11 @@ export class Preferences {
   }
 }
 
-function kept() {
-  const found = read('localStorage', KEY);
+function readStored() {
+  const stored = readStorage('localStorage', KEY);
   const values = { ...DEFAULTS };
   for (const [name, value] of Object.entries(DEFAULTS)) {
-    if (typeof found?.[name] === typeof value) values[name] = found[name];
+    if (typeof stored?.[name] === typeof value) values[name] = stored[name];
   }
   return values;
 }

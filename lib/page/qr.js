@@ -1,7 +1,7 @@
 /** QR codes, drawn by script. */
 
-const QUIET = 4; // white modules around a QR code, as its standard requires
-const AGAIN = 2000; // ms until loading the library is retried
+const QUIET_MODULES = 4; // white modules around a QR code, as its standard requires
+const RETRY_DELAY = 2000; // ms until loading the library is retried
 
 let library;
 
@@ -10,11 +10,11 @@ let library;
  * module's address as long as the page lives.
  */
 async function load() {
-  for (let tries = 0; ; tries += 1) {
+  for (let attempt = 0; ; attempt += 1) {
     try {
-      return (await import(`./qrcode.js${tries > 0 ? `?${tries}` : ''}`)).default;
+      return (await import(`./qrcode.js${attempt > 0 ? `?${attempt}` : ''}`)).default;
     } catch {
-      await new Promise((go) => void setTimeout(go, AGAIN)); // No contact.
+      await new Promise((resolve) => void setTimeout(resolve, RETRY_DELAY)); // No contact.
     }
   }
 }
@@ -31,8 +31,8 @@ export async function drawQr(text, canvas) {
   code.addData(text);
   code.make();
   const count = code.getModuleCount();
-  const size = Math.max(3, Math.floor(512 / (count + 2 * QUIET)));
-  canvas.width = (count + 2 * QUIET) * size;
+  const size = Math.max(3, Math.floor(512 / (count + 2 * QUIET_MODULES)));
+  canvas.width = (count + 2 * QUIET_MODULES) * size;
   canvas.height = canvas.width;
   const ctx = canvas.getContext('2d');
   ctx.fillStyle = '#fff';
@@ -41,7 +41,7 @@ export async function drawQr(text, canvas) {
   for (let row = 0; row < count; row += 1) {
     for (let column = 0; column < count; column += 1) {
       if (!code.isDark(row, column)) continue;
-      ctx.fillRect((column + QUIET) * size, (row + QUIET) * size, size, size);
+      ctx.fillRect((column + QUIET_MODULES) * size, (row + QUIET_MODULES) * size, size, size);
     }
   }
 }
@@ -51,7 +51,7 @@ export async function drawQr(text, canvas) {
 const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
 
 /** @returns {boolean} whether this page was opened at an address that works on this machine only */
-export const isAtHome = () => LOOPBACK.test(location.hostname);
+export const isLoopback = () => LOOPBACK.test(location.hostname);
 
 /**
  * @param {string} base the server's URL
@@ -59,7 +59,7 @@ export const isAtHome = () => LOOPBACK.test(location.hostname);
  *     at such an address, or the server returns none
  */
 export async function addressesOf(base) {
-  if (!isAtHome()) return [];
+  if (!isLoopback()) return [];
   try {
     const response = await fetch(new URL('addresses', base));
     const { addresses } = await response.json();

@@ -7,11 +7,11 @@
 const SVG = 'http://www.w3.org/2000/svg';
 const TAU = Math.PI * 2;
 const RADIUS = 38;
-const THIN = 5; // width of the arc of a server without rows
-const THICK = 12; // width of the arc of the server with the most rows
-const SEAM = 11; // half the length of a seam's stroke
-const NAMED = 12; // most servers in a picture with names
-const LONGEST = 9; // characters of a name there
+const MIN_WIDTH = 5; // width of the arc of a server without rows
+const MAX_WIDTH = 12; // width of the arc of the server with the most rows
+const SEAM_REACH = 11; // half the length of a seam's stroke
+const MAX_NAMED = 12; // most servers in a picture with names
+const MAX_NAME_LENGTH = 9; // characters of a name there
 
 /**
  * @typedef {{from: number, to: number, peer: string}} Seam
@@ -32,14 +32,14 @@ export function readWorld(value) {
   const isList = (list) => Array.isArray(list) && list.length <= 1024;
   const isSeam = (one) => isName(one?.peer) && isRows(one.from) && isRows(one.to);
   const isRows = (rows) => Number.isSafeInteger(rows) && rows >= 0;
-  const whole =
+  const isValid =
     isName(name) &&
     typeof state === 'string' &&
     isList(servers) &&
     servers.every((one) => isName(one?.name) && isRows(one.rows)) &&
     servers.some((one) => one.name === name) &&
     ['left', 'right'].every((side) => isList(seams?.[side]) && seams[side].every(isSeam));
-  return whole ? { name, state, servers, seams } : null;
+  return isValid ? { name, state, servers, seams } : null;
 }
 
 /**
@@ -47,40 +47,41 @@ export function readWorld(value) {
  * @param {number} [count] number of servers, where `servers` has only some of them
  * @returns {string} such as `server b, one of 3`
  */
-export function shortWords({ name, servers, state }, count = servers.length) {
+export function summarizeWorld({ name, servers, state }, count = servers.length) {
   if (count === 1) return `server ${name}, alone in its world`;
   return `server ${name}, one of ${count}${state === 'cut-off' ? ', cut off' : ''}`;
 }
 
 /**
  * @param {World} world
- * @param {number} [count] as in shortWords
+ * @param {number} [count] as in summarizeWorld
  * @returns {string} the content of the picture, in sentences
  */
-export function longWords(world, count = world.servers.length) {
+export function describeWorld(world, count = world.servers.length) {
   const { name, servers, seams, state } = world;
-  const first = `This is server ${name}, `;
-  if (count === 1) return `${first}alone in its world: every row ends at its own other end.`;
+  const beginning = `This is server ${name}, `;
+  if (count === 1) return `${beginning}alone in its world: every row ends at its own other end.`;
   const rows = servers.map((one) => `${one.name} with ${plural(one.rows, 'row')}`);
-  const rest = count - servers.length;
-  const others = rest > 0 ? [...rows, plural(rest, 'server') + ' further away'] : rows;
+  const unlistedCount = count - servers.length;
+  const others =
+    unlistedCount > 0 ? [...rows, plural(unlistedCount, 'server') + ' further away'] : rows;
   return [
-    `${first}one of ${count} that are one torus, in this order: ${listed(others)}, and around.`,
-    `Off the right end of a row it goes on ${ways(seams.right)}, off the left end ${ways(seams.left)}.`,
+    `${beginning}one of ${count} that are one torus, in this order: ${joinList(others)}, and around.`,
+    `Off the right end of a row it goes on ${seamWords(seams.right)}, off the left end ${seamWords(seams.left)}.`,
     ...(state === 'cut-off' ? ['It has no contact with the others now.'] : [])
   ].join(' ');
 }
 
 const plural = (count, what) => `${count} ${what}${count === 1 ? '' : 's'}`;
 
-const listed = (texts) =>
+const joinList = (texts) =>
   texts.length < 2 ? texts.join('') : `${texts.slice(0, -1).join(', ')} and ${texts.at(-1)}`;
 
 /** Says where rows go on. Rows are counted from 1, as beside the map. */
-function ways(seams) {
+function seamWords(seams) {
   if (seams.length === 0) return 'at its own other end';
   if (seams.length === 1) return `at ${seams[0].peer}`;
-  return listed(seams.map(({ from, to, peer }) => `at ${peer} in rows ${from + 1} to ${to}`));
+  return joinList(seams.map(({ from, to, peer }) => `at ${peer} in rows ${from + 1} to ${to}`));
 }
 
 /**
@@ -91,19 +92,19 @@ function ways(seams) {
  */
 export function drawRing(svg, { name, servers, seams }) {
   svg.setAttribute('viewBox', '-70 -60 140 120');
-  const own = servers.findIndex((one) => one.name === name);
-  const most = Math.max(1, ...servers.map(({ rows }) => rows));
+  const ownIndex = servers.findIndex((one) => one.name === name);
+  const mostRows = Math.max(1, ...servers.map(({ rows }) => rows));
   const step = TAU / servers.length;
   const gap = servers.length === 1 ? 0 : Math.min(0.16, step * 0.3);
   // The answering server is in the middle of the bottom, the next one to the right of it.
-  const angle = (at) => TAU / 4 - (at - own) * step;
+  const angle = (index) => TAU / 4 - (index - ownIndex) * step;
   const parts = servers.map(({ rows }, at) => {
-    const width = THIN + (THICK - THIN) * Math.sqrt(rows / most);
+    const width = MIN_WIDTH + (MAX_WIDTH - MIN_WIDTH) * Math.sqrt(rows / mostRows);
     const shape = arc(angle(at) + step / 2 - gap / 2, angle(at) - step / 2 + gap / 2);
-    return made(
+    return makeElement(
       'path',
       { d: shape, 'stroke-width': width.toFixed(1) },
-      at === own ? 'arc own' : 'arc'
+      at === ownIndex ? 'arc own' : 'arc'
     );
   });
   for (const [side, sign] of [
@@ -111,10 +112,17 @@ export function drawRing(svg, { name, servers, seams }) {
     ['right', -1]
   ]) {
     if (seams[side].length === 0) continue;
-    const at = angle(own) + (sign * step) / 2;
-    parts.push(made('path', { d: `M${point(at, -SEAM)}L${point(at, SEAM)}` }, 'seam'));
+    const seamAngle = angle(ownIndex) + (sign * step) / 2;
+    parts.push(
+      makeElement(
+        'path',
+        { d: `M${point(seamAngle, -SEAM_REACH)}L${point(seamAngle, SEAM_REACH)}` },
+        'seam'
+      )
+    );
   }
-  if (servers.length <= NAMED) parts.push(...servers.map((one, at) => label(one.name, angle(at))));
+  if (servers.length <= MAX_NAMED)
+    parts.push(...servers.map((one, at) => label(one.name, angle(at))));
   svg.replaceChildren(...parts);
 }
 
@@ -126,19 +134,22 @@ function arc(from, to) {
 }
 
 /** Returns a point, `out` units outside the ring's line. */
-const point = (at, out = 0) =>
-  [Math.cos(at), Math.sin(at)].map((part) => (part * (RADIUS + out)).toFixed(2)).join(' ');
+const point = (angle, distance = 0) =>
+  [Math.cos(angle), Math.sin(angle)]
+    .map((part) => (part * (RADIUS + distance)).toFixed(2))
+    .join(' ');
 
-function label(name, at) {
-  const [x, y] = point(at, 15).split(' ');
-  const side = Math.cos(at);
+function label(name, angle) {
+  const [x, y] = point(angle, 15).split(' ');
+  const side = Math.cos(angle);
   const anchor = Math.abs(side) < 0.2 ? 'middle' : side > 0 ? 'start' : 'end';
-  const text = made('text', { x, y: Number(y) + 3, 'text-anchor': anchor }, 'name');
-  text.textContent = name.length > LONGEST ? `${name.slice(0, LONGEST - 1)}…` : name;
+  const text = makeElement('text', { x, y: Number(y) + 3, 'text-anchor': anchor }, 'name');
+  text.textContent =
+    name.length > MAX_NAME_LENGTH ? `${name.slice(0, MAX_NAME_LENGTH - 1)}…` : name;
   return text;
 }
 
-function made(kind, attributes, name) {
+function makeElement(kind, attributes, name) {
   const element = document.createElementNS(SVG, kind);
   element.setAttribute('class', name);
   for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
@@ -151,7 +162,7 @@ export class WorldView {
   #ring;
   #words;
   #announcer;
-  #shown = '';
+  #shownNews = '';
 
   /**
    * @param {HTMLElement} box with an svg and a p in it
@@ -170,15 +181,15 @@ export class WorldView {
     this.#box.hidden = world === null;
     if (!world) return;
     const news = JSON.stringify([world, worldServers]);
-    if (news === this.#shown) return;
-    const isFirst = this.#shown === '';
-    this.#shown = news;
+    if (news === this.#shownNews) return;
+    const isFirst = this.#shownNews === '';
+    this.#shownNews = news;
     drawRing(this.#ring, world);
-    const text = longWords(world, worldServers);
+    const text = describeWorld(world, worldServers);
     // Rows change all the time: the text is announced only when the number of servers or the contact has changed.
-    const short = shortWords(world, worldServers);
-    if (!isFirst && short !== this.#words.textContent) this.#announcer.hear(text, 'world');
+    const summary = summarizeWorld(world, worldServers);
+    if (!isFirst && summary !== this.#words.textContent) this.#announcer.announce(text, 'world');
     this.#ring.setAttribute('aria-label', text);
-    this.#words.textContent = short;
+    this.#words.textContent = summary;
   }
 }

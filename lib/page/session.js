@@ -14,22 +14,22 @@ import { WorldView } from './ring.js';
  * back-forward cache, or discarded by the system, keeps its place as long as its lease.
  */
 
-const LOOK = 2000; // ms between two requests of the counts, in a small torus
-const LOOK_OFFLINE = 6000;
-const SLEPT = 12_000; // ms of delay of a look from which the machine must have slept
-const COUNTDOWN = 250; // ms between two updates of the countdown
+const LOOK_INTERVAL = 2000; // ms between two requests of the counts, in a small torus
+const OFFLINE_LOOK_INTERVAL = 6000;
+const SLEEP_DELAY = 12_000; // ms of delay of a look from which the machine must have slept
+const COUNTDOWN_INTERVAL = 250; // ms between two updates of the countdown
 
 const $ = (id) => document.getElementById(id);
 
 export class Session {
   #client;
-  #told; // the options
+  #options;
   #world;
   #people = 0;
-  #looking = 0;
-  #lookDue = Infinity;
-  #counting = 0;
-  #reloading = false;
+  #lookTimer = 0;
+  #lookDueAt = Infinity;
+  #countdownTimer = 0;
+  #isReloading = false;
 
   /**
    * @param {object} options
@@ -46,7 +46,7 @@ export class Session {
    *     away; `closed`: it leaves the torus
    */
   constructor(options) {
-    this.#told = options;
+    this.#options = options;
     this.#world = new WorldView($('world'), options.announcer);
     const { resume, onResume, onSprite, fetch } = options;
     this.#client = new Client({
@@ -56,7 +56,7 @@ export class Session {
       fetch,
       onSprite,
       onResume,
-      onState: () => this.#changed()
+      onState: () => this.#onStateChange()
     });
     $('try-now').addEventListener('click', () => this.#client.wake());
     $('state-words').textContent = 'Joining…';
@@ -77,84 +77,90 @@ export class Session {
     this.#client.start();
   }
 
-  #changed() {
+  #onStateChange() {
     const { state } = this.#client;
     document.body.dataset.state = state;
     if (state !== 'online') {
-      this.#told.onPlace(null);
+      this.#options.onPlace(null);
       $('place').textContent = 'somewhere on the torus';
     }
-    this.#told.onState(state === 'online');
+    this.#options.onState(state === 'online');
     // In a toast, since the client may have joined again before the words below were read.
-    if (state === 'superseded') this.#told.announcer.say('Another tab has taken over this place.');
-    this.words();
+    if (state === 'superseded')
+      this.#options.announcer.showToast('Another tab has taken over this place.');
+    this.showWords();
     this.#look();
   }
 
   // ---- words ----
 
   /** Updates the words about the client's state. */
-  words() {
+  showWords() {
     const { state, why } = this.#client;
-    const text = {
+    const stateWords = {
       joining:
         why === 'unknown-client'
           ? 'The server has forgotten this place. Joining anew…'
           : 'Joining…',
-      online: this.#people === 1 ? this.#told.alone() : this.#thrownAndCaught(),
-      offline: `${reason(why)}. Meanwhile the edges are walls, and nothing gets lost.`,
+      online: this.#people === 1 ? this.#options.alone() : this.#thrownAndCaught(),
+      offline: `${reasonWords(why)}. Meanwhile the edges are walls, and nothing gets lost.`,
       superseded: 'Joining anew…',
       left: 'You have left the torus.'
     }[state];
-    const when = this.#people > 0 && state !== 'online' ? 'when last seen' : 'right now';
+    const whenWords = this.#people > 0 && state !== 'online' ? 'when last seen' : 'right now';
     const people = this.#people === 1 ? 'person' : 'people';
     // While the number is unknown, these words stay as they are.
-    if (this.#people > 0) $('count-words').textContent = `${people} connected ${when}`;
-    this.#count();
-    if ($('state-words').textContent === text) return;
-    $('state-words').textContent = text;
-    const { thrown, caught } = this.#told.tally;
-    if (state !== 'online' || thrown + caught === 0) this.#told.announcer.hear(text, 'state');
+    if (this.#people > 0) $('count-words').textContent = `${people} connected ${whenWords}`;
+    this.#showCountdown();
+    if ($('state-words').textContent === stateWords) return;
+    $('state-words').textContent = stateWords;
+    const { thrown, caught } = this.#options.tally;
+    if (state !== 'online' || thrown + caught === 0)
+      this.#options.announcer.announce(stateWords, 'state');
   }
 
   /** Returns a hint until the first throw or catch, then the numbers of throws and catches. */
   #thrownAndCaught() {
-    const { thrown, caught } = this.#told.tally;
+    const { thrown, caught } = this.#options.tally;
     return thrown + caught === 0
       ? 'Throw something over an edge.'
       : `You threw ${thrown}, and ${caught} came in.`;
   }
 
   /** Shows the time until the next try, while the client is offline. */
-  #count() {
-    clearTimeout(this.#counting);
-    const offline = this.#client.state === 'offline';
-    const wait = offline ? this.#client.nextTry : null;
-    $('countdown').textContent = !offline
+  #showCountdown() {
+    clearTimeout(this.#countdownTimer);
+    const isOffline = this.#client.state === 'offline';
+    const wait = isOffline ? this.#client.nextTry : null;
+    $('countdown').textContent = !isOffline
       ? ''
       : wait
         ? ` Trying again in ${Math.ceil(wait.ms / 1000)} s. `
         : ' Trying now… ';
     // While the client tries, the button stays, so that it does not jump from under a finger.
-    const isOver = !offline || wait?.asked === true;
+    const isOver = !isOffline || wait?.asked === true;
     if (isOver && document.activeElement === $('try-now')) $('stage').focus();
     $('try-now').hidden = isOver;
-    if (offline) this.#counting = setTimeout(() => this.#count(), COUNTDOWN);
+    if (isOffline)
+      this.#countdownTimer = setTimeout(() => this.#showCountdown(), COUNTDOWN_INTERVAL);
   }
 
   // ---- looking around ----
 
   /** Requests the live counts and the place; less often in a larger torus. */
   async #look() {
-    clearTimeout(this.#looking);
+    clearTimeout(this.#lookTimer);
     const client = this.#client;
-    const online = client.state === 'online';
-    const pace = Math.min(30_000, Math.max(LOOK, LOOK * Math.sqrt(this.#people / 300)));
-    const wait = (online ? pace : LOOK_OFFLINE) * (0.85 + 0.3 * Math.random());
-    this.#looking = setTimeout(() => this.#look(), wait);
+    const isOnline = client.state === 'online';
+    const interval = Math.min(
+      30_000,
+      Math.max(LOOK_INTERVAL, LOOK_INTERVAL * Math.sqrt(this.#people / 300))
+    );
+    const wait = (isOnline ? interval : OFFLINE_LOOK_INTERVAL) * (0.85 + 0.3 * Math.random());
+    this.#lookTimer = setTimeout(() => this.#look(), wait);
     // A machine that slept may hold a poll on a connection that is long dead.
-    if (!document.hidden && Date.now() - this.#lookDue > SLEPT) client.wake();
-    this.#lookDue = document.hidden ? Infinity : Date.now() + wait;
+    if (!document.hidden && Date.now() - this.#lookDueAt > SLEEP_DELAY) client.wake();
+    this.#lookDueAt = document.hidden ? Infinity : Date.now() + wait;
     if (document.hidden || client.state === 'left') return;
     const { id } = client;
     const [status, place] = await Promise.all([client.status(), client.place()]);
@@ -178,11 +184,11 @@ export class Session {
     $('count').classList.add('bump');
     document.title = `${text} · Sprites`;
     document.body.dataset.people = now;
-    this.words();
+    this.showWords();
   }
 
   #showPlace({ row, column, rows, columns }) {
-    this.#told.onPlace({ row, column, rows, columns });
+    this.#options.onPlace({ row, column, rows, columns });
     document.body.dataset.place = [row, column, rows, columns].join(' ');
     $('place').textContent = `row ${row + 1} of ${rows}, column ${column + 1} of ${columns}`;
   }
@@ -192,7 +198,7 @@ export class Session {
   #listen() {
     const client = this.#client;
     document.addEventListener('visibilitychange', () => {
-      this.#told.onLeave(false);
+      this.#options.onLeave(false);
       if (document.hidden) return;
       client.wake(); // After a sleep the parked poll may hang on a connection that is dead.
       this.#look();
@@ -201,26 +207,27 @@ export class Session {
     for (const event of ['online', 'offline']) {
       addEventListener(event, () => {
         client.wake();
-        this.words(); // The client may have lost contact before the browser knew it was offline.
+        this.showWords(); // The client may have lost contact before the browser knew it was offline.
       });
     }
     globalThis.navigation?.addEventListener('navigate', (event) => {
-      this.#reloading = event.navigationType === 'reload';
+      this.#isReloading = event.navigationType === 'reload';
     });
     addEventListener('keydown', (event) => {
-      const reload = event.key === 'F5' || ((event.ctrlKey || event.metaKey) && event.key === 'r');
-      if (!reload) return;
-      this.#reloading = true;
+      const isReload =
+        event.key === 'F5' || ((event.ctrlKey || event.metaKey) && event.key === 'r');
+      if (!isReload) return;
+      this.#isReloading = true;
       setTimeout(() => {
-        this.#reloading = false;
+        this.#isReloading = false;
       }, 3000);
     });
     addEventListener('pagehide', (event) => {
-      const closed = !event.persisted && !this.#reloading;
+      const isClosed = !event.persisted && !this.#isReloading;
       const { leaveUrl } = client;
       client.stop();
-      this.#told.onLeave(closed);
-      if (closed && leaveUrl) navigator.sendBeacon(leaveUrl);
+      this.#options.onLeave(isClosed);
+      if (isClosed && leaveUrl) navigator.sendBeacon(leaveUrl);
     });
     addEventListener('pageshow', (event) => {
       if (event.persisted) client.start(); // If the lease has run out, the client joins again.
@@ -228,7 +235,7 @@ export class Session {
   }
 }
 
-function reason(why) {
+function reasonWords(why) {
   return (
     {
       draining: 'The server is restarting',

@@ -1,7 +1,7 @@
 import { Hands, Keyboard } from './hands.js';
-import { CLOSED } from './life.js';
+import { EYES_CLOSED_TIME } from './life.js';
 import { drawLabel, drawShadow, drawSticker, imageSticker } from './pictures.js';
-import { from } from './announcer.js';
+import { senderWords } from './announcer.js';
 import { decodePicture } from './images.js';
 import { PICTURES } from '../client/sprite.js';
 
@@ -10,10 +10,10 @@ import { PICTURES } from '../client/sprite.js';
  * stroll or blink. A frame allocates nothing.
  */
 
-const RIPPLES = 24;
+const MAX_RIPPLES = 24;
 const RIPPLE_TIME = 0.7; // seconds
-const LARGER = 1.6; // size of an image, in sizes of a drawn sprite
-const NEW = 8000; // ms for which an arrived sprite shows its sender
+const IMAGE_SCALE = 1.6; // size of an image, in sizes of a drawn sprite
+const SENDER_TIME = 8000; // ms for which an arrived sprite shows its sender
 const WADDLE = [14, 0.09]; // frequency (radians a second) and amplitude (radians) of a stroller's lean
 const TAU = Math.PI * 2;
 
@@ -23,29 +23,29 @@ export class Stage {
   #canvas;
   #ctx;
   #desktop;
-  #still;
+  #isStill;
   #onChange;
   #isCovered;
   #hands;
   #keyboard;
   #ratio = 1;
   #half = 36;
-  #frame = 0;
-  #sleep = 0;
-  #last = 0;
+  #frameRequest = 0;
+  #sleepTimer = 0;
+  #lastFrameAt = 0;
   #stickers = new Map();
   #shadow = null;
-  #ring = '#000';
+  #selectionColor = '#000';
   #ripples = [];
-  #moving = false;
+  #wasMoving = false;
 
   /**
    * @param {{canvas: HTMLCanvasElement, tray: HTMLElement}} elements `tray`: a sprite dropped on it is put away
    * @param {import('./desktop.js').Desktop} desktop
    * @param {object} options
-   * @param {() => boolean} options.still whether ornament stands still
+   * @param {() => boolean} options.isStill whether ornament stands still
    * @param {() => void} options.onChange called when bodies have come to rest, or one was selected or let go
-   * @param {(body: Body) => void} options.onAway called to put a body away
+   * @param {(body: Body) => void} options.onPutAway called to put a body away
    * @param {(body: Body) => void} options.onOpen called to open a body large
    * @param {() => boolean} options.letters whether letters and digits are shortcuts
    * @param {(picture: string) => void} options.onPick called to take a new drawn sprite, by key
@@ -57,20 +57,20 @@ export class Stage {
    */
   constructor(elements, desktop, options) {
     const { canvas } = elements;
-    const { still, isCovered, onChange, onSelect, onGrab } = options;
+    const { isStill, isCovered, onChange, onSelect, onGrab } = options;
     this.#isCovered = isCovered;
     this.#canvas = canvas;
     this.#ctx = canvas.getContext('2d');
     this.#desktop = desktop;
-    this.#still = still;
+    this.#isStill = isStill;
     this.#onChange = onChange;
-    for (let i = 0; i < RIPPLES; i += 1) {
+    for (let i = 0; i < MAX_RIPPLES; i += 1) {
       this.#ripples.push({ x: 0, y: 0, age: RIPPLE_TIME, color: '', size: 1 });
     }
     this.#hands = new Hands(elements, desktop, {
       ...options,
       onGrab: (body) => {
-        this.#keyboard.active = false;
+        this.#keyboard.isActive = false;
         onGrab(body);
         this.wake();
       },
@@ -78,7 +78,7 @@ export class Stage {
         onChange();
         this.wake();
       },
-      onOver: () => this.wake()
+      onHover: () => this.wake()
     });
     this.#keyboard = new Keyboard(canvas, desktop, {
       ...options,
@@ -97,7 +97,7 @@ export class Stage {
 
   /** @returns {number} half the side of a sprite with this picture, in CSS pixels */
   half(picture) {
-    return Math.round(this.#half * (PICTURES.includes(picture) ? 1 : LARGER));
+    return Math.round(this.#half * (PICTURES.includes(picture) ? 1 : IMAGE_SCALE));
   }
 
   /** Adopts the canvas's size on the page. */
@@ -116,46 +116,46 @@ export class Stage {
       this.#shadow = drawShadow(Math.round(half * 2 * ratio));
       for (const body of this.#desktop.bodies) {
         body.half = this.half(body.sprite.picture);
-        this.dress(body);
+        this.updateImages(body);
       }
     }
-    this.colors();
+    this.readColors();
   }
 
   /** Reads the colors of the style sheet, which may have changed to dark. */
-  colors() {
-    this.#ring = getComputedStyle(this.#canvas).getPropertyValue('--self').trim();
+  readColors() {
+    this.#selectionColor = getComputedStyle(this.#canvas).getPropertyValue('--self').trim();
     this.wake();
   }
 
   /** Gives a body its images for drawing; an image takes a moment to decode. */
-  dress(body) {
+  updateImages(body) {
     const { picture, name } = body.sprite;
     const pixels = Math.round(body.half * 2 * this.#ratio);
     const label = name ? drawLabel(name, this.#ratio) : null;
-    const whose = body.stranger ? from(body.sprite).trim() : '';
-    const sender = whose ? drawLabel(whose, this.#ratio, 'dark') : null;
-    body.look = { sticker: null, closed: null, label, sender };
+    const senderText = body.stranger ? senderWords(body.sprite).trim() : '';
+    const sender = senderText ? drawLabel(senderText, this.#ratio, 'dark') : null;
+    body.images = { sticker: null, closed: null, label, sender };
     if (PICTURES.includes(picture)) {
-      body.look.sticker = this.#drawn(picture, pixels);
-      body.look.closed = this.#drawn(picture, pixels, true);
+      body.images.sticker = this.#stickerOf(picture, pixels);
+      body.images.closed = this.#stickerOf(picture, pixels, true);
       this.wake();
       return;
     }
-    const { look } = body;
+    const { images } = body;
     if (this.#isCovered(body)) {
-      look.sticker = this.#drawn('covered', pixels);
+      images.sticker = this.#stickerOf('covered', pixels);
       this.wake();
       return;
     }
     decodePicture(picture).then((bitmap) => {
-      look.sticker = bitmap ? imageSticker(bitmap, pixels) : this.#drawn('torn', pixels);
+      images.sticker = bitmap ? imageSticker(bitmap, pixels) : this.#stickerOf('torn', pixels);
       bitmap?.close();
       this.wake();
     });
   }
 
-  #drawn(name, pixels, closed = false) {
+  #stickerOf(name, pixels, closed = false) {
     const key = closed ? `${name} closed` : name;
     let sticker = this.#stickers.get(key);
     if (!sticker) {
@@ -166,18 +166,18 @@ export class Stage {
   }
 
   /** Lets an arrived sprite show its sender for a while. */
-  introduce(body) {
+  showSender(body) {
     body.isNew = true;
     setTimeout(() => {
       body.isNew = false;
       this.wake();
-    }, NEW);
+    }, SENDER_TIME);
     this.wake();
   }
 
   /** Draws a ring of color where a sprite has crossed an edge. */
   ripple(x, y, color) {
-    if (this.#still()) return;
+    if (this.#isStill()) return;
     let oldest = this.#ripples[0];
     for (const ripple of this.#ripples) if (ripple.age > oldest.age) oldest = ripple;
     oldest.x = x;
@@ -190,39 +190,39 @@ export class Stage {
 
   /** Starts drawing, which goes on as long as anything moves. */
   wake() {
-    if (this.#frame) return;
-    clearTimeout(this.#sleep);
+    if (this.#frameRequest) return;
+    clearTimeout(this.#sleepTimer);
     const now = performance.now();
-    if (this.#sleep) this.#desktop.wait((now - this.#last) / 1000);
-    this.#sleep = 0;
-    this.#last = now;
-    this.#frame = requestAnimationFrame(this.#tick);
+    if (this.#sleepTimer) this.#desktop.advanceRest((now - this.#lastFrameAt) / 1000);
+    this.#sleepTimer = 0;
+    this.#lastFrameAt = now;
+    this.#frameRequest = requestAnimationFrame(this.#tick);
   }
 
   #tick = (now) => {
-    const dt = Math.max(0, (now - this.#last) / 1000);
-    this.#last = now;
-    const moving = this.#desktop.step(dt, !this.#still());
-    let rippling = false;
-    for (let i = 0; i < RIPPLES; i += 1) {
+    const dt = Math.max(0, (now - this.#lastFrameAt) / 1000);
+    this.#lastFrameAt = now;
+    const isMoving = this.#desktop.step(dt, !this.#isStill());
+    let isRippling = false;
+    for (let i = 0; i < MAX_RIPPLES; i += 1) {
       const ripple = this.#ripples[i];
       if (ripple.age < RIPPLE_TIME) {
         ripple.age += dt;
-        rippling = true;
+        isRippling = true;
       }
     }
     this.#draw();
     this.#keyboard.step();
-    this.#frame = 0;
-    const { due } = this.#desktop;
-    if (moving || rippling || this.#hands.busy || due === 0) {
-      this.#frame = requestAnimationFrame(this.#tick);
+    this.#frameRequest = 0;
+    const { nextLifeIn: due } = this.#desktop;
+    if (isMoving || isRippling || this.#hands.isHolding || due === 0) {
+      this.#frameRequest = requestAnimationFrame(this.#tick);
     } else if (due < Infinity) {
-      this.#sleep = setTimeout(() => this.wake(), due * 1000);
+      this.#sleepTimer = setTimeout(() => this.wake(), due * 1000);
     }
-    if (this.#moving !== moving) {
-      this.#moving = moving;
-      if (!moving) this.#onChange();
+    if (this.#wasMoving !== isMoving) {
+      this.#wasMoving = isMoving;
+      if (!isMoving) this.#onChange();
     }
   };
 
@@ -230,11 +230,11 @@ export class Stage {
     const ctx = this.#ctx;
     const ratio = this.#ratio;
     const { bodies, selected } = this.#desktop;
-    const chosen = this.#keyboard.active ? selected : null;
-    const still = this.#still();
+    const keySelected = this.#keyboard.isActive ? selected : null;
+    const isStill = this.#isStill();
     ctx.setTransform(1, 0, 0, 1, 0, 0);
     ctx.clearRect(0, 0, this.#canvas.width, this.#canvas.height);
-    for (let i = 0; i < RIPPLES; i += 1) {
+    for (let i = 0; i < MAX_RIPPLES; i += 1) {
       const ripple = this.#ripples[i];
       if (ripple.age >= RIPPLE_TIME) continue;
       const share = ripple.age / RIPPLE_TIME;
@@ -249,8 +249,8 @@ export class Stage {
     ctx.globalAlpha = 1;
     for (let i = 0; i < bodies.length; i += 1) {
       const body = bodies[i];
-      const { look } = body;
-      if (!look?.sticker) continue;
+      const { images } = body;
+      if (!images?.sticker) continue;
       const lift = body.held ? 14 : body.z;
       const size = body.half * 2 * ratio;
       const x = body.x * ratio;
@@ -258,20 +258,21 @@ export class Stage {
       const spread = 0.86 - Math.min(0.3, lift / 400);
       ctx.setTransform(1, 0, 0, 1, x, y + body.half * 0.72 * ratio);
       ctx.drawImage(this.#shadow, -size * 0.5 * spread, -size * 0.14, size * spread, size * 0.3);
-      const big = body.held ? 1.1 : 1 + Math.min(0.12, body.z / 700);
-      const lean = still ? 0 : leanOf(body);
-      const cos = Math.cos(lean) * big;
-      const sin = Math.sin(lean) * big;
+      const scale = body.held ? 1.1 : 1 + Math.min(0.12, body.z / 700);
+      const lean = isStill ? 0 : leanOf(body);
+      const cos = Math.cos(lean) * scale;
+      const sin = Math.sin(lean) * scale;
       ctx.setTransform(cos, sin, -sin, cos, x, y - lift * ratio);
       if (body.flight && body.flightTime > 0.7) ctx.globalAlpha = 0.6;
-      const eyes = body.blink < CLOSED && look.closed ? look.closed : look.sticker;
+      const eyes = body.blink < EYES_CLOSED_TIME && images.closed ? images.closed : images.sticker;
       ctx.drawImage(eyes, -size / 2, -size / 2, size, size);
-      const isAsked = body === chosen || body === this.#hands.over || body.held || body.isNew;
-      this.#label(body, isAsked ? look.sender : null, lift);
+      const showsSender =
+        body === keySelected || body === this.#hands.hovered || body.held || body.isNew;
+      this.#drawLabels(body, showsSender ? images.sender : null, lift);
       ctx.globalAlpha = 1;
-      if (body === chosen) {
+      if (body === keySelected) {
         ctx.setTransform(1, 0, 0, 1, x, y - lift * ratio);
-        ctx.strokeStyle = this.#ring;
+        ctx.strokeStyle = this.#selectionColor;
         ctx.lineWidth = 3 * ratio;
         ctx.beginPath();
         ctx.arc(0, 0, size * 0.62, 0, TAU);
@@ -281,7 +282,7 @@ export class Stage {
   }
 
   /** Draws a sprite's name and sender below it, or above it where there is no room; always within the desktop. */
-  #label({ x, y, half, look: { label } }, sender, lift) {
+  #drawLabels({ x, y, half, images: { label } }, sender, lift) {
     if (!label && !sender) return;
     const ctx = this.#ctx;
     const ratio = this.#ratio;

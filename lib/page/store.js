@@ -9,47 +9,48 @@
  * the memory is theirs.
  */
 
-const PLACE = 'sprites.place';
-const DESKTOP = 'sprites.desktop';
-const OWNER = 'sprites.owner';
-const SHELF = 'sprites.shelf.';
+const PLACE_KEY = 'sprites.place';
+const DESKTOP_KEY = 'sprites.desktop';
+const OWNER_KEY = 'sprites.owner';
+const SHELF_PREFIX = 'sprites.shelf.';
 const ANSWER_TIME = 160; // ms within which a living tab answers
-const SHELVED = 1500; // ms on the shelf before other tabs may take a desktop: its own tab may be reopened
+const MIN_SHELF_TIME = 1500; // ms on the shelf before other tabs may take a desktop: its own tab may be reopened
 
 export class Store {
   #owner = '';
-  #closed = false;
+  #isClosed = false;
 
   /**
    * Reads this tab's memory.
    *
    * @returns {Promise<{place: unknown, desktop: unknown}>} null for a missing part
    */
-  async open() {
-    const found = {
-      place: read('sessionStorage', PLACE),
-      desktop: read('sessionStorage', DESKTOP)
+  async load() {
+    const stored = {
+      place: readStorage('sessionStorage', PLACE_KEY),
+      desktop: readStorage('sessionStorage', DESKTOP_KEY)
     };
-    const owner = read('sessionStorage', OWNER);
-    if (await isHeld('sprites', owner, () => this.#owner)) {
-      found.place = null;
-      found.desktop = null;
+    const owner = readStorage('sessionStorage', OWNER_KEY);
+    if (await isHeldByOtherTab('sprites', owner, () => this.#owner)) {
+      stored.place = null;
+      stored.desktop = null;
     }
-    if (typeof owner === 'string') found.desktop ??= takeShelf(SHELF + owner)?.desktop ?? null;
-    this.#owner = makeName();
-    write('sessionStorage', OWNER, this.#owner);
-    if (!found.place) write('sessionStorage', PLACE, null);
-    return found;
+    if (typeof owner === 'string')
+      stored.desktop ??= removeShelf(SHELF_PREFIX + owner)?.desktop ?? null;
+    this.#owner = randomName();
+    writeStorage('sessionStorage', OWNER_KEY, this.#owner);
+    if (!stored.place) writeStorage('sessionStorage', PLACE_KEY, null);
+    return stored;
   }
 
   /** Stores the place. @param {object|null} place as the client's `onResume` reports it */
-  keepPlace(place) {
-    if (!this.#closed) write('sessionStorage', PLACE, place);
+  savePlace(place) {
+    if (!this.#isClosed) writeStorage('sessionStorage', PLACE_KEY, place);
   }
 
   /** Stores the desktop. @param {object} desktop */
-  keepDesktop(desktop) {
-    if (!this.#closed) write('sessionStorage', DESKTOP, desktop);
+  saveDesktop(desktop) {
+    if (!this.#isClosed) writeStorage('sessionStorage', DESKTOP_KEY, desktop);
   }
 
   /**
@@ -58,36 +59,39 @@ export class Store {
    * @param {{sprites: object[]}} desktop
    */
   close(desktop) {
-    write('sessionStorage', PLACE, null);
-    write('sessionStorage', DESKTOP, desktop);
-    this.#closed = true;
+    writeStorage('sessionStorage', PLACE_KEY, null);
+    writeStorage('sessionStorage', DESKTOP_KEY, desktop);
+    this.#isClosed = true;
     if (desktop.sprites.length === 0) return;
-    const shelved = write('localStorage', SHELF + this.#owner, { at: Date.now(), desktop });
-    if (shelved) write('sessionStorage', DESKTOP, null);
+    const isShelved = writeStorage('localStorage', SHELF_PREFIX + this.#owner, {
+      at: Date.now(),
+      desktop
+    });
+    if (isShelved) writeStorage('sessionStorage', DESKTOP_KEY, null);
   }
 
   /**
    * Takes sprites of closed tabs from the shelf, the oldest first.
    *
-   * @param {number} most sprites; further ones stay on the shelf
+   * @param {number} maxSprites sprites; further ones stay on the shelf
    * @returns {object[]} sprites as they were stored
    */
-  adopt(most) {
-    const taken = [];
-    for (const key of shelves()) {
-      const room = most - taken.length;
+  takeShelved(maxSprites) {
+    const adopted = [];
+    for (const key of shelfKeys()) {
+      const room = maxSprites - adopted.length;
       if (room <= 0) break;
-      const { at, desktop } = read('localStorage', key) ?? {};
+      const { at, desktop } = readStorage('localStorage', key) ?? {};
       const age = Date.now() - at;
-      if (age >= 0 && age < SHELVED) continue;
-      takeShelf(key);
+      if (age >= 0 && age < MIN_SHELF_TIME) continue;
+      removeShelf(key);
       const sprites = Array.isArray(desktop?.sprites) ? desktop.sprites : [];
-      taken.push(...sprites.slice(0, room));
+      adopted.push(...sprites.slice(0, room));
       if (sprites.length > room) {
-        write('localStorage', key, { at, desktop: { sprites: sprites.slice(room) } });
+        writeStorage('localStorage', key, { at, desktop: { sprites: sprites.slice(room) } });
       }
     }
-    return taken;
+    return adopted;
   }
 }
 
@@ -97,24 +101,24 @@ export class Store {
  *
  * @param {string} name of the channel
  * @param {unknown} owner of the found memory; null: there is none, and no question
- * @param {() => unknown} mine returns the owner of this tab's memory
+ * @param {() => unknown} ownOwner returns the owner of this tab's memory
  * @returns {Promise<boolean>}
  */
-export async function isHeld(name, owner, mine) {
+export async function isHeldByOtherTab(name, owner, ownOwner) {
   let channel;
   try {
     channel = new BroadcastChannel(name);
   } catch {
     return false; // Channels are missing here, or forbidden together with storage.
   }
-  const held = owner !== null && (await ask(channel, owner));
+  const held = owner !== null && (await askOtherTabs(channel, owner));
   channel.onmessage = ({ data }) => {
-    if (data?.ask !== undefined && data.ask === mine()) channel.postMessage({ held: data.ask });
+    if (data?.ask !== undefined && data.ask === ownOwner()) channel.postMessage({ held: data.ask });
   };
   return held;
 }
 
-function ask(channel, owner) {
+function askOtherTabs(channel, owner) {
   return new Promise((resolve) => {
     const timer = setTimeout(resolve, ANSWER_TIME, false);
     channel.onmessage = ({ data }) => {
@@ -127,27 +131,30 @@ function ask(channel, owner) {
 }
 
 /** @returns {string} a random name, of characters that an id may have */
-export function makeName() {
+export function randomName() {
   const bytes = crypto.getRandomValues(new Uint8Array(9));
   return btoa(String.fromCharCode(...bytes))
     .replaceAll('+', '-')
     .replaceAll('/', '_');
 }
 
-function shelves() {
+function shelfKeys() {
   try {
     return Object.keys(localStorage)
-      .filter((key) => key.startsWith(SHELF))
-      .sort((a, b) => (read('localStorage', a)?.at ?? 0) - (read('localStorage', b)?.at ?? 0));
+      .filter((key) => key.startsWith(SHELF_PREFIX))
+      .sort(
+        (a, b) =>
+          (readStorage('localStorage', a)?.at ?? 0) - (readStorage('localStorage', b)?.at ?? 0)
+      );
   } catch {
     return []; // Storage is switched off.
   }
 }
 
-function takeShelf(key) {
-  const found = read('localStorage', key);
-  write('localStorage', key, null);
-  return found;
+function removeShelf(key) {
+  const shelf = readStorage('localStorage', key);
+  writeStorage('localStorage', key, null);
+  return shelf;
 }
 
 /**
@@ -157,7 +164,7 @@ function takeShelf(key) {
  * @param {string} key
  * @returns {any} null where there is none
  */
-export function read(storage, key) {
+export function readStorage(storage, key) {
   try {
     return JSON.parse(globalThis[storage].getItem(key));
   } catch {
@@ -173,7 +180,7 @@ export function read(storage, key) {
  * @param {any} value null removes the entry
  * @returns {boolean} whether it was written
  */
-export function write(storage, key, value) {
+export function writeStorage(storage, key, value) {
   try {
     if (value === null) globalThis[storage].removeItem(key);
     else globalThis[storage].setItem(key, JSON.stringify(value));

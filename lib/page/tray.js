@@ -6,7 +6,7 @@ import { PICTURES } from '../client/sprite.js';
  * files. Also files that are dropped on the desktop.
  */
 
-const DRAGGED = 12; // CSS pixels from which a press is a drag, not a click
+const DRAG_DISTANCE = 12; // CSS pixels from which a press is a drag, not a click
 
 /**
  * Fills the tray.
@@ -17,19 +17,19 @@ const DRAGGED = 12; // CSS pixels from which a press is a drag, not a click
  * @param {(picture: string, event?: PointerEvent) => void} parts.take called to take a sprite; with an
  *     event: into the hand of its pointer
  * @param {(files: File[]) => void} parts.open
- * @param {() => void} parts.toStage called after a take by hand or from a file: moves the focus to the desktop, so
+ * @param {() => void} parts.focusStage called after a take by hand or from a file: moves the focus to the desktop, so
  *     that the next keys move the sprite, and don't press the button
  */
-export function furnishTray({ tray, file, take, open, toStage }) {
+export function fillTray({ tray, file, take, open, focusStage }) {
   const first = tray.firstElementChild;
   for (const picture of PICTURES) {
-    tray.insertBefore(makeButton(picture, take, toStage), first);
+    tray.insertBefore(makeButton(picture, take, focusStage), first);
   }
-  rove([...tray.querySelectorAll('button'), file]);
+  makeToolbar([...tray.querySelectorAll('button'), file]);
   file.addEventListener('change', (event) => {
     open([...event.target.files]);
     event.target.value = '';
-    toStage();
+    focusStage();
   });
 }
 
@@ -38,17 +38,17 @@ export function furnishTray({ tray, file, take, open, toStage }) {
  *
  * @param {HTMLElement[]} controls
  */
-function rove(controls) {
+function makeToolbar(controls) {
   for (const control of controls) {
     control.tabIndex = control === controls[0] ? 0 : -1;
     control.addEventListener('focus', () => {
       for (const one of controls) one.tabIndex = one === control ? 0 : -1;
     });
     control.addEventListener('keydown', (event) => {
-      const now = controls.indexOf(control);
+      const index = controls.indexOf(control);
       const next = {
-        ArrowRight: (now + 1) % controls.length,
-        ArrowLeft: (now + controls.length - 1) % controls.length,
+        ArrowRight: (index + 1) % controls.length,
+        ArrowLeft: (index + controls.length - 1) % controls.length,
         Home: 0,
         End: controls.length - 1
       }[event.key];
@@ -59,7 +59,7 @@ function rove(controls) {
   }
 }
 
-function makeButton(picture, take, toStage) {
+function makeButton(picture, take, focusStage) {
   const button = document.createElement('button');
   button.className = 'pick';
   button.type = 'button';
@@ -68,26 +68,27 @@ function makeButton(picture, take, toStage) {
   button.append(drawSticker(picture, 128));
   // A sprite dragged out of the tray is in the hand at once. A click lets it hop onto the desktop.
   let start = null;
-  let dragged = false;
+  let isDragged = false;
   button.addEventListener('pointerdown', (event) => {
     if (event.button > 0) return;
-    dragged = false;
+    isDragged = false;
     start = { x: event.clientX, y: event.clientY };
     button.setPointerCapture(event.pointerId);
   });
   button.addEventListener('pointermove', (event) => {
-    if (!start || Math.hypot(event.clientX - start.x, event.clientY - start.y) < DRAGGED) return;
+    if (!start || Math.hypot(event.clientX - start.x, event.clientY - start.y) < DRAG_DISTANCE)
+      return;
     start = null;
-    dragged = true;
+    isDragged = true;
     button.releasePointerCapture(event.pointerId);
     take(picture, event);
-    toStage();
+    focusStage();
   });
   button.addEventListener('click', (event) => {
     start = null;
-    const byKey = event.detail === 0;
-    if (byKey || !dragged) take(picture);
-    if (!byKey) toStage();
+    const isByKey = event.detail === 0;
+    if (isByKey || !isDragged) take(picture);
+    if (!isByKey) focusStage();
   });
   return button;
 }
@@ -99,7 +100,7 @@ function makeButton(picture, take, toStage) {
  * @param {(files: FileList|undefined, where: {x: number, y: number}) => void} open `where`:
  *     on the desk
  */
-export function takeDrops(desk, open) {
+export function acceptDrops(desk, open) {
   desk.addEventListener('dragover', (event) => {
     event.preventDefault();
     desk.classList.add('dropping');

@@ -1,42 +1,42 @@
 import { LARGEST_PHOTO } from '../client/image-size.js';
 import { PICTURES, decodeDataUrl } from '../client/sprite.js';
-import { from, sentence, what } from './announcer.js';
+import { senderWords, capitalize, describeSprite } from './announcer.js';
 import { decodePicture } from './images.js';
-import { furnishDialog } from './panels.js';
+import { connectDialog } from './panels.js';
 import { drawSticker } from './pictures.js';
 
 /** A dialog with one sprite, large: its picture, its sender, and a file to save. */
 
-const DRAWN = 512; // pixels a side of a drawn sprite
-const MORE = 3; // most CSS pixels for a pixel: a larger scale shows nothing more
+const DRAWN_SIDE = 512; // pixels a side of a drawn sprite
+const MAX_SCALE = 3; // most CSS pixels for a pixel: a larger scale shows nothing more
 
 /** Parts that some system forbids in a file's name. */
-const UNNAMED = /[\p{Cc}\p{Cf}"*/:<>?\\|]+|^[.\s]+|[.\s]+$/gu;
+const FORBIDDEN_IN_NAMES = /[\p{Cc}\p{Cf}"*/:<>?\\|]+|^[.\s]+|[.\s]+$/gu;
 
 const $ = (id) => document.getElementById(id);
 
 export class Viewer {
   #covers;
   #body = null;
-  #shown = 0;
+  #showCount = 0;
   #file = '';
 
   /**
    * @param {import('./covers.js').Covers} covers
-   * @param {(body: import('./desktop.js').Body) => void} onAway called to put the sprite away
+   * @param {(body: import('./desktop.js').Body) => void} onPutAway called to put the sprite away
    */
-  constructor(covers, onAway) {
+  constructor(covers, onPutAway) {
     this.#covers = covers;
     const panel = $('viewer');
-    const away = () => {
+    const putAway = () => {
       const body = this.#body;
       panel.close();
-      onAway(body);
+      onPutAway(body);
     };
-    furnishDialog(panel);
-    $('viewer-away').addEventListener('click', away);
+    connectDialog(panel);
+    $('viewer-away').addEventListener('click', putAway);
     panel.addEventListener('keydown', ({ key }) => {
-      if (key === 'Delete' || key === 'Backspace') away();
+      if (key === 'Delete' || key === 'Backspace') putAway();
     });
     $('viewer-cover').addEventListener('click', () => {
       covers.toggle(this.#body);
@@ -61,23 +61,25 @@ export class Viewer {
     this.#clear();
     const body = this.#body;
     const { sprite } = body;
-    const turn = this.#shown;
-    const isStrangers = this.#covers.isStrangers(body);
+    const showNumber = this.#showCount;
+    const isStrangers = this.#covers.isStrangersPicture(body);
     const isCovered = this.#covers.isCovered(body);
-    const kind = what({ ...sprite, name: '' }, 'a');
-    const whose = body.stranger ? from(sprite) || ' from a stranger' : '';
-    $('viewer-title').textContent = sprite.name || sentence(kind);
-    const words = sentence(`${sprite.name ? kind : ''}${whose}`.trim());
+    const kind = describeSprite({ ...sprite, name: '' }, 'a');
+    const sender = body.stranger ? senderWords(sprite) || ' from a stranger' : '';
+    $('viewer-title').textContent = sprite.name || capitalize(kind);
+    const words = capitalize(`${sprite.name ? kind : ''}${sender}`.trim());
     $('viewer-words').textContent = words;
-    $('viewer-picture').setAttribute('aria-label', what(sprite));
+    $('viewer-picture').setAttribute('aria-label', describeSprite(sprite));
     $('viewer-cover').hidden = !isStrangers;
     $('viewer-cover').textContent = isCovered ? 'Show it' : 'Hide it';
-    const image = isCovered ? { seen: drawSticker('covered', DRAWN) } : await imageOf(sprite);
+    const image = isCovered
+      ? { source: drawSticker('covered', DRAWN_SIDE) }
+      : await imageOf(sprite);
     // Another sprite may be open by now, or none.
-    if (turn !== this.#shown || !this.#body) return;
-    const { seen, blob, type } = image;
+    if (showNumber !== this.#showCount || !this.#body) return;
+    const { source, blob, type } = image;
     const canvas = $('viewer-picture');
-    paint(canvas, seen);
+    paint(canvas, source);
     if (!blob) return;
     if (!PICTURES.includes(sprite.picture)) {
       const size = `${canvas.width} × ${canvas.height}`;
@@ -90,7 +92,7 @@ export class Viewer {
   }
 
   #clear() {
-    this.#shown += 1;
+    this.#showCount += 1;
     $('viewer-save').hidden = true;
     $('viewer-picture').width = 0;
     URL.revokeObjectURL(this.#file);
@@ -101,32 +103,32 @@ export class Viewer {
 /**
  * Returns the picture of a sprite, and a file to save: as it came, or a PNG of a drawn sprite.
  *
- * @returns {Promise<{seen: CanvasImageSource, blob?: Blob, type?: string}>}
+ * @returns {Promise<{source: CanvasImageSource, blob?: Blob, type?: string}>}
  */
 async function imageOf({ picture, photo }) {
   if (PICTURES.includes(picture)) {
-    const seen = drawSticker(picture, DRAWN);
-    const blob = await new Promise((done) => void seen.toBlob(done));
-    return { seen, blob, type: 'image/png' };
+    const source = drawSticker(picture, DRAWN_SIDE);
+    const blob = await new Promise((done) => void source.toBlob(done));
+    return { source, blob, type: 'image/png' };
   }
   const { type, bytes } = decodeDataUrl(photo ?? picture);
-  const seen = await decodePicture(photo ?? picture, LARGEST_PHOTO);
-  return seen
-    ? { seen, blob: new Blob([bytes], { type }), type }
-    : { seen: drawSticker('torn', DRAWN) };
+  const source = await decodePicture(photo ?? picture, LARGEST_PHOTO);
+  return source
+    ? { source, blob: new Blob([bytes], { type }), type }
+    : { source: drawSticker('torn', DRAWN_SIDE) };
 }
 
 /** Paints a picture, as large as the window allows. */
-function paint(canvas, seen) {
-  canvas.width = seen.width;
-  canvas.height = seen.height;
-  canvas.getContext('2d').drawImage(seen, 0, 0);
-  canvas.style.setProperty('--shape', seen.width / seen.height);
-  canvas.style.setProperty('--most', `${MORE * seen.width}px`);
-  seen.close?.();
+function paint(canvas, source) {
+  canvas.width = source.width;
+  canvas.height = source.height;
+  canvas.getContext('2d').drawImage(source, 0, 0);
+  canvas.style.setProperty('--shape', source.width / source.height);
+  canvas.style.setProperty('--most', `${MAX_SCALE * source.width}px`);
+  source.close?.();
 }
 
 function fileName(sprite, type) {
-  const name = (sprite.name ?? '').replace(UNNAMED, ' ').trim();
-  return `${name || what({ ...sprite, name: '' }, '').trim()}.${type.slice(6).replace('jpeg', 'jpg')}`;
+  const name = (sprite.name ?? '').replace(FORBIDDEN_IN_NAMES, ' ').trim();
+  return `${name || describeSprite({ ...sprite, name: '' }, '').trim()}.${type.slice(6).replace('jpeg', 'jpg')}`;
 }

@@ -2,14 +2,14 @@ import t from 'tap';
 
 import { opposite } from '../../lib/client/client.js';
 import { publicWorld } from '../../lib/operator/live.js';
-import { Announcer, called, from, what } from '../../lib/page/announcer.js';
+import { Announcer, displayName, senderWords, describeSprite } from '../../lib/page/announcer.js';
 import { Companion } from '../../lib/page/companion.js';
 import { Desktop } from '../../lib/page/desktop.js';
 import { Hands } from '../../lib/page/hands.js';
-import { CLOSED, PACE } from '../../lib/page/life.js';
+import { EYES_CLOSED_TIME, PACE } from '../../lib/page/life.js';
 import { PollTurns } from '../../lib/page/poll-turns.js';
 import { Preferences } from '../../lib/page/preferences.js';
-import { longWords, readWorld, shortWords } from '../../lib/page/ring.js';
+import { describeWorld, readWorld, summarizeWorld } from '../../lib/page/ring.js';
 import { Store } from '../../lib/page/store.js';
 import { Clock } from '../support/page-fakes.js';
 
@@ -36,7 +36,7 @@ function make({ open = true } = {}) {
     seeded()
   );
   desktop.resize(1000, 500);
-  desktop.open = open;
+  desktop.isOpen = open;
   const run = (seconds, lively = false) => {
     for (let time = 0; time < seconds; time += FRAME) desktop.step(FRAME, lively);
   };
@@ -50,9 +50,9 @@ const inside = ({ x, y }) => x >= 0 && x <= 1000 && y >= 0 && y <= 500;
 t.test('a sprite slides, slows down and rests', async (t) => {
   const { desktop, left, run } = make();
   const body = desktop.add(SPRITE, { x: 200, y: 250, half: 30, vx: 400 });
-  t.equal(desktop.moving, true);
+  t.equal(desktop.isMoving, true);
   run(8);
-  t.equal(desktop.moving, false);
+  t.equal(desktop.isMoving, false);
   t.equal(desktop.step(FRAME), false);
   t.ok(body.x > 450 && body.x < 600, `${body.x}`);
   t.equal(left.length, 0);
@@ -77,7 +77,7 @@ for (const [edge, vx, vy, at, speed] of [
       `across ${left[0].speed[0]}`
     );
     t.equal(Math.sign(left[0].speed[1]), Math.sign(speed[1]));
-    t.equal(desktop.hit(body.x, body.y, 0), null, 'what flies is not to be caught');
+    t.equal(desktop.bodyAt(body.x, body.y, 0), null, 'what flies is not to be caught');
 
     const other = make();
     const sprite = { ...SPRITE, at: left[0].at, speed: left[0].speed };
@@ -183,16 +183,16 @@ t.test('a new size keeps every place; the topmost is hit first; raising puts on 
   const { desktop } = make();
   const low = desktop.add({ ...SPRITE, id: 'low' }, { x: 500, y: 250, half: 30 });
   const high = desktop.add({ ...SPRITE, id: 'high' }, { x: 510, y: 250, half: 30 });
-  t.equal(desktop.hit(505, 250, 0), high);
+  t.equal(desktop.bodyAt(505, 250, 0), high);
   desktop.raise(low);
-  t.equal(desktop.hit(505, 250, 0), low);
-  t.equal(desktop.hit(100, 100, 0), null);
-  t.equal(desktop.hit(460, 250, 14), low, 'near enough for a finger');
+  t.equal(desktop.bodyAt(505, 250, 0), low);
+  t.equal(desktop.bodyAt(100, 100, 0), null);
+  t.equal(desktop.bodyAt(460, 250, 14), low, 'near enough for a finger');
   desktop.resize(500, 1000);
   t.same([low.x, low.y], [250, 500]);
   desktop.selected = low;
-  desktop.gone(low);
-  desktop.gone(low);
+  desktop.remove(low);
+  desktop.remove(low);
   t.equal(desktop.bodies.length, 1);
   t.equal(desktop.selected, null);
 });
@@ -203,12 +203,12 @@ t.test('a hand that aims at what moves hits it where it was a moment ago', async
   const aimed = { x: body.x, y: body.y };
   run(0.12);
   t.ok(body.x - 30 > aimed.x, 'it is not there any more');
-  t.equal(desktop.hit(aimed.x, aimed.y, 0), body);
-  t.equal(desktop.hit(aimed.x - 60, aimed.y, 0), null, 'it has never been there');
-  t.equal(desktop.hit(body.x + 60, body.y, 0), null, 'nor is it there yet');
+  t.equal(desktop.bodyAt(aimed.x, aimed.y, 0), body);
+  t.equal(desktop.bodyAt(aimed.x - 60, aimed.y, 0), null, 'it has never been there');
+  t.equal(desktop.bodyAt(body.x + 60, body.y, 0), null, 'nor is it there yet');
   const still = desktop.add(SPRITE, { x: aimed.x, y: aimed.y, half: 30 });
   desktop.raise(body);
-  t.equal(desktop.hit(aimed.x, aimed.y, 0), still, 'what is there comes first');
+  t.equal(desktop.bodyAt(aimed.x, aimed.y, 0), still, 'what is there comes first');
 });
 
 /** Makes Hands on a desktop, a function that sends pointer events, and a list of opened bodies. */
@@ -221,8 +221,13 @@ function makeHands(desktop) {
     classList: { remove() {}, toggle() {} }
   };
   const opened = [];
-  const told = { onGrab() {}, onLetGo() {}, onAway() {}, onOpen: (body) => opened.push(body) };
-  const hands = new Hands({ canvas: element, tray: element }, desktop, told);
+  const callbacks = {
+    onGrab() {},
+    onLetGo() {},
+    onPutAway() {},
+    onOpen: (body) => opened.push(body)
+  };
+  const hands = new Hands({ canvas: element, tray: element }, desktop, callbacks);
   const point = (x, y, types, pointerId = 1) => {
     const where = { offsetX: x, offsetY: y, clientX: x, clientY: y };
     for (const type of types) listeners[type]({ ...where, pointerId, button: 0, timeStamp: 0 });
@@ -236,7 +241,7 @@ t.test('a double click opens what moves, aimed where it was', async (t) => {
   const body = desktop.add(SPRITE, { x: 200, y: 250, half: 30, vx: 600 });
   run(0.12);
   point(200, 250, ['pointerdown', 'pointerup', 'pointerdown', 'pointerup', 'dblclick']);
-  t.strictSame([opened, left, hands.busy], [[body], [], false]);
+  t.strictSame([opened, left, hands.isHolding], [[body], [], false]);
 });
 
 t.test('two fingers on one sprite: the first has it', async (t) => {
@@ -247,7 +252,7 @@ t.test('two fingers on one sprite: the first has it', async (t) => {
   point(300, 300, ['pointermove', 'pointerup'], 2);
   t.strictSame([body.x, body.y, body.held], [200, 250, true]);
   point(220, 250, ['pointermove', 'pointerup']);
-  t.strictSame([body.x, body.held, hands.busy], [220, false, false]);
+  t.strictSame([body.x, body.held, hands.isHolding], [220, false, false]);
 });
 
 t.test('what is put away has its place in the window as that is by then', async (t) => {
@@ -314,25 +319,28 @@ for (const from of ['left', 'right', 'up', 'down']) {
   t.test(`what only flies across, from the ${from}: over the opposite edge`, async (t) => {
     const { desktop, left, run } = make();
     const sprite = { ...SPRITE, at: 0.25, speed: [1, 0] };
-    const { body, time } = desktop.pass(sprite, from, 30);
+    const { body, time } = desktop.passThrough(sprite, from, 30);
     t.equal(body.flight, opposite(from));
     t.equal(time, 1);
     run(time / 2);
     const level = from === 'left' || from === 'right';
     const share = level ? body.x / 1000 : body.y / 500;
     t.ok(share > 0.4 && share < 0.6, `half way: ${share}`);
-    t.equal(desktop.hit(body.x, body.y, 0), null, 'not to be caught');
+    t.equal(desktop.bodyAt(body.x, body.y, 0), null, 'not to be caught');
     run(time);
     t.equal(left.length, 0, 'the caller that asked throws it');
     const { at } = desktop.crossing(body, body.flight);
     t.ok(Math.abs(at - 0.25) < 1e-9);
-    desktop.back(body);
+    desktop.returnFromEdge(body);
     t.equal(body.flight, '');
     run(0.3);
     t.ok(inside(body), 'it can come back');
     t.equal(left.length, 0, 'it does not leave again by itself at once');
-    t.ok(desktop.pass({ ...SPRITE, speed: [0, 0] }, from, 30).time < 2, 'the slowest is helped');
-    t.ok(desktop.pass({ ...SPRITE, speed: [20, 0] }, from, 30).time > 0.2);
+    t.ok(
+      desktop.passThrough({ ...SPRITE, speed: [0, 0] }, from, 30).time < 2,
+      'the slowest is helped'
+    );
+    t.ok(desktop.passThrough({ ...SPRITE, speed: [20, 0] }, from, 30).time > 0.2);
   });
 }
 
@@ -345,11 +353,11 @@ t.test(
       desktop.add({ ...SPRITE, id }, { x: 500, y: 250, half: 30 })
     );
     guest.stranger = true;
-    for (const body of [own, guest]) companion.saw(body);
-    t.equal(companion.knows(own.sprite).stranger, false);
-    t.equal(companion.knows(guest.sprite).stranger, true);
+    for (const body of [own, guest]) companion.rememberThrow(body);
+    t.equal(companion.findThrown(own.sprite).stranger, false);
+    t.equal(companion.findThrown(guest.sprite).stranger, true);
     for (const other of [{ picture: 'star' }, { photo: 'another' }, { id: 'none' }]) {
-      t.equal(companion.knows({ ...own.sprite, ...other }), undefined);
+      t.equal(companion.findThrown({ ...own.sprite, ...other }), undefined);
     }
   }
 );
@@ -424,10 +432,10 @@ t.test('nothing goes over an edge because it was bumped into', async (t) => {
     t.same(left, []);
     t.ok(inside(one) && inside(other));
     // A throw ends `tame`: the body leaves.
-    desktop.hold(other);
+    desktop.pickUp(other);
     other.held = false;
     other.x = 10;
-    desktop.push(other, 'left');
+    desktop.pushOver(other, 'left');
     run(2);
     t.same(edgesOf(left), ['left']);
   }
@@ -441,7 +449,7 @@ t.test('a throw flies over the others, and so does one that is held or jumps', a
   t.same([edgesOf(left), bumps], [['right'], []]);
   t.equal(lying.x, 800);
   const held = desktop.add(SPRITE, { x: 800, y: 250, half: 30 });
-  desktop.hold(held);
+  desktop.pickUp(held);
   run(0.5);
   t.equal(lying.x, 800, 'a hand carries over it');
 });
@@ -476,7 +484,7 @@ t.test('what was touched stays where it is for a while', async (t) => {
   const body = desktop.add(SPRITE, { x: 500, y: 250, half: 30 });
   for (let i = 0; i < 600 && !(body.stroll > 0); i += 1) desktop.step(FRAME, true);
   t.ok(body.stroll > 0);
-  desktop.hold(body);
+  desktop.pickUp(body);
   body.held = false;
   const { x } = body;
   run(5, true);
@@ -493,7 +501,7 @@ t.test('eyes are closed for a moment, again and again', async (t) => {
   let before = false;
   for (let frame = 0; frame < 60 * 60; frame += 1) {
     desktop.step(FRAME, true);
-    const now = body.blink < CLOSED;
+    const now = body.blink < EYES_CLOSED_TIME;
     if (now) closed += 1;
     if (now && !before) blinks += 1;
     before = now;
@@ -507,16 +515,19 @@ t.test('eyes are closed for a moment, again and again', async (t) => {
 
 t.test('it says when something will happen by itself', async (t) => {
   const { desktop } = make();
-  t.equal(desktop.due, Infinity);
+  t.equal(desktop.nextLifeIn, Infinity);
   const body = desktop.add(SPRITE, { x: 500, y: 250, half: 30 });
   desktop.step(FRAME, true);
-  const { due } = desktop;
+  const { nextLifeIn: due } = desktop;
   t.ok(due > 1 && due < 9, `${due}`);
-  desktop.wait(3600);
+  desktop.advanceRest(3600);
   desktop.step(FRAME, true);
-  t.ok(body.blink < CLOSED || body.stroll > 0, 'now, and no more than that after an hour');
+  t.ok(
+    body.blink < EYES_CLOSED_TIME || body.stroll > 0,
+    'now, and no more than that after an hour'
+  );
   desktop.step(FRAME);
-  t.equal(desktop.due, Infinity, 'nothing where motion troubles');
+  t.equal(desktop.nextLifeIn, Infinity, 'nothing where motion troubles');
 });
 
 /** The ring of a world in words; its picture is in test/page/world.browser.test.js. */
@@ -532,26 +543,26 @@ const world = (name, names, left, right, more = {}) => ({
 
 t.test('a desktop that is alone', async (t) => {
   const alone = readWorld(world('a', 'a', [], []));
-  t.equal(shortWords(alone), 'server a, alone in its world');
+  t.equal(summarizeWorld(alone), 'server a, alone in its world');
   t.equal(
-    longWords(alone),
+    describeWorld(alone),
     'This is server a, alone in its world: every row ends at its own other end.'
   );
 });
 
 t.test('one of a ring', async (t) => {
   const b = readWorld(world('b', 'abc', [seam('a', 0, 1), seam('c', 1, 2)], [seam('c', 0, 2)]));
-  t.equal(shortWords(b), 'server b, one of 3');
+  t.equal(summarizeWorld(b), 'server b, one of 3');
   t.equal(
-    longWords(b),
+    describeWorld(b),
     'This is server b, one of 3 that are one torus, in this order: a with 1 row, b with 2 rows and' +
       ' c with 3 rows, and around. Off the right end of a row it goes on at c, off the left end' +
       ' at a in rows 1 to 1 and at c in rows 2 to 2.'
   );
   const off = { ...b, state: 'cut-off', seams: { left: [], right: [] } };
-  t.equal(shortWords(off), 'server b, one of 3, cut off');
-  t.match(longWords(off), /goes on at its own other end, .* no contact with the others now\.$/);
-  t.match(longWords(b, 70), /one of 70 .* and 67 servers further away, and around/);
+  t.equal(summarizeWorld(off), 'server b, one of 3, cut off');
+  t.match(describeWorld(off), /goes on at its own other end, .* no contact with the others now\.$/);
+  t.match(describeWorld(b, 70), /one of 70 .* and 67 servers further away, and around/);
 });
 
 t.test('what is none is not shown', async (t) => {
@@ -603,7 +614,7 @@ function shareTabs(t, clock) {
   const held = new Set();
   const pending = [];
   const channels = new Set();
-  const give = (name) => {
+  const grantLock = (name) => {
     const at = pending.findIndex((one) => one.name === name);
     if (at < 0) held.delete(name);
     else pending.splice(at, 1)[0].go();
@@ -617,7 +628,7 @@ function shareTabs(t, clock) {
     };
     if (held.has(name)) await new Promise(wait);
     else held.add(name);
-    return Promise.resolve(callback({ name })).finally(() => give(name));
+    return Promise.resolve(callback({ name })).finally(() => grantLock(name));
   };
   class Channel {
     constructor() {
@@ -674,9 +685,9 @@ t.test('news are heard while they pour in, the newest of each subject', async (t
   t.intercept(globalThis, 'setTimeout', { value: clock.setTimeout });
   const news = { textContent: '' };
   const announcer = new Announcer({}, news, {});
-  announcer.hear('You took a star.');
+  announcer.announce('You took a star.');
   for (const number of [1, 2, 3, 4]) {
-    announcer.hear(`Fish ${number} came in.`, 'came in');
+    announcer.announce(`Fish ${number} came in.`, 'came in');
     await clock.pass(300);
   }
   t.equal(news.textContent, 'You took a star. Fish 3 came in.');
@@ -685,11 +696,11 @@ t.test('news are heard while they pour in, the newest of each subject', async (t
 t.test('a stranger names things, and turns no words around them', async (t) => {
   const evil = '\u202E\u2067Boo\u200F';
   t.equal(
-    `${what({ picture: 'ghost', name: evil })}${from({ by: evil })}`,
+    `${describeSprite({ picture: 'ghost', name: evil })}${senderWords({ by: evil })}`,
     'the ghost “Boo” from Boo'
   );
-  t.equal(called(''), '');
-  t.equal(from({ by: '' }), '');
+  t.equal(displayName(''), '');
+  t.equal(senderWords({ by: '' }), '');
 });
 
 /** Simulates a browser's storage. */
@@ -719,7 +730,7 @@ t.test('a shelf of the future is taken: a clock was set back', async (t) => {
   put('past', Date.now() - 60_000);
   put('now', Date.now());
   put('future', Date.now() + 60_000);
-  t.strictSame(new Store().adopt(10), ['past', 'future']);
+  t.strictSame(new Store().takeShelved(10), ['past', 'future']);
   t.strictSame(Object.keys(localStorage), ['sprites.shelf.now']);
 });
 
@@ -727,9 +738,9 @@ t.test('a desktop that is more than full takes nothing off a shelf', async (t) =
   const localStorage = storeIn(t);
   const desktop = { sprites: ['one', 'two', 'three'] };
   localStorage.setItem('sprites.shelf.a', JSON.stringify({ at: 0, desktop }));
-  t.strictSame(new Store().adopt(-1), []);
-  t.strictSame(new Store().adopt(2), ['one', 'two']);
-  t.strictSame(new Store().adopt(2), ['three']);
+  t.strictSame(new Store().takeShelved(-1), []);
+  t.strictSame(new Store().takeShelved(2), ['one', 'two']);
+  t.strictSame(new Store().takeShelved(2), ['three']);
 });
 
 t.test('a preference is kept beside those that another tab has kept meanwhile', async (t) => {

@@ -146,16 +146,16 @@ alone('a slow count, or a poll that breaks, is no reason to say "offline"', asyn
     return seen;
   });
   // Two of each kind: three broken polls in a row would be reason enough.
-  const asked = { poll: 0, status: 0 };
+  const requestCounts = { poll: 0, status: 0 };
   await page.route(/\/(poll|status)\b/, async (route) => {
     const [, kind] = /\/(poll|status)\b/.exec(route.request().url());
-    asked[kind] += 1;
-    await (asked[kind] > 2 ? route.continue() : route.abort('connectionreset'));
+    requestCounts[kind] += 1;
+    await (requestCounts[kind] > 2 ? route.continue() : route.abort('connectionreset'));
   });
   const placed = page.waitForRequest(/\/place\//);
   await page.evaluate(() => dispatchEvent(new Event('online')));
   await placed;
-  t.ok(await soon(() => asked.poll > 2 && asked.status > 2));
+  t.ok(await soon(() => requestCounts.poll > 2 && requestCounts.status > 2));
   t.same(await states.jsonValue(), []);
 });
 

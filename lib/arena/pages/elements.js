@@ -46,17 +46,17 @@ export function put(element, text) {
  *
  * @template Look
  * @param {HTMLElement} list a `dl`
- * @param {[string, (look: Look) => string|number][]} shown title, and function of the value; NaN shows a dash
+ * @param {[string, (look: Look) => string|number][]} definitions title, and function of the value; NaN shows a dash
  * @returns {(look: Look) => void} shows the values of a look
  */
-export function figures(list, shown) {
-  const values = shown.map(([title]) => {
+export function figures(list, definitions) {
+  const values = definitions.map(([title]) => {
     const row = make('div', { into: list });
     make('dt', { text: title, into: row });
     return make('dd', { text: '–', into: row });
   });
   return (look) => {
-    for (const [i, [, read]] of shown.entries()) {
+    for (const [i, [, read]] of definitions.entries()) {
       const text = String(read(look));
       put(values[i], text.includes('NaN') ? '–' : text);
     }

@@ -19,8 +19,8 @@ const stage = new GameStage({
   file: 'field.js',
   root: $('root'),
   startOptions: () => ({}),
-  onChange(game, why = '') {
-    gameError = why;
+  onChange(game, error = '') {
+    gameError = error;
     render();
   }
 });

@@ -1,6 +1,6 @@
 import { put } from './elements.js';
 import { sendRequest, sleep } from './room.js';
-import { read, write } from '../page/store.js';
+import { readStorage, writeStorage } from '../page/store.js';
 
 /**
  * The name of a phone on the big screen. The page asks for it once, the browser's storage keeps it, and the page sends
@@ -18,7 +18,7 @@ const MAX_ATTEMPTS = 5;
 
 export class NameForm {
   #element;
-  #name = String(read('localStorage', KEY) ?? '');
+  #name = String(readStorage('localStorage', KEY) ?? '');
   #isFormOpen = this.#name === '';
   /** URL for the player's name; and the name that the server has accepted there. */
   #url;
@@ -91,7 +91,7 @@ export class NameForm {
     // The name of a new player may be sent while another name is being typed.
     this.#isFormOpen = this.#typedName !== name;
     put(this.#element('name-wrong'), '');
-    write('localStorage', KEY, name); // Without storage the next tab asks again.
+    writeStorage('localStorage', KEY, name); // Without storage the next tab asks again.
     const hadFocus = this.#element('naming').contains(document.activeElement);
     this.#show();
     if (hadFocus && !this.#isFormOpen) this.#element('name-change').focus();

@@ -1,6 +1,6 @@
 import { figures, make, put } from './elements.js';
 import { arenaName, sendRequest, base, GameStage, listGames, ArenaFeeds } from './room.js';
-import { read, write } from '../page/store.js';
+import { readStorage, writeStorage } from '../page/store.js';
 
 /** The names on the panel: a click hides a name, or shows it again. */
 
@@ -119,7 +119,7 @@ let pendingMembers = {};
 let players = 0;
 let contact = { state: 'joining', words: '' };
 let isUnanswered = false; // the last look got no answer
-let token = String(read('sessionStorage', KEY) ?? '');
+let token = String(readStorage('sessionStorage', KEY) ?? '');
 const showCounts = makeCountsView($('figures'));
 
 /** Shows the game's panel.js, if it has one. */
@@ -172,7 +172,7 @@ function forgetToken(error) {
   token = '';
   pendingMembers = {};
   commands.waiting.length = 0;
-  write('sessionStorage', KEY, null);
+  writeStorage('sessionStorage', KEY, null);
   askToken(error);
 }
 
@@ -183,7 +183,7 @@ $('token-form').addEventListener('submit', async (event) => {
   token = entered;
   if (await refreshStatus()) {
     $('token').value = '';
-    write('sessionStorage', KEY, token);
+    writeStorage('sessionStorage', KEY, token);
     showMain();
     $('main').focus();
   }

@@ -12,7 +12,7 @@ import {
   ArenaFeeds,
   stayAwake
 } from './room.js';
-import { isHeld, read, write } from '../page/store.js';
+import { isHeldByOtherTab, readStorage, writeStorage } from '../page/store.js';
 
 /** The phone: joins the arena, and shows the game's phone.js. */
 
@@ -23,20 +23,20 @@ const KEY = `sprites.arena.${arenaName()}`;
 
 // ---- the player: the tab's storage keeps it over a reload; a duplicated tab gets another player
 
-const stored = read('sessionStorage', KEY);
-const isCopy = await isHeld(KEY, stored?.number ?? null, () => player.number);
+const stored = readStorage('sessionStorage', KEY);
+const isCopy = await isHeldByOtherTab(KEY, stored?.number ?? null, () => player.number);
 const savedPlayer = (!isCopy && stored) || {};
 
 /** Stores the player with its newest input and the control; before the first control, with those found in storage. */
 function savePlayer(identity) {
   const gameState = control ? { control, input: player.newest } : savedPlayer;
-  write('sessionStorage', KEY, identity && { ...gameState, ...identity });
+  writeStorage('sessionStorage', KEY, identity && { ...gameState, ...identity });
 }
 
 let control = null;
 let startedNumber; // the player's number with which the game was started
 let contact = { state: 'joining', words: '' };
-let shown = null; // the game
+let shownGame = null; // the game
 let gameError = ''; // the game's error, in words
 let lastState = null; // details of the player's last state
 let isResting = false; // out of the game until the page is visible again
@@ -74,9 +74,9 @@ const stage = new GameStage({
   isRestart: isNewRound,
   // During a round the lobby only covers the game: the server still has its inputs.
   nameOf: ({ page, running, game }) => (page === 'lobby' && !running ? null : game),
-  onChange(game, why = '') {
-    gameError = why;
-    shown = game;
+  onChange(game, error = '') {
+    gameError = error;
+    shownGame = game;
     watchReduced();
     render();
   }
@@ -159,18 +159,18 @@ function isRoundOver() {
 
 /** Watches the reduced feed for the result, and during a round only if the game shows its value. */
 function watchReduced() {
-  arenaFeeds.watchReduced(isRoundOver() || typeof shown?.value === 'function');
+  arenaFeeds.watchReduced(isRoundOver() || typeof shownGame?.value === 'function');
 }
 
 /** Shows the result of a round instead of the game. */
 function showResult() {
-  const over = isRoundOver();
+  const isOver = isRoundOver();
   const hadFocus = $('root').contains(document.activeElement);
-  $('root').hidden = over || isInLobby();
-  if (over || isInLobby()) nameForm.moveTo($(over ? 'over' : 'lobby'));
-  if (!over && document.activeElement === $('over')) focusGame($('root'));
-  $('over').hidden = !over;
-  if (!over) return;
+  $('root').hidden = isOver || isInLobby();
+  if (isOver || isInLobby()) nameForm.moveTo($(isOver ? 'over' : 'lobby'));
+  if (!isOver && document.activeElement === $('over')) focusGame($('root'));
+  $('over').hidden = !isOver;
+  if (!isOver) return;
   const defaults = control.failed
     ? { title: 'The game has stopped', text: 'Something in it went wrong. It is not your phone.' }
     : { title: 'The round is over', text: 'The big screen shows how it went.' };

@@ -2,7 +2,7 @@ import { Feeds } from '../client/feeds.js';
 import { DEFAULTS } from '../client/limits.js';
 import { grantOfLink } from '../client/link-grant.js';
 import { globalTimers, ignoreFailure, Requests } from '../client/requests.js';
-import { read, write } from '../page/store.js';
+import { readStorage, writeStorage } from '../page/store.js';
 
 /** The common part of all pages of an arena: its name, its feeds, and the game that is shown. */
 
@@ -310,20 +310,20 @@ async function isServed(url) {
  * @param {() => boolean} isWanted whether the file is still wanted; called before each step
  */
 async function reloadWhenServed(url, isWanted) {
-  const reloads = Number(read('sessionStorage', RELOADS_KEY)) || 0;
+  const reloads = Number(readStorage('sessionStorage', RELOADS_KEY)) || 0;
   const delay = Math.min(LONGEST_DELAY, SHORTEST_DELAY * 2 ** reloads);
   do {
     await sleep(delay * (1 + Math.random()));
     if (!isWanted()) return;
   } while (!(await isServed(url)));
   if (!isWanted()) return;
-  write('sessionStorage', RELOADS_KEY, reloads + 1);
+  writeStorage('sessionStorage', RELOADS_KEY, reloads + 1);
   location.reload();
 }
 
 /** Resets the delay of reloads, after an import has succeeded. */
 function resetReloadDelay() {
-  write('sessionStorage', RELOADS_KEY, null);
+  writeStorage('sessionStorage', RELOADS_KEY, null);
 }
 
 /** The games, from GET /games: requested until an answer comes, then again when a game has another version. */

@@ -1,6 +1,6 @@
 import { make } from './elements.js';
 import { arenaName } from './room.js';
-import { write } from '../page/store.js';
+import { writeStorage } from '../page/store.js';
 
 /** The page of `sprites play`: field, phone and panel, each in a frame. All frames share this tab's storage. */
 
@@ -8,7 +8,7 @@ const FRAMES = { field: 'The field', play: 'A phone', control: 'The panel' };
 
 const token = location.hash.slice(1);
 if (token !== '') {
-  write('sessionStorage', 'sprites.token', token); // The panel reads it there.
+  writeStorage('sessionStorage', 'sprites.token', token); // The panel reads it there.
   history.replaceState(null, '', location.pathname);
 }
 for (const [path, title] of Object.entries(FRAMES)) {

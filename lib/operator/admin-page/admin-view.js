@@ -2,7 +2,7 @@ import { make, put } from './arena-pages/elements.js';
 import { Plot } from './arena-pages/plots.js';
 import { alarms, bytes, count, headline, number, program, span } from './admin-words.js';
 import { between, quantile } from './quantile.js';
-import { drawRing, longWords, readWorld } from './ring.js';
+import { describeWorld, drawRing, readWorld } from './ring.js';
 
 /**
  * The page for people at the admin port: it asks for everything every two seconds, for the last hour every ten, and says
@@ -304,7 +304,7 @@ function showWorld({ world }) {
   const { name, state, problem, epoch, servers, outboxes, clients } = world;
   put(
     element('world-words'),
-    `${longWords(read)} It is ${state}, in epoch ${epoch ?? '–'}. All have ${count(clients, 'client')} together.`
+    `${describeWorld(read)} It is ${state}, in epoch ${epoch ?? '–'}. All have ${count(clients, 'client')} together.`
   );
   element('world-problem').hidden = problem === null;
   put(element('world-problem'), `Why it is no member: ${problem}. The log says more.`);
