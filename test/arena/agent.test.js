@@ -119,27 +119,27 @@ t.test('a second signal ends it at once, and its engines, whatever the server do
 
 /** Starts a foreign server. `answers[METHOD PATH]` is its answer, a text or a function. */
 async function startStranger(t, answers) {
-  const asked = [];
+  const requests = [];
   const server = createServer((request, response) => {
     request.resume();
     const what = `${request.method} ${request.url}`;
-    asked.push(what);
+    requests.push(what);
     const answer = answers[what] ?? answers.else;
     if (typeof answer === 'function') answer(response, request);
     else response.end(answer);
   });
-  return { asked, base: `http://127.0.0.1:${await listening(t, server)}` };
+  return { requests, base: `http://127.0.0.1:${await listening(t, server)}` };
 }
 
 const redirect = (response) => response.writeHead(302, { Location: '/elsewhere' }).end();
 
 t.test('what a server says that has no arena is one line, whatever it is', async (t) => {
   const endless = (response) => {
-    const more = () => {
+    const writeMore = () => {
       while (!response.destroyed && response.write(`{"arenas":[${'x'.repeat(65536)}`));
     };
-    response.on('drain', more);
-    more();
+    response.on('drain', writeMore);
+    writeMore();
   };
   const lists = ['null', '7', '{"arenas":[null]}', '{"arenas":[{"name":7}]}', '{"arenas":"x"}'];
   const cases = [
@@ -152,20 +152,20 @@ t.test('what a server says that has no arena is one line, whatever it is', async
     [(response) => response.write('{"arenas":'), /nothing answers at .* \(not in time\)/, 1]
   ];
   const ends = cases.map(async ([answer, says, wait = 60]) => {
-    const { base, asked } = await startStranger(t, { else: answer });
+    const { base, requests } = await startStranger(t, { else: answer });
     const { code, signal, out, err } = await start(t, `agent ${base} --wait ${wait}`).result();
     t.strictSame({ code, signal, out }, { code: 2, signal: null, out: '' }, err);
     t.match(err, says);
     t.match(err, /^sprites-swarm: [ -~]+\n$/, 'one line');
-    t.strictSame(asked, ['GET /arena']);
+    t.strictSame(requests, ['GET /arena']);
   });
   await Promise.all(ends);
 });
 
 t.test('a signal while the server does not answer ends it', async (t) => {
-  const { base, asked } = await startStranger(t, { else: () => {} });
+  const { base, requests } = await startStranger(t, { else: () => {} });
   const child = start(t, `agent ${base} --wait 600`);
-  await until(() => asked.length > 0);
+  await until(() => requests.length > 0);
   child.kill('SIGTERM');
   t.match(await child.result(), { code: null, signal: 'SIGTERM' });
 });
@@ -199,7 +199,7 @@ t.test('no feed of a stranger’s ends it, or has it do more than it shall', asy
     response.setHeader('Content-Type', 'application/json');
     response.end(JSON.stringify(value));
   };
-  const { base, asked } = await startStranger(t, {
+  const { base, requests } = await startStranger(t, {
     'GET /arena': '{"arenas":[{"name":"hall"}]}',
     'POST /feeds': async (response) => {
       const value = controls[version];
@@ -234,7 +234,7 @@ t.test('no feed of a stranger’s ends it, or has it do more than it shall', asy
   let most = 0;
   await until(() => {
     most = Math.max(most, childrenOf(child.pid).length);
-    return asked.includes('POST /arena/hall/me/leave') && version > controls.length;
+    return requests.includes('POST /arena/hall/me/leave') && version > controls.length;
   });
   t.ok(most <= 5, `${most} engines at once`);
   child.kill('SIGTERM');
@@ -242,7 +242,7 @@ t.test('no feed of a stranger’s ends it, or has it do more than it shall', asy
   t.equal(code, 0, err.slice(0, 2000));
   t.notMatch(err, /Error|node:|\.js:/, 'no stack');
   t.notOk(
-    asked.some((what) => what.includes('elsewhere')),
+    requests.some((what) => what.includes('elsewhere')),
     'its leave follows no redirect either'
   );
 });

@@ -25,7 +25,7 @@ const call = (server, { path }, name) =>
   });
 
 /** Waits for the reduced feed with these names. */
-const named = (server, names) =>
+const untilNamed = (server, names) =>
   valueOf(server, (now) => JSON.stringify(now.names) === JSON.stringify(names));
 
 const put = (server, path, body) =>
@@ -42,10 +42,10 @@ function names(t, server) {
     await tell(server, { game: 'named', running: true });
     const [ada, other] = [await enter(server), await enter(server)];
     t.equal((await call(server, ada, { name: '  Ada   Lovelace ' })).status, 204);
-    await named(server, { [ada.number]: 'Ada Lovelace' });
+    await untilNamed(server, { [ada.number]: 'Ada Lovelace' });
     t.equal((await call(server, ada, { name: 'Ada' })).status, 204, 'another one');
     t.equal((await call(server, other, { name: '👩‍🚀 Eve' })).status, 204);
-    await named(server, { [ada.number]: 'Ada', [other.number]: '👩‍🚀 Eve' });
+    await untilNamed(server, { [ada.number]: 'Ada', [other.number]: '👩‍🚀 Eve' });
 
     const { version, names } = await listOf(server);
     t.strictSame(names.slice(-2), [
@@ -55,7 +55,7 @@ function names(t, server) {
     t.strictSame(await listOf(server, `?after=${version}`), { version }, 'nothing new');
 
     t.equal((await put(server, `names/${ada.number}`, { away: true })).status, 204);
-    await named(server, { [other.number]: '👩‍🚀 Eve' });
+    await untilNamed(server, { [other.number]: '👩‍🚀 Eve' });
     t.equal(
       (await call(server, ada, { name: 'Adah' })).status,
       204,
@@ -63,9 +63,9 @@ function names(t, server) {
     );
     await tell(server, { running: false });
     t.equal((await put(server, `names/${other.number}`, { away: true })).status, 204);
-    await named(server, {});
+    await untilNamed(server, {});
     t.equal((await put(server, `names/${ada.number}`, { away: false })).status, 204, 'or not');
-    await named(server, { [ada.number]: 'Adah' });
+    await untilNamed(server, { [ada.number]: 'Adah' });
     await ada.leave();
     t.equal((await listOf(server)).names.length, 2, 'the podium still has it');
     t.equal(await problemOf(await call(server, ada, { name: 'Ada' })), 'unknown-player');

@@ -43,7 +43,7 @@ const ballOf = (field) => field.evaluate(() => document.getElementById('root').d
 const ONE = { args: ['--arena-players', '1'] };
 
 /** Removes a phone's player from the server, as the end of its lease does. */
-async function forget(phone) {
+async function forgetPlayer(phone) {
   const { player } = await memory(phone, 'arena.hall');
   await fetch(new URL(`../arena/hall/${player}/leave`, phone.url()), { method: 'POST' });
 }
@@ -289,20 +289,20 @@ t.test('the panel edits the questions, and loads a file', { skip }, async (t) =>
   await panel.click('summary');
   await until(() => late.length === 1);
   const first = panel.locator('fieldset').first();
-  const asked = first.getByLabel('Question', { exact: true });
+  const questionField = first.getByLabel('Question', { exact: true });
   await panel.click('text=One more question');
-  await asked.fill('Mine?');
-  const came = panel.waitForResponse('**/content/quiz');
+  await questionField.fill('Mine?');
+  const contentAnswered = panel.waitForResponse('**/content/quiz');
   await late[0].continue();
-  await came;
+  await contentAnswered;
   await panel.evaluate(() => new Promise((go) => void setTimeout(go, 100))); // the page has read it
-  t.equal(await asked.inputValue(), 'Mine?', 'what is being written stays');
+  t.equal(await questionField.inputValue(), 'Mine?', 'what is being written stays');
   await first.getByText('Remove').press('Enter');
   await panel.locator('button:has-text("One more question"):focus').waitFor();
   await panel.click('summary');
   await panel.click('summary');
   await panel.getByRole('group', { name: 'Question 1' }).waitFor();
-  await asked.fill('Who?');
+  await questionField.fill('Who?');
   await first.getByLabel('A is right').check();
   await panel.click('text=One more question');
   await panel.click('text=Use these questions');
@@ -359,15 +359,15 @@ playing('the worm follows the mood of the room', async (t, { command, visit }) =
   await says(field, '#state', 'The round is over');
   await says(phones[1], '#over-text', 'the room was');
   await says(field, '.worm-mood b', '-100');
-  const told = await phones[1].evaluateHandle(() => {
-    const all = [];
+  const titles = await phones[1].evaluateHandle(() => {
+    const titles = [];
     const title = document.getElementById('over-title');
-    new MutationObserver(() => all.push(title.textContent)).observe(title, { childList: true });
-    return all;
+    new MutationObserver(() => titles.push(title.textContent)).observe(title, { childList: true });
+    return titles;
   });
   await command({ running: true });
   await says(phones[1], '#state', 'You play');
-  t.strictSame(await told.jsonValue(), [], 'a round that begins tells of no end');
+  t.strictSame(await titles.jsonValue(), [], 'a round that begins tells of no end');
 });
 
 t.test('the game of the README is played', { skip }, async (t) => {
@@ -394,7 +394,7 @@ playing('a phone forgotten, or offline, says so and joins', async (t, { command,
   await command({ game: 'pong', running: true });
   const phone = await visit(PAGES.phone);
   await says(phone, '#small', '1');
-  await forget(phone);
+  await forgetPlayer(phone);
   await phone.press('[role=slider]', 'ArrowUp');
   await says(phone, '#toast', 'You were out of the game');
   await says(phone, '#small', '2');
@@ -479,7 +479,7 @@ t.test('what a phone shows is what the server has of it', { skip }, async (t) =>
   });
 
   await t.test('and as another player', async () => {
-    await forget(phone);
+    await forgetPlayer(phone);
     await press('tap');
     await says(phone, '#small', '2');
     await press('tap');
@@ -507,10 +507,10 @@ playing('a name being written stays in its field, and may be of emoji', async (t
   await phone.click('#naming button');
   await says(phone, '#name-wrong', 'Write a name, of up to 24 characters.');
   const isTold = (answer) => answer.url().endsWith('/name') && answer.status() === 204;
-  const told = phone.waitForResponse(isTold);
-  await forget(phone);
+  const nameAccepted = phone.waitForResponse(isTold);
+  await forgetPlayer(phone);
   await phone.evaluate(() => dispatchEvent(new Event('online'))); // Otherwise the name would come a little later.
-  await told;
+  await nameAccepted;
   await says(phone, '#big', '2');
   await phone.locator('#name-wrong').filter({ hasText: /^$/ }).waitFor({ state: 'attached' });
   t.equal(await phone.isVisible('#name'), true);
@@ -562,10 +562,10 @@ playing('a phone that is not looked at stays out', async (t, { base, command, vi
       document.dispatchEvent(new Event('visibilitychange'));
     }, hidden);
   await look(true);
-  await forget(phone);
-  const gone = phone.waitForResponse((answer) => answer.status() === 404);
+  await forgetPlayer(phone);
+  const notFound = phone.waitForResponse((answer) => answer.status() === 404);
   await phone.press('[role=slider]', 'Home');
-  await gone;
+  await notFound;
   await phone.evaluate(async () => (await fetch('../games')).text()); // any further request has come before this answer
   const players = async () =>
     (await (await fetch(new URL('arena', base))).json()).arenas[0].players;

@@ -17,14 +17,17 @@ function pass(milliseconds) {
 
 /** Starts a reducer of this text, and collects its results and failures. */
 function begin(t, text, memory = '{}') {
-  const told = { values: [], failed: [] };
+  const reports = { values: [], failed: [] };
   const reducer = new Reducer(
     {
       reduce: `data:text/javascript,${encodeURIComponent(text)}`,
       ...{ format: { inputs: { y: {} } }, content: 'null' }
     },
     memory,
-    { onResult: (value) => told.values.push(value), onFailure: (why) => told.failed.push(why) }
+    {
+      onResult: (value) => reports.values.push(value),
+      onFailure: (why) => reports.failed.push(why)
+    }
   );
   t.teardown(() => reducer.close());
   const step = (players = 0) =>
@@ -36,14 +39,14 @@ function begin(t, text, memory = '{}') {
       },
       { time: 0, step: 50, page: 'play', round: 1, settings: {}, remember: true }
     );
-  const comes = (isSo) => until(isSo, () => JSON.stringify(told));
+  const untilReported = (isSo) => until(isSo, () => JSON.stringify(reports));
   return {
     reducer,
-    told,
+    reports,
     step,
-    ready: () => comes(() => reducer.isIdle),
-    tells: (values) => comes(() => told.values.length >= values),
-    fails: () => comes(() => told.failed.length > 0)
+    ready: () => untilReported(() => reducer.isIdle),
+    tells: (values) => untilReported(() => reports.values.length >= values),
+    fails: () => untilReported(() => reports.failed.length > 0)
   };
 }
 
@@ -55,7 +58,7 @@ t.test('a game that uses more memory than 64 MiB is stopped', async (t) => {
   await game.ready();
   game.step();
   await game.fails();
-  t.match(game.told.failed, [{ why: 'threw', message: /memory limit/ }]);
+  t.match(game.reports.failed, [{ why: 'threw', message: /memory limit/ }]);
   t.equal(game.reducer.isIdle, false, 'nothing is asked of it any more');
 });
 
@@ -67,15 +70,15 @@ t.test('a game that stays below is not', async (t) => {
   await game.ready();
   game.step();
   await game.tells(1);
-  t.equal(game.told.values[0].text, '4000000');
+  t.equal(game.reports.values[0].text, '4000000');
 });
 
 t.test('a module that is not loaded after ten seconds is given up', async (t) => {
   const game = begin(t, 'setInterval(() => {}, 1000); await new Promise(() => {});');
   pass(9999);
-  t.strictSame(game.told.failed, []);
+  t.strictSame(game.reports.failed, []);
   pass(1);
-  t.strictSame(game.told.failed, [{ why: 'not-loaded', message: 'it takes too long to load' }]);
+  t.strictSame(game.reports.failed, [{ why: 'not-loaded', message: 'it takes too long to load' }]);
 });
 
 t.test('a reduction that takes a second is the last, and nothing is told after it', async (t) => {
@@ -83,11 +86,11 @@ t.test('a reduction that takes a second is the last, and nothing is told after i
   await game.ready();
   game.step();
   pass(999);
-  t.strictSame(game.told.failed, []);
+  t.strictSame(game.reports.failed, []);
   pass(1);
   pass(10_000);
-  t.match(game.told, { values: [], failed: [{ why: 'too-slow' }] });
-  t.equal(game.told.failed.length, 1);
+  t.match(game.reports, { values: [], failed: [{ why: 'too-slow' }] });
+  t.equal(game.reports.failed.length, 1);
 });
 
 t.test('a game is not stopped because the server stood still', async (t) => {
@@ -97,7 +100,7 @@ t.test('a game is not stopped because the server stood still', async (t) => {
   game.step();
   mock.timers.tick(600_000);
   await game.tells(1);
-  t.match(game.told, { values: [{ text: '7' }], failed: [] });
+  t.match(game.reports, { values: [{ text: '7' }], failed: [] });
 });
 
 t.test('columns grow with the players, and values are theirs', async (t) => {
@@ -110,7 +113,7 @@ t.test('columns grow with the players, and values are theirs', async (t) => {
   for (const [i, players] of [0, 3, 64, 65, 1000, 2].entries()) {
     game.step(players);
     await game.tells(i + 1);
-    const { text, memory } = game.told.values[i];
+    const { text, memory } = game.reports.values[i];
     const y = players === 0 ? 0 : (players - 1) / 10;
     t.strictSame(JSON.parse(text), { n: players, y, times: 41 + i });
     t.equal(memory, `{"times":${41 + i}}`);
@@ -128,6 +131,6 @@ t.test('names are asked for by a list of numbers, 100 at most, and by nothing el
     game.step();
     await game.tells(times);
   }
-  const given = game.told.values.map(({ named }) => named);
-  t.strictSame(given, [[1, 2], [], [], [], []]);
+  const namedLists = game.reports.values.map(({ named }) => named);
+  t.strictSame(namedLists, [[1, 2], [], [], [], []]);
 });

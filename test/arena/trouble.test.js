@@ -25,12 +25,12 @@ const BUSY = {
 
 /** Makes the first matching request fail. @returns {() => number} returns the number of requests */
 async function failOnce(page, pattern, fail) {
-  let asked = 0;
+  let requestCount = 0;
   await page.route(pattern, (route) => {
-    asked += 1;
-    return asked === 1 ? fail(route) : route.fallback();
+    requestCount += 1;
+    return requestCount === 1 ? fail(route) : route.fallback();
   });
-  return () => asked;
+  return () => requestCount;
 }
 
 playing('a game whose file did not come is shown later', async (t, { command, visit }) => {
@@ -53,39 +53,41 @@ t.test('a game whose own code fails as it begins is not asked for again', { skip
     games: { early: { ...MIRROR, 'phone.js': 'null.x' } }
   });
   const phone = await visit(PAGES.phone);
-  let asked = 0;
+  let requestCount = 0;
   phone.on('request', (request) => {
-    if (request.url().includes('/early')) asked += 1;
+    if (request.url().includes('/early')) requestCount += 1;
   });
   await phone.clock.install();
   await command({ game: 'early', running: true });
   await says(phone, '#about', "early can't be shown here: Cannot read properties of null");
   await phone.clock.runFor(3000);
   await phone.evaluate(async () => (await fetch('../games')).text()); // any further request has come before this answer
-  t.equal(asked, 1);
+  t.equal(requestCount, 1);
   t.equal(browser.complaints.splice(0).length, 1);
 });
 
 playing('a QR code that could not be drawn is there when it can be', async (t, { visit }) => {
   const field = await visit(PAGES.field, 'big');
-  const asked = await failOnce(field, '**/page/qrcode.js*', (route) => route.abort());
+  const countRequests = await failOnce(field, '**/page/qrcode.js*', (route) => route.abort());
   await field.reload();
   await field.waitForFunction(() => document.getElementById('code').width > 100);
-  t.ok(asked() > 1);
+  t.ok(countRequests() > 1);
 });
 
 playing('a list of games that did not come is asked for again', async (t, { visit }) => {
   const panel = await unlocked(visit);
-  const asked = await failOnce(panel, '**/games', (route) => route.fulfill(BUSY));
+  const countRequests = await failOnce(panel, '**/games', (route) => route.fulfill(BUSY));
   await panel.reload();
   await panel.locator('.chip[data-value=pong]').waitFor({ timeout: 30_000 });
-  t.ok(asked() > 1);
+  t.ok(countRequests() > 1);
 });
 
 playing('a panel stays open while the server is busy', async (t, { visit }) => {
   const panel = await unlocked(visit);
-  const asked = await failOnce(panel, '**/arena/hall/status', (route) => route.fulfill(BUSY));
-  await until(() => asked() >= 3);
+  const countRequests = await failOnce(panel, '**/arena/hall/status', (route) =>
+    route.fulfill(BUSY)
+  );
+  await until(() => countRequests() >= 3);
   t.ok(await panel.isVisible('#main'));
   t.notOk(await panel.isVisible('#token-form'));
 });
@@ -135,9 +137,9 @@ t.test('a list of games that comes late says nothing of the next game', { skip }
   const titles = pages.map((page) => page.locator('#title, #game-title'));
   for (const title of titles) await title.filter({ hasText: 'Three' }).waitFor();
   for (const [i, page] of pages.entries()) {
-    const came = page.waitForResponse('**/games');
+    const gamesAnswered = page.waitForResponse('**/games');
     await late.get(page).continue();
-    await came;
+    await gamesAnswered;
     await page.evaluate(() => new Promise((go) => void setTimeout(go, 100))); // the page has read it
     t.equal(await titles[i].textContent(), 'Three');
   }
@@ -160,10 +162,10 @@ t.test('field and panel say that a link must have a grant; load takes it', { ski
 playing('a command without an answer does not keep back the next ones', async (t, { visit }) => {
   const panel = await unlocked(visit);
   await says(panel, '#go', 'Start');
-  const asked = await failOnce(panel, '**/feed/arena/hall/control', () => {}); // no answer comes
+  const countRequests = await failOnce(panel, '**/feed/arena/hall/control', () => {}); // no answer comes
   await panel.clock.install();
   await panel.click('#go');
-  await until(() => asked() === 1);
+  await until(() => countRequests() === 1);
   await panel.click('#go');
   await panel.clock.fastForward(11_000);
   await says(panel, '#go', 'Stop');

@@ -36,12 +36,12 @@ async function play(t, folder) {
   );
   t.teardown(() => started.child.kill('SIGKILL'));
   await started.listening;
-  const said = () => /^Try count: (http:\S+)$/m.exec(started.lines.join('\n'));
+  const addressLine = () => /^Try count: (http:\S+)$/m.exec(started.lines.join('\n'));
   await until(
-    () => said() !== null,
+    () => addressLine() !== null,
     () => started.lines.join('\n')
   );
-  return { ...started, url: said()[1] };
+  return { ...started, url: addressLine()[1] };
 }
 
 t.test('field, phone and panel in one window, bots, and what changes', { skip }, async (t) => {
@@ -66,15 +66,15 @@ t.test('field, phone and panel in one window, bots, and what changes', { skip },
   await says(panel, '#games', 'Counter');
   write('bot.js', 'export const play = () => { throw new Error("no bot"); };');
   // Waits for the bots' error, before a failing reducer stops the game and its bots.
-  const told = () => Buffer.concat(errors).toString();
-  await until(() => told().includes('"why":"no bot"'), told);
+  const errorText = () => Buffer.concat(errors).toString();
+  await until(() => errorText().includes('"why":"no bot"'), errorText);
   write('reduce.js', 'export const reduce = () => {\n  throw Error("oh"); };');
   await says(panel, '#failed-words', 'Counter was stopped: its reducer threw. oh (reduce.js:2)');
   write('reduce.js', 'export const reduce = () => ({ over: true });');
   await says(panel, '#round', 'Round 5, stopped');
   write('reduce.js', COUNT['reduce.js']);
   await says(panel, '#round', 'Round 6, running');
-  t.notMatch(told(), 'SPRITES_BOTS', 'it is an option of play');
+  t.notMatch(errorText(), 'SPRITES_BOTS', 'it is an option of play');
   await page.context().close();
   child.kill('SIGTERM');
   t.strictSame(await ended, [0, null]);

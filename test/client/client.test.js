@@ -28,19 +28,19 @@ function start(script, options = {}) {
     leave: [answer(204, '')],
     ...script
   });
-  const seen = { sprites: [], states: [], resumes: [] };
+  const reported = { sprites: [], states: [], resumes: [] };
   const client = new Client({
     base: 'http://torus.test:8080/',
     fetch,
     timers: clock,
     random: () => 0.5,
-    onSprite: (sprite, { seq }) => seen.sprites.push(seq),
-    onState: (state, { why }) => seen.states.push(why ? `${state}: ${why}` : state),
-    onResume: (resume) => seen.resumes.push(resume),
+    onSprite: (sprite, { seq }) => reported.sprites.push(seq),
+    onState: (state, { why }) => reported.states.push(why ? `${state}: ${why}` : state),
+    onResume: (resume) => reported.resumes.push(resume),
     ...options
   });
   client.start();
-  return { client, clock, fetch, seen };
+  return { client, clock, fetch, reported };
 }
 
 /** Moves the clock until a promise resolves, and returns its value. */
@@ -53,20 +53,20 @@ async function inTime(clock, promise) {
 
 t.test('what a program has no room for stays in the mailbox, and is asked for again', async (t) => {
   let room = 2;
-  const taken = [];
-  const { client, clock, fetch, seen } = start(
+  const acceptedSeqs = [];
+  const { client, clock, fetch, reported } = start(
     { poll: [sprites(1, 2, 3, 4), ...new Array(6).fill(sprites(3, 4)), HANG] },
     {
       onSprite: (sprite, { seq }) => {
-        if (taken.length >= room) return false;
-        taken.push(seq);
+        if (acceptedSeqs.length >= room) return false;
+        acceptedSeqs.push(seq);
         return undefined;
       }
     }
   );
   const acks = () => fetch.of('poll').map(({ url }) => url.searchParams.get('ack'));
   await clock.pass(2000);
-  t.same(taken, [1, 2]);
+  t.same(acceptedSeqs, [1, 2]);
   t.same(acks().slice(0, 2), ['0', '2'], 'what was taken is acked, the rest is not');
   t.ok(acks().length <= 5, `not in a tight loop: ${acks().length} polls`);
   t.equal(client.state, 'online');
@@ -74,9 +74,9 @@ t.test('what a program has no room for stays in the mailbox, and is asked for ag
   room = 9;
   client.wake();
   await clock.settle();
-  t.same(taken, [1, 2, 3, 4], 'room again: waking up asks at once');
+  t.same(acceptedSeqs, [1, 2, 3, 4], 'room again: waking up asks at once');
   t.equal(acks().at(-1), '4');
-  t.equal(seen.states.join(), 'joining,online');
+  t.equal(reported.states.join(), 'joining,online');
   await client.leave();
 });
 
@@ -141,22 +141,22 @@ t.test('it may be woken at every moment between an answer and the next poll', as
 t.test(
   'a callback may stop in the middle of an answer: the rest comes with the next poll',
   async (t) => {
-    const { client, clock, seen } = start(
+    const { client, clock, reported } = start(
       { poll: [sprites(1, 2), sprites(2), HANG] },
       {
         onSprite: (sprite, { seq }) => {
-          seen.sprites.push(seq);
+          reported.sprites.push(seq);
           if (seq === 1) client.stop();
         }
       }
     );
     await clock.settle();
-    t.same(seen.sprites, [1]);
+    t.same(reported.sprites, [1]);
     t.equal(client.state, 'left');
     t.match(client.resume, { id: 'one', ack: 1, hold: 120, lease: 30, maxSprite: 16_384 });
     client.start();
     await clock.settle();
-    t.same(seen.sprites, [1, 2]);
+    t.same(reported.sprites, [1, 2]);
     t.equal(await client.leave(), true);
     t.equal(await client.leave(), true, 'leaving again is leaving');
     t.equal(client.resume, null);
@@ -164,15 +164,15 @@ t.test(
 );
 
 t.test('no answer at all, whatever is asked: it is as no connection', async (t) => {
-  const { client, clock, fetch, seen } = start({
+  const { client, clock, fetch, reported } = start({
     join: [HANG, joined('one')],
     poll: [sprites(1), HANG, sprites(2), HANG],
     place: [HANG, HERE],
     throw: [HANG, answer(202, { state: 'duplicate' })]
   });
   await clock.until(() => client.resume?.ack === 2);
-  t.same(seen.sprites, [1, 2]);
-  t.same(seen.states, ['joining', 'offline: slow', 'online', 'offline: slow', 'online']);
+  t.same(reported.sprites, [1, 2]);
+  t.same(reported.states, ['joining', 'offline: slow', 'online', 'offline: slow', 'online']);
   const outcome = await inTime(clock, client.throw('left', {}));
   t.match(outcome, { thrown: true, state: 'duplicate' });
   t.same(
@@ -184,19 +184,19 @@ t.test('no answer at all, whatever is asked: it is as no connection', async (t) 
 
 t.test('an answer too long to read is refused before it is read', async (t) => {
   const long = answer(200, { seq: 0, sprites: [] }, { 'content-length': '999999999' });
-  const { client, clock, seen } = start({ poll: [long, HANG], place: [long] });
+  const { client, clock, reported } = start({ poll: [long, HANG], place: [long] });
   await clock.until(() => client.state === 'offline');
-  t.equal(seen.states.at(-1), 'offline: garbage');
+  t.equal(reported.states.at(-1), 'offline: garbage');
   await client.leave();
 });
 
 t.test('after a stop no join is sent for a grant that comes late', async (t) => {
-  let give;
-  const grant = () => new Promise((resolve) => (give = resolve));
+  let resolveGrant;
+  const grant = () => new Promise((resolve) => (resolveGrant = resolve));
   const { client, clock, fetch } = start({}, { grant });
   await clock.settle();
   client.stop();
-  give('token');
+  resolveGrant('token');
   await clock.settle();
   t.equal(fetch.calls.length, 0);
 });
@@ -204,7 +204,7 @@ t.test('after a stop no join is sent for a grant that comes late', async (t) => 
 t.test('superseded: it says so, and joins anew; a program may stop it instead', async (t) => {
   const over = answer(200, { seq: 0, sprites: [], superseded: true });
   const states = [];
-  const { client, clock, fetch, seen } = start(
+  const { client, clock, fetch, reported } = start(
     { join: [joined('one'), joined('two')], poll: [over, HANG] },
     {
       onState(state) {
@@ -215,7 +215,7 @@ t.test('superseded: it says so, and joins anew; a program may stop it instead', 
   );
   await clock.pass(300_000);
   t.equal(client.state, 'left');
-  t.equal(seen.resumes.at(-1), null);
+  t.equal(reported.resumes.at(-1), null);
   t.equal(fetch.of('poll').length, 1);
   client.start();
   await clock.settle();
@@ -232,7 +232,7 @@ t.test('with a resume that is none it joins', async (t) => {
 });
 
 t.test('waking up with a parked poll asks for the place; a fresh poll is left alone', async (t) => {
-  const { client, clock, fetch, seen } = start({ poll: [HANG, sprites(1), HANG] });
+  const { client, clock, fetch, reported } = start({ poll: [HANG, sprites(1), HANG] });
   await clock.pass(500);
   client.wake();
   await clock.settle();
@@ -245,19 +245,19 @@ t.test('waking up with a parked poll asks for the place; a fresh poll is left al
     ['?ack=0&hold=120', '?ack=0&hold=120', '?ack=1&hold=120']
   );
   t.equal(fetch.of('place').length, 1);
-  t.same(seen.states, ['joining', 'online'], 'the program was not alarmed');
+  t.same(reported.states, ['joining', 'online'], 'the program was not alarmed');
   await client.leave();
 });
 
 t.test(
   'a poll that a program stopped and started again ends is not counted as a failure',
   async (t) => {
-    const { client, clock, seen } = start({ poll: [HANG] });
+    const { client, clock, reported } = start({ poll: [HANG] });
     await clock.settle();
     client.stop();
     client.start();
     await clock.settle();
-    t.same(seen.states, ['joining', 'online', 'left', 'joining', 'online']);
+    t.same(reported.states, ['joining', 'online', 'left', 'joining', 'online']);
     await client.leave();
   }
 );
@@ -292,7 +292,7 @@ t.test('a look that succeeds ends no poll, and an answer of something else no wa
 // ---- throwing ----
 
 t.test('a throw has a ticket, and a sprite may be text', async (t) => {
-  const { client, clock, fetch, seen } = start({
+  const { client, clock, fetch, reported } = start({
     poll: [HANG],
     throw: [answer(202, { state: 'delivered' })]
   });
@@ -300,7 +300,7 @@ t.test('a throw has a ticket, and a sprite may be text', async (t) => {
   const ticket = { id: 'one', n: 1 };
   t.match(await client.throw('left', { id: 'x' }), { thrown: true, ticket });
   t.match(await client.throw('down', '{"id":"y"}'), { thrown: true });
-  t.equal(seen.resumes.at(-1).n, 2);
+  t.equal(reported.resumes.at(-1).n, 2);
   t.same(
     fetch.of('throw').map(({ url, body }) => [url.pathname + url.search, body]),
     [
@@ -383,12 +383,12 @@ function remembering() {
 }
 
 t.test('a throw that waits while many others fly is sent with a number of then', async (t) => {
-  const take = remembering();
+  const answerThrow = remembering();
   const { client, clock } = start({
     poll: [HANG],
     throw: [
       problem(503, 'neighbor-busy', BUSY),
-      ({ url }) => take(Number(url.searchParams.get('n')))
+      ({ url }) => answerThrow(Number(url.searchParams.get('n')))
     ]
   });
   await clock.settle();
@@ -442,7 +442,7 @@ for (const [state, ...said] of [
 ]) {
   t.test(`a throw that is answered ${said[1]} while the client leaves: yours`, async (t) => {
     let answerIt;
-    const { client, clock, seen } = start({
+    const { client, clock, reported } = start({
       poll: [HANG],
       place: [problem(404, 'unknown-client')],
       throw: [() => new Promise((resolve) => (answerIt = resolve))]
@@ -450,12 +450,12 @@ for (const [state, ...said] of [
     await clock.settle();
     const thrown = client.throw('left', {});
     await clock.settle();
-    const left = client.leave();
+    const leaving = client.leave();
     t.equal(await client.place(), null);
     answerIt(problem(...said));
     t.match(await inTime(clock, thrown), { thrown: false, state });
-    t.equal(await inTime(clock, left), true);
-    t.same(seen.states, ['joining', 'online', 'left']);
+    t.equal(await inTime(clock, leaving), true);
+    t.same(reported.states, ['joining', 'online', 'left']);
     t.equal(clock.now(), 0);
   });
 }

@@ -57,11 +57,11 @@ t.test('values are frozen, and share what a patch does not touch', async (t) => 
     items({ feed: 'a', from: 'e-1', cursor: 'e-2', patch }),
     HANG
   ]);
-  const seen = [];
-  const watch = feeds.watch('a', (value, change) => seen.push({ value, change }));
+  const reported = [];
+  const watch = feeds.watch('a', (value, change) => reported.push({ value, change }));
   t.equal(watch.held, null, 'nothing is held yet');
   await clock.settle();
-  const [first, second] = seen;
+  const [first, second] = reported;
   t.same(first.value, before);
   t.same(second.value.b, { list: [1, 2, { new: [] }] });
   t.equal(second.value.a, first.value.a, 'shared');
@@ -83,8 +83,8 @@ t.test('a program may close and watch from inside its callback', async (t) => {
     items(value(1, 'c')),
     HANG
   ]);
-  const seen = [];
-  const note = (value, { key }) => seen.push(key);
+  const reported = [];
+  const note = (value, { key }) => reported.push(key);
   feeds.watch('a', (value, change) => {
     note(value, change);
     b.close();
@@ -93,7 +93,7 @@ t.test('a program may close and watch from inside its callback', async (t) => {
   });
   const b = feeds.watch('b', note);
   await clock.settle();
-  t.same(seen, ['a', 'a', 'c'], 'b was closed before its turn; the new ones are told');
+  t.same(reported, ['a', 'a', 'c'], 'b was closed before its turn; the new ones are told');
   t.same(
     asks().map(({ feeds }) => Object.keys(feeds).join()),
     ['a,b', 'a,c', 'a,c']
@@ -103,25 +103,25 @@ t.test('a program may close and watch from inside its callback', async (t) => {
 
 t.test('one function may watch twice, and each watch ends by itself', async (t) => {
   const { feeds, clock } = start([items(value(1)), items(value(2)), HANG]);
-  let told = 0;
-  const tell = () => (told += 1);
-  const [one, two] = [feeds.watch('a', tell), feeds.watch('a', tell)];
+  let callCount = 0;
+  const countCall = () => (callCount += 1);
+  const [one, two] = [feeds.watch('a', countCall), feeds.watch('a', countCall)];
   one.close();
   one.close();
   await clock.settle();
-  t.equal(told, 2);
+  t.equal(callCount, 2);
   two.close();
   t.equal(feeds.state, 'idle');
 });
 
 t.test('a watch of a key that is none, closed at once, is told nothing', async (t) => {
   const { feeds, clock } = start([HANG]);
-  const told = [];
-  feeds.watch('..', (value, { problem }) => told.push(problem)).close();
-  feeds.watch(undefined, (value, { problem }) => told.push(problem));
-  feeds.watch('x'.repeat(201), (value, { problem }) => told.push(problem));
+  const reports = [];
+  feeds.watch('..', (value, { problem }) => reports.push(problem)).close();
+  feeds.watch(undefined, (value, { problem }) => reports.push(problem));
+  feeds.watch('x'.repeat(201), (value, { problem }) => reports.push(problem));
   await clock.settle();
-  t.same(told, ['bad-key', 'bad-key']);
+  t.same(reports, ['bad-key', 'bad-key']);
   t.equal(feeds.state, 'idle');
   feeds.watch('..', () => t.fail('it was closed with all others'));
   feeds.close();
@@ -141,14 +141,14 @@ t.test('a watch that is over, or was refused, holds nothing of a later one', asy
 });
 
 t.test('a second watch that begins right before an answer is told once', async (t) => {
-  const told = [];
+  const reports = [];
   const onState = (state) => {
-    if (state === 'online') feeds.watch('a', ({ n }) => told.push(n));
+    if (state === 'online') feeds.watch('a', ({ n }) => reports.push(n));
   };
   const { feeds, clock } = start([items(value(1)), HANG], { onState });
   feeds.watch('a', () => {});
   await clock.settle();
-  t.same(told, [1]);
+  t.same(reports, [1]);
   feeds.close();
 });
 
@@ -158,25 +158,25 @@ t.test('what a callback throws is an uncaught error, and the others are told', a
   };
   const caught = uncaught(t);
   const { feeds, clock, asks } = start([items(value(1)), HANG], { onState: fail('state') });
-  let told = 0;
+  let callCount = 0;
   feeds.watch('a', fail('change'));
-  feeds.watch('a', () => (told += 1));
+  feeds.watch('a', () => (callCount += 1));
   const store = feedStore(feeds, 'a');
   store.subscribe(fail('store'));
-  store.subscribe(() => (told += 1));
+  store.subscribe(() => (callCount += 1));
   await clock.settle();
   t.same(caught, ['state', 'state', 'change', 'store']);
-  t.equal(told, 2);
+  t.equal(callCount, 2);
   t.equal(asks().length, 2, 'it asks on');
   t.equal(feeds.state, 'online');
   feeds.close();
 });
 
 t.test('a program that takes its time to give no grant has cut off no poll', async (t) => {
-  let given = 0;
+  let grantCount = 0;
   const grant = async () => {
-    given += 1;
-    if (given === 1) return 'one';
+    grantCount += 1;
+    if (grantCount === 1) return 'one';
     await new Promise((resolve) => clock.setTimeout(resolve, 20_000));
     throw new Error('no grant to be had');
   };
@@ -267,7 +267,7 @@ t.test('no answer in time, and none without an end', async (t) => {
 
 for (const file of ['tests.json', 'spec_tests.json']) {
   t.test(`patches: the public test suite, ${file}`, async (t) => {
-    let taken = 0;
+    let testCount = 0;
     for (const { doc, patch, expected, error, disabled } of require(
       `json-patch-test-suite/${file}`
     )) {
@@ -279,9 +279,9 @@ for (const file of ['tests.json', 'spec_tests.json']) {
       } else if (expected !== undefined) {
         t.same(applyPatch(doc, patch), expected, JSON.stringify(patch));
       }
-      taken += 1;
+      testCount += 1;
     }
-    t.ok(taken > 5);
+    t.ok(testCount > 5);
   });
 }
 
@@ -296,13 +296,13 @@ t.test('a store: what a watch was told last, as long as it has listeners', async
   t.same(store.getSnapshot(), { value: undefined });
   await clock.pass(1000);
   t.equal(asks().length, 0, 'without listeners');
-  const seen = [];
-  const note = () => seen.push(store.getSnapshot());
+  const reported = [];
+  const note = () => reported.push(store.getSnapshot());
   const ends = [store.subscribe(note), store.subscribe(note)];
   await clock.until(() => asks().length === 4);
-  t.equal(seen.length, 6, 'the same function twice is told twice');
+  t.equal(reported.length, 6, 'the same function twice is told twice');
   t.same(
-    seen.map(({ value, problem }) => value?.n ?? problem),
+    reported.map(({ value, problem }) => value?.n ?? problem),
     [1, 1, 'unknown-feed', 'unknown-feed', 2, 2]
   );
   t.equal(store.getSnapshot(), store.getSnapshot(), 'the same object until it changes');
@@ -322,11 +322,11 @@ t.test('a store: what a watch was told last, as long as it has listeners', async
 t.test('a log that is followed says its cursor', async (t) => {
   const item = { feed: 'log', from: 'none', cursor: 'e1-1', items: [1] };
   const { feeds, clock } = start([items(item), HANG]);
-  const told = [];
-  const log = feeds.follow('log', (list, news) => told.push([list, news]), null);
+  const reports = [];
+  const log = feeds.follow('log', (list, news) => reports.push([list, news]), null);
   t.equal(log.cursor, null);
-  await clock.until(() => told.length === 1);
-  t.strictSame(told, [[[1], { key: 'log', cursor: 'e1-1' }]]);
+  await clock.until(() => reports.length === 1);
+  t.strictSame(reports, [[[1], { key: 'log', cursor: 'e1-1' }]]);
   t.equal(log.cursor, 'e1-1');
   log.close();
   t.equal(log.cursor, null);
@@ -336,23 +336,23 @@ t.test('a log that is followed says its cursor', async (t) => {
 /** Watches behind a cache with these answers, on a stopped clock. Returns the callbacks and the count of requests. */
 async function cached(feed) {
   const { feeds, clock, fetch } = start([HANG], { cached: true }, feed);
-  const seen = [];
-  feeds.watch('a', (value, { problem }) => seen.push(value ?? problem));
+  const reported = [];
+  feeds.watch('a', (value, { problem }) => reported.push(value ?? problem));
   await clock.settle();
   feeds.close();
-  return { seen, asked: fetch.of('feed').length };
+  return { reported, requestCount: fetch.of('feed').length };
 }
 
 t.test('a cache that says the same again is not hammered', async (t) => {
   const first = answer(200, { feed: 'a', cursor: 'e1-1', value: 1 });
   const ping = (turn) => answer(200, { feed: 'a', cursor: 'e1-1', turn });
-  t.equal((await cached([first, ping('x7')])).asked, 3, 'the turn once, then it waits');
+  t.equal((await cached([first, ping('x7')])).requestCount, 3, 'the turn once, then it waits');
   let last = 0;
-  const { asked } = await cached([first, () => ping(`x${(last += 1)}`)]);
-  t.ok(asked < 15, 'nor one that always has another turn');
+  const { requestCount } = await cached([first, () => ping(`x${(last += 1)}`)]);
+  t.ok(requestCount < 15, 'nor one that always has another turn');
   const gone = problem(404, 'unknown-feed');
-  const { seen } = await cached([first, gone, first, gone, first, HANG]);
-  t.same(seen, [1, 'unknown-feed', 1, 'unknown-feed'], 'nor one that has what has ended');
+  const { reported } = await cached([first, gone, first, gone, first, HANG]);
+  t.same(reported, [1, 'unknown-feed', 1, 'unknown-feed'], 'nor one that has what has ended');
 });
 
 t.test('an address that is too long for some caches is not asked for', async (t) => {

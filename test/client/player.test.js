@@ -95,8 +95,14 @@ t.test('an input that is refused as one too many goes out later, and is no loss'
 });
 
 t.test('a forgotten player joins again with all that holds, and says so', async (t) => {
-  const gone = problem(404, 'unknown-player');
-  const { player, clock, states, saved, sent } = start([joins(1), TAKEN, gone, joins(2), TAKEN]);
+  const unknownPlayer = problem(404, 'unknown-player');
+  const { player, clock, states, saved, sent } = start([
+    joins(1),
+    TAKEN,
+    unknownPlayer,
+    joins(2),
+    TAKEN
+  ]);
   player.addInput({ y: 0.1, taps: 3 });
   await clock.pass(250);
   player.addInput({ y: 0.2 });
@@ -146,12 +152,12 @@ t.test(
 );
 
 t.test('a bad input is said, and not sent again; one of the game before is not said', async (t) => {
-  const bad = problem(400, 'bad-input');
+  const badInput = problem(400, 'bad-input');
   const late = () => {
     player.startGame();
-    return bad;
+    return badInput;
   };
-  const { player, clock, states, sent } = start([joins(1), bad, TAKEN, late, TAKEN]);
+  const { player, clock, states, sent } = start([joins(1), badInput, TAKEN, late, TAKEN]);
   player.addInput({ y: 7 });
   await clock.pass(750);
   t.strictSame(states, ['online', 'online: bad-input']);
@@ -251,8 +257,8 @@ t.test('a page that fails over what it is told stops no player', async (t) => {
     throw new Error(what);
   };
   const caught = uncaught(t);
-  const told = { onState: fails('state'), onSave: fails('keep') };
-  const { player, clock, sent } = start([joins(1), TAKEN], told);
+  const failingCallbacks = { onState: fails('state'), onSave: fails('keep') };
+  const { player, clock, sent } = start([joins(1), TAKEN], failingCallbacks);
   player.addInput({ y: 1 });
   await clock.pass(250);
   t.strictSame(sent().at(-1), ['/p1?n=1', { y: 1 }]);
@@ -260,12 +266,12 @@ t.test('a page that fails over what it is told stops no player', async (t) => {
 });
 
 t.test('after a stop no join is sent for a grant that comes late', async (t) => {
-  let give;
-  const grant = () => new Promise((resolve) => (give = resolve));
+  let resolveGrant;
+  const grant = () => new Promise((resolve) => (resolveGrant = resolve));
   const { player, clock, fetch } = start([joins(1), TAKEN], { grant });
   await clock.settle();
   player.stop();
-  give('token');
+  resolveGrant('token');
   await clock.settle();
   t.equal(fetch.calls.length, 0);
   player.start();

@@ -72,14 +72,14 @@ function onClock(scenario) {
         held.look();
         return answered;
       },
-      grant: scenario.grants && (() => give(grants))
+      grant: scenario.grants && (() => nextGrant(grants))
     }
   };
 }
 
 /** Returns the program's next grant. */
-function give(left) {
-  const grant = left.length > 1 ? left.shift() : left[0];
+function nextGrant(grants) {
+  const grant = grants.length > 1 ? grants.shift() : grants[0];
   if (grant === 'fails') throw new Error('no grant to be had');
   return grant ?? undefined;
 }
