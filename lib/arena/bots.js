@@ -32,10 +32,10 @@ function nextInput(value, { min, max, integer }) {
 }
 
 /** Returns the random inputs of a bot without bot.js. */
-function randomInputs(last, inputs) {
+function randomInputs(previous, inputs) {
   const moves = Object.entries(inputs).map(([name, range]) => [
     name,
-    nextInput(last[name] ?? range.start, range)
+    nextInput(previous[name] ?? range.start, range)
   ]);
   return Object.fromEntries(moves);
 }
@@ -108,7 +108,7 @@ class Bot {
 export function startBots({ base, arena, count, folder, format, log }) {
   const url = new URL(`arena/${arena}`, base).href;
   const bots = Array.from({ length: count }, (_, index) => new Bot(url, `Bot ${index + 1}`));
-  const now = { inputs: format.inputs, value: null, round: undefined };
+  const gameState = { inputs: format.inputs, value: null, round: undefined };
   let play;
   let lastLogged = '';
 
@@ -121,10 +121,10 @@ export function startBots({ base, arena, count, folder, format, log }) {
   async function refresh() {
     const reduced = await readJson(new URL(`feed/arena/${arena}`, base));
     const { games = [] } = (await readJson(new URL('games', base))) ?? {};
-    if (games.length > 0) now.inputs = games[0].inputs;
+    if (games.length > 0) gameState.inputs = games[0].inputs;
     const { value = null, round } = reduced?.value ?? {};
-    if (round !== now.round) for (const bot of bots) bot.resetInputs();
-    Object.assign(now, { value, round });
+    if (round !== gameState.round) for (const bot of bots) bot.resetInputs();
+    Object.assign(gameState, { value, round });
     try {
       play = await importPlay(folder);
     } catch (error) {
@@ -135,7 +135,7 @@ export function startBots({ base, arena, count, folder, format, log }) {
   function move() {
     for (const bot of bots) {
       try {
-        bot.move(now, play);
+        bot.move(gameState, play);
       } catch (error) {
         logError(error);
       }

@@ -90,40 +90,45 @@ export function readCommand(body) {
 /**
  * Returns the control after its game's files have changed: in the lobby, with those settings that are still valid.
  *
- * @param {object} now
+ * @param {object} current
  * @param {import('./games.js').Game} game
  * @param {number} mostRate --arena-rate
  */
-export function renewedControl(now, game, mostRate) {
-  const next = lobbyControl(game, mostRate, now.round);
-  for (const [name, value] of Object.entries(now.settings)) {
+export function renewedControl(current, game, mostRate) {
+  const renewed = lobbyControl(game, mostRate, current.round);
+  for (const [name, value] of Object.entries(current.settings)) {
     try {
-      next.settings = readSettings({ [name]: value }, next.settings, game.format);
+      renewed.settings = readSettings({ [name]: value }, renewed.settings, game.format);
     } catch (error) {
       if (!(error instanceof Refusal)) throw error; // An invalid setting gets its start value.
     }
   }
-  return next;
+  return renewed;
 }
 
 /**
  * Returns the control after a command.
  *
- * @param {object} now the control before
+ * @param {object} current the control before
  * @param {object} command from readCommand
  * @param {Map<string, import('./games.js').Game>} games
  * @param {number} mostRate --arena-rate
  * @returns {object} a new object
  * @throws {import('../base/refusal.js').Refusal}
  */
-export function applyCommand(now, { game, page, rate, pace, running, settings }, games, mostRate) {
-  let next = { ...now };
-  if (game !== undefined && game !== now.game) {
+export function applyCommand(
+  current,
+  { game, page, rate, pace, running, settings },
+  games,
+  mostRate
+) {
+  let next = { ...current };
+  if (game !== undefined && game !== current.game) {
     check(
       game === null || games.has(game),
       `There is no game ${JSON.stringify(game)}: GET /games.`
     );
-    next = lobbyControl(games.get(game), mostRate, now.round);
+    next = lobbyControl(games.get(game), mostRate, current.round);
   }
   const format = games.get(next.game)?.format;
   const defaults = lobbyControl(games.get(next.game), mostRate);

@@ -217,13 +217,13 @@ export class FeedLoop {
   }
 
   /**
-   * @param {number} next ms until the next feed is due that this poll leaves out; Infinity: there is none
+   * @param {number} untilNext ms until the next feed is due that this poll leaves out; Infinity: there is none
    * @returns {number|undefined} the hold in seconds; undefined: the server chooses
    */
-  #holdFor(next) {
+  #holdFor(untilNext) {
     const { holdLeast, feedHold } = this.#limits;
     const maxHold = this.#isContactDoubtful ? holdLeast : Math.min(feedHold, this.#waits.maxHold);
-    const hold = Math.min(maxHold, Math.max(holdLeast, Math.ceil(next / 1000)));
+    const hold = Math.min(maxHold, Math.max(holdLeast, Math.ceil(untilNext / 1000)));
     return hold < this.#holdRefused ? hold : undefined;
   }
 

@@ -9,7 +9,7 @@ import { openSite } from './site.js';
 const LENGTH = 2000; // longest message with its name
 
 /** Returns the message in a body, or null for an invalid body. */
-function read(body) {
+function readMessage(body) {
   try {
     const { name, text } = JSON.parse(body);
     const isText = (value, most) =>
@@ -20,9 +20,9 @@ function read(body) {
   }
 }
 
-async function say(request) {
+async function addMessage(request) {
   const body = await request.text();
-  const message = body.length <= LENGTH ? read(body) : null;
+  const message = body.length <= LENGTH ? readMessage(body) : null;
   if (message === null) {
     const status = 400;
     return new Response('A message is {"name","text"}: at most 40 and 500 characters.', { status });
@@ -32,4 +32,7 @@ async function say(request) {
 }
 
 const page = new URL('chat.html', import.meta.url);
-const sprites = await openSite(page, { routes: { 'POST /say': say }, options: { logItems: 50 } });
+const sprites = await openSite(page, {
+  routes: { 'POST /say': addMessage },
+  options: { logItems: 50 }
+});

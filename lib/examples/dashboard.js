@@ -8,7 +8,7 @@ import { openSite } from './site.js';
  *     node lib/examples/dashboard.js
  */
 
-const KEPT = 60;
+const MAX_VALUES = 60;
 
 const share = (part, whole) => Math.round((1000 * part) / whole) / 10;
 
@@ -24,7 +24,7 @@ const figures = Object.keys(FIGURES).map((title) => ({ title, values: [] }));
 setInterval(async () => {
   for (const { title, values } of figures) {
     values.push(FIGURES[title]());
-    values.splice(0, values.length - KEPT);
+    values.splice(0, values.length - MAX_VALUES);
   }
   // Each page gets only the patch: it removes each figure's oldest value and adds the newest.
   await sprites.publish('dashboard', { host: hostname(), figures });

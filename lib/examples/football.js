@@ -16,7 +16,7 @@ const AWAY = 'Suzuki Tavares Ueda Varga Weiss Ximenes Yilmaz Zidek Amadi Brandt 
 const NUMBERS = 'passes arrived duels won shots goals fouls fouled';
 
 /** Returns a random whole number from 0 to `bound` - 1. */
-const below = (bound) => Math.floor(Math.random() * bound);
+const randomBelow = (bound) => Math.floor(Math.random() * bound);
 
 function newMatch() {
   const numbers = () => Object.fromEntries(NUMBERS.split(' ').map((number) => [number, 0]));
@@ -31,31 +31,31 @@ function play(match) {
   match.step += 1;
   const seconds = match.step * 18;
   match.clock = `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`;
-  const [side, other] = below(2) ? ['home', 'away'] : ['away', 'home'];
-  const someone = (of) => match.teams[of].players[below(11)];
+  const [side, other] = randomBelow(2) ? ['home', 'away'] : ['away', 'home'];
+  const someone = (of) => match.teams[of].players[randomBelow(11)];
   const count = (player, worth, ...names) => {
     for (const name of names) player.numbers[name] += 1;
     player.rating = Math.min(10, Math.max(3, Math.round(10 * (player.rating + worth)) / 10));
   };
-  const tell = (text) => match.events.unshift({ clock: match.clock, side, text });
+  const addEvent = (text) => match.events.unshift({ clock: match.clock, side, text });
 
-  for (let n = below(5); n >= 0; n -= 1) count(someone(side), 0, 'passes', 'arrived');
+  for (let n = randomBelow(5); n >= 0; n -= 1) count(someone(side), 0, 'passes', 'arrived');
   count(someone(side), -0.1, 'passes');
   count(someone(side), 0.1, 'duels', 'won');
   count(someone(other), 0, 'duels');
   const player = someone(side);
-  if (below(70) === 0) {
+  if (randomBelow(70) === 0) {
     match.score[side] += 1;
     count(player, 1.1, 'shots', 'goals');
-    tell(`Goal! ${player.name}. ${match.score.home}–${match.score.away}.`);
-  } else if (below(8) === 0) {
+    addEvent(`Goal! ${player.name}. ${match.score.home}–${match.score.away}.`);
+  } else if (randomBelow(8) === 0) {
     count(player, 0, 'shots');
-    tell(`${player.name} shoots ${['wide', 'over the bar', 'into the wall'][below(3)]}.`);
-  } else if (below(14) === 0) {
+    addEvent(`${player.name} shoots ${['wide', 'over the bar', 'into the wall'][randomBelow(3)]}.`);
+  } else if (randomBelow(14) === 0) {
     const by = someone(other);
     count(player, 0, 'fouled');
     count(by, -0.1, 'fouls');
-    tell(`${by.name} fouls ${player.name}.`);
+    addEvent(`${by.name} fouls ${player.name}.`);
   }
 }
 

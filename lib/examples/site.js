@@ -19,7 +19,7 @@ export async function openSite(page, { routes = {}, options = {} } = {}) {
   const style = new URL('style.css', import.meta.url);
   const file = (type, url) => () =>
     new Response(readFileSync(url), { headers: { 'Content-Type': `${type}; charset=utf-8` } });
-  const all = {
+  const allRoutes = {
     'GET /': file('text/html', page),
     'GET /style.css': file('text/css', style),
     ...routes
@@ -28,7 +28,7 @@ export async function openSite(page, { routes = {}, options = {} } = {}) {
     port: Number(process.argv[2] ?? 8090),
     ...options,
     fetch(request) {
-      const route = all[`${request.method} ${new URL(request.url).pathname}`];
+      const route = allRoutes[`${request.method} ${new URL(request.url).pathname}`];
       return route ? route(request) : new Response('There is no such page.', { status: 404 });
     }
   });

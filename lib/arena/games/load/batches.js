@@ -26,12 +26,12 @@ export const batchAt = (time) => Math.floor(time / BATCH_TIME) + 1;
 
 /**
  * @param {number} sprite its number
- * @param {number} now the current batch
+ * @param {number} currentBatch the current batch
  * @returns {number|undefined} its batch; undefined if no player can have thrown it
  */
-export function batchOf(sprite, now) {
+export function batchOf(sprite, currentBatch) {
   const batch = Math.floor(sprite / NUMBERS_PER_BATCH);
-  return batch <= now + MAX_AHEAD ? batch : undefined;
+  return batch <= currentBatch + MAX_AHEAD ? batch : undefined;
 }
 
 /**
@@ -59,16 +59,18 @@ const spriteWords = (count) => (count === 1 ? '1 sprite' : `${count.toLocaleStri
 /**
  * @param {?object} value of the reduced feed
  * @param {{clients: number, lost: number, crossedOut?: number}} status the server's current status
- * @param {{lost: number, crossedOut?: number}} first the server's first status
+ * @param {{lost: number, crossedOut?: number}} firstStatus the server's first status
  * @returns {{count: ?number, is: 'none'|'good'|'bad'|'open', words: string}}
  */
-export function describeMissing(value, status, first) {
+export function describeMissing(value, status, firstStatus) {
   if (value === null) return { count: null, is: 'none', words: 'Missing: nothing is counted yet' };
   const { missing, counted, torn, members } = value;
   const strangers = Math.max(0, status.clients - members);
-  const hasCrossed = (status.crossedOut ?? 0) > (first.crossedOut ?? 0);
+  const hasCrossed = (status.crossedOut ?? 0) > (firstStatus.crossedOut ?? 0);
   const mayBeElsewhere = (strangers > 0 || hasCrossed) && missing > 0;
-  const count = mayBeElsewhere ? Math.min(missing, Math.max(0, status.lost - first.lost)) : missing;
+  const count = mayBeElsewhere
+    ? Math.min(missing, Math.max(0, status.lost - firstStatus.lost))
+    : missing;
   const countedWords = `of ${spriteWords(counted)} that have had their time`;
   const tornWords = torn > 0 ? `, and ${torn} went without a last report` : '';
   if (count === 0) {

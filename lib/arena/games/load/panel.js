@@ -163,9 +163,9 @@ export function start({ root, control, command }) {
   let firstStatus = null;
   let lastValue = null; // The last value of the round: a stop removes it from the feed.
 
-  function show(now) {
-    currentControl = now;
-    for (const [name, one] of steppers) one.show(now.settings[name]);
+  function showControl(nextControl) {
+    currentControl = nextControl;
+    for (const [name, one] of steppers) one.show(nextControl.settings[name]);
   }
 
   /** Clears all data, for another round, or a restarted server, whose counts start at 0. */
@@ -236,9 +236,9 @@ export function start({ root, control, command }) {
           ...{ url: new URL(location.href), ended: Date.now() }
         }
   );
-  show(control);
+  showControl(control);
   return {
-    control: show,
+    control: showControl,
     value(next) {
       if (reduced !== null && next.round !== reduced.round) restart();
       reduced = next;

@@ -14,12 +14,12 @@ const FIGURES = [
   ['Throw to answer', ({ p50 }) => formatText('time', p50 < 0 ? null : p50)]
 ];
 
-export function start({ root, send, number, control: first }) {
+export function start({ root, send, number, control: startControl }) {
   const sheet = style(import.meta.url);
   const box = make('div', { className: 'load-phone cover', into: root });
   const words = make('p', { className: 'load-words', attributes: { role: 'status' }, into: box });
   const show = figures(make('dl', { into: box }), FIGURES);
-  let control = first;
+  let control = startControl;
   let batch = 0;
   let polls = null;
   let round = null;
@@ -45,12 +45,12 @@ export function start({ root, send, number, control: first }) {
 
   function report() {
     if (polls === null) return;
-    const now = polls.report();
-    send({ round, machine: 0, bounded: 0, done: 0, ...now });
-    const counts = { ...now, ...polls.sums };
+    const latest = polls.report();
+    send({ round, machine: 0, bounded: 0, done: 0, ...latest });
+    const counts = { ...latest, ...polls.sums };
     show(counts);
     root.dataset.thrown = counts.accepted;
-    root.dataset.connections = now.connections;
+    root.dataset.connections = latest.connections;
   }
 
   /** Removes the page's clients when the page goes away. */

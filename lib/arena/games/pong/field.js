@@ -134,10 +134,10 @@ export function start({ root, control }) {
     control(control) {
       currentControl = control;
     },
-    value({ round: of, time, value }) {
+    value({ round: valueRound, time, value }) {
       if (value === null) return;
-      if (of !== round) smooth.reset();
-      round = of;
+      if (valueRound !== round) smooth.reset();
+      round = valueRound;
       smooth.push(time, value, performance.now(), 1000 / currentControl.pace);
       showPoints(value);
       showWinner(value);

@@ -61,10 +61,10 @@ function halves({ players, numbers, inputs }) {
     sum[side] += inputs.y[i];
   }
   const margin = PADDLE.half;
-  const wanted = count.map((n, side) =>
+  const targets = count.map((n, side) =>
     n === 0 ? undefined : margin + (sum[side] / n) * (HEIGHT - 2 * margin)
   );
-  return { count, wanted };
+  return { count, targets };
 }
 
 /** Moves a paddle towards its target. */
@@ -114,11 +114,11 @@ function moveBall(memory, ms, speed) {
 }
 
 /** Plays for some milliseconds. @returns {boolean} whether a half has won */
-function play(memory, ms, wanted, { points, speed }) {
+function play(memory, ms, targets, { points, speed }) {
   for (let left = ms; left > 0; left -= STRIDE) {
     const stride = Math.min(STRIDE, left);
-    movePaddle(memory, 0, wanted[0], stride);
-    movePaddle(memory, 1, wanted[1], stride);
+    movePaddle(memory, 0, targets[0], stride);
+    movePaddle(memory, 1, targets[1], stride);
     if (memory.pause > 0) {
       memory.pause = Math.max(0, memory.pause - stride);
       continue;
@@ -137,8 +137,8 @@ function play(memory, ms, wanted, { points, speed }) {
 export function reduce(now, memory) {
   const { players, step, round, settings } = now;
   if (memory.score === undefined) begin(memory, round);
-  const { count, wanted } = halves(now);
-  const isWon = players > 0 && play(memory, clamp(step, 0, LONGEST_STEP), wanted, settings);
+  const { count, targets } = halves(now);
+  const isWon = players > 0 && play(memory, clamp(step, 0, LONGEST_STEP), targets, settings);
   const value = {
     ball: memory.ball.map(rounded),
     paddles: memory.paddles.map(rounded),

@@ -42,8 +42,8 @@ export function start({ root, control: { page: startPage } }) {
   let shownTexts = '';
   let fittedTexts = ''; // the texts and the answer for which the letters have their size
 
-  function showAnswers({ index, question: asked, answers }) {
-    const words = JSON.stringify([index, asked, answers]);
+  function showAnswers({ index, question: questionText, answers }) {
+    const words = JSON.stringify([index, questionText, answers]);
     if (words === shownTexts) return;
     shownTexts = words;
     bars.replaceChildren();

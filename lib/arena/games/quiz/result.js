@@ -33,24 +33,24 @@ export function showResult(root) {
   const others = list('rest', 'Then');
   const table = list('asked', 'What was asked');
   let shownText = '';
-  let asked = [];
+  let questions = [];
   let firstShown = 0; // the first question shown
   let endShown = 0; // the question after the last one shown
   let nextTurnAt = 0;
 
   const isFull = () => table.scrollHeight > table.clientHeight;
 
-  function showAsked(first) {
+  function showQuestions(first) {
     firstShown = first;
     endShown = first;
     table.replaceChildren();
     table.start = firstShown + 1;
-    while (endShown < asked.length && !isFull()) {
-      const { question, answer, share } = asked[endShown];
-      const one = make('li', { into: table });
-      make('span', { className: 'question', text: question, into: one });
-      make('b', { className: 'answer', text: answer, into: one });
-      make('span', { className: 'share', text: `${share} % knew it`, into: one });
+    while (endShown < questions.length && !isFull()) {
+      const { question, answer, share } = questions[endShown];
+      const item = make('li', { into: table });
+      make('span', { className: 'question', text: question, into: item });
+      make('b', { className: 'answer', text: answer, into: item });
+      make('span', { className: 'share', text: `${share} % knew it`, into: item });
       endShown += 1;
     }
     if (!isFull() || endShown === firstShown + 1) return;
@@ -79,13 +79,14 @@ export function showResult(root) {
       for (const one of players.slice(0, PODIUM)) addEntry(podium, reduced, one);
       others.replaceChildren();
       for (const one of players.slice(PODIUM, MAX_LISTED)) addEntry(others, reduced, one);
-      asked = value.asked ?? [];
-      showAsked(0);
+      questions = value.asked ?? [];
+      showQuestions(0);
     },
     turn(now) {
       if (now < nextTurnAt) return;
-      const isWholeShown = firstShown === 0 && endShown === asked.length && !isFull();
-      if (nextTurnAt > 0 && !isWholeShown) showAsked(endShown < asked.length ? endShown : 0);
+      const isWholeShown = firstShown === 0 && endShown === questions.length && !isFull();
+      if (nextTurnAt > 0 && !isWholeShown)
+        showQuestions(endShown < questions.length ? endShown : 0);
       nextTurnAt = now + PAGE_TIME;
     }
   };

@@ -75,7 +75,7 @@ export function start({ root, control }) {
     if (view === null) return;
     const { from, to, share } = view;
     const radius = HEAD_RADIUS * Math.min(width, height);
-    const now = between(from.mood, to.mood, share) / 100;
+    const currentMood = between(from.mood, to.mood, share) / 100;
     const room = width - 4 * radius;
     const step = room / Math.max(MIN_POINTS, to.line.length);
     const place = (i, value, spread) => ({
@@ -86,11 +86,11 @@ export function start({ root, control }) {
       mood: value
     });
     const points = to.line.map((one, i) => place(i, one / 100, to.band[i] / 100));
-    points.push(place(to.line.length, now, to.spread / 100));
+    points.push(place(to.line.length, currentMood, to.spread / 100));
     drawBand(ctx, points, color('self'));
     drawLine(ctx, points, radius * 0.5);
     const { x, y } = points.at(-1);
-    drawFace(ctx, { x, y, radius, mood: now });
+    drawFace(ctx, { x, y, radius, mood: currentMood });
     drawnFrames += 1;
     root.dataset.drawn = drawnFrames;
   }
@@ -99,10 +99,10 @@ export function start({ root, control }) {
     control(control) {
       pace = control.pace;
     },
-    value({ round: of, time, value }) {
+    value({ round: valueRound, time, value }) {
       if (!value) return;
-      if (of !== round) smooth.reset();
-      round = of;
+      if (valueRound !== round) smooth.reset();
+      round = valueRound;
       smooth.push(time, value, performance.now(), 1000 / pace);
       const words = `${value.mood > 0 ? '+' : ''}${value.mood}`;
       put(mood, words);
