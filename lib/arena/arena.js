@@ -206,7 +206,11 @@ export class Arena {
     await this.#pool.endTurn();
   }
 
-  /** Waits like `#awaitJournal`, but a failed write is a `state-unwritable`, so that clients may retry. @throws {Refusal} */
+  /**
+   * Waits like `#awaitJournal`, but a failed write is a `state-unwritable`, so that clients may retry.
+   *
+   * @throws {Refusal}
+   */
   async #awaitJournalOrRefuse(outcome) {
     try {
       await this.#awaitJournal(outcome);

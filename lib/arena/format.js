@@ -10,7 +10,7 @@ const PAGE = /^[a-z][a-z0-9-]{0,31}$/;
 /** Most inputs, most settings and most pages of one game. */
 const MAX_MEMBERS = 16;
 
-/** Throws an Error with words for the author of an inputs.json, unless `holds`. */
+/** Throws an Error with words for the author of an inputs.json, unless `condition`. */
 function check(condition, message) {
   if (!condition) throw new Error(message);
 }

@@ -218,7 +218,7 @@ export function watchGames({ options, games, isPlayed, onChange, log }) {
   const canChange = options.play !== undefined || options.games !== 'none';
   if (options.arena.length === 0 || !canChange) return { close() {} };
   /**
-   * `seen`: the fingerprint of the last look. `taken`: the fingerprint of the last games that were read. `found`: those
+   * `lastFingerprint`: of the last look. `readFingerprint`: of the last games that were read. `pendingGames`: those
    * games, while some of them wait for the end of a round.
    */
   let lastFingerprint;

@@ -107,7 +107,8 @@ export class Reducer {
    * @param {import('./games.js').Game} game
    * @param {string} memory the game's memory, as JSON
    * @param {object} callbacks
-   * @param {(result: {text: string, memory?: string, page?: unknown, over: boolean, named: number[]}) => void} callbacks.onResult
+   * @param {(result: {text: string, memory?: string, page?: unknown, over: boolean, named: number[]}) => void}
+   *     callbacks.onResult
    * @param {(failure: {why: string, message: string, at?: string, stack?: string[]}) => void} callbacks.onFailure
    *     called once; the reducer is closed by then. `at`: the file and line in the game's own code, `stack`: its frames
    *     there

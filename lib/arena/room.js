@@ -356,7 +356,7 @@ export class Room {
   /**
    * Restores the notes of the last run. To be called before its players are restored.
    *
-   * @param {object} kept
+   * @param {object} saved
    */
   restore({ control, inputs, memory, value, named = [], time }) {
     const { games, mostRate } = this.#parts;

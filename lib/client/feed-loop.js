@@ -37,7 +37,7 @@ export class FeedLoop {
   #isContactDoubtful = false; // a poll must prove contact first
   #holdRefused = Infinity; // shortest hold that the server has refused, in seconds
   #pausedUntil = -Infinity; // end of a pause that the server has asked for
-  #currentPoll = null; // {since, controller, isAborted} of the current poll; `since` is Infinity while a grant is awaited
+  #currentPoll = null; // {since, controller, isAborted}; `since` is Infinity while a grant is awaited
 
   #usesCache; // whether polls have addresses for a cache
   #bypassCache = false; // the next poll bypasses the cache, which is stale

@@ -28,7 +28,7 @@ export class Grant {
   #renewAt = -Infinity;
   #wasAccepted = false;
 
-  /** @param {() => string | undefined | Promise<string | undefined>} provide the application's; undefined: no grant now */
+  /** @param {() => string | undefined | Promise<string | undefined>} provide undefined: no grant now */
   constructor(provide) {
     this.#provide = provide;
   }

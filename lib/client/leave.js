@@ -56,7 +56,7 @@ export async function leave({
     for (const controller of controllers) controller.abort();
   }
 
-  /** @returns {Promise<boolean>} whether the server has answered with `good`, or refused; false after a wait */
+  /** @returns {Promise<boolean>} whether it got `expectedStatus`, or a refusal; false after a wait */
   async function tryRequest(url, method, expectedStatus, deadline, controller) {
     let pause = limits.leaveRetry;
     try {

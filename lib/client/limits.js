@@ -34,7 +34,7 @@ const LIMITS = {
 export const DEFAULTS = Object.freeze(LIMITS);
 
 /**
- * Returns a shorter hold, for a network that cuts off polls parked for `took` ms.
+ * Returns a shorter hold, for a network that cuts off polls parked for `parkedTime` ms.
  *
  * @param {number} parkedTime ms
  * @param {number} hold seconds; the hold until now

@@ -13,7 +13,7 @@ const STILL_FOR = 120; // ms without a move after which a sprite is put down ins
 const TAP = { time: 500, away: 20 }; // ms and pixels within which a second tap means the same sprite
 const DRAG_DISTANCE = 4; // CSS pixels: a shorter move is a tap
 const FINGER_TOLERANCE = 14; // CSS pixels by which a finger may miss a sprite
-const FLICK_SPEED = 0.8; // edge lengths a second: a sprite let go over the tray, faster downwards, is thrown, not put away
+const FLICK_SPEED = 0.8; // edge lengths a second: a sprite let go over the tray, faster downwards, is thrown
 
 /** @typedef {import('./desktop.js').Body} Body */
 

@@ -12,7 +12,7 @@ const OTHER_MEMBERS = 1024; // most bytes of a sprite beside its picture and its
 const MIN_SIDE = 16; // pixels of the longer side, at least
 const HIGH_QUALITY = 0.85; // quality of JPEG and WebP for an image that fits at once
 const LOW_QUALITY = 0.6; // quality for an image that is made smaller: more pixels are worth more than finer ones
-const SHRINK_POWER = 0.4; // the side shrinks by (room / length) ** SHRINK_POWER; half the side takes over a fourth of the bytes
+const SHRINK_POWER = 0.4; // a side shrinks by (room / length) ** this; half the side takes over a fourth of the bytes
 const NEAR = 1.08; // the search ends when a side that fits, times this, is at least a side that does not fit
 // Most scans of a JPEG: each costs a decoder a pass over the whole picture (41,000 in a photo took Chromium 32 s). Ten
 // are usual.
@@ -169,8 +169,8 @@ const MAX_FILES = 8; // most files at a time
  *
  * @param {Iterable<File>} files
  * @param {number|undefined} maxSprite largest sprite that the server accepts, in bytes
- * @param {(image: {picture: string, photo?: string, name: string}, step: number) => boolean} addImage called with an image
- *     and its index; false: there is no room for more, and the visitor has been told so
+ * @param {(image: {picture: string, photo?: string, name: string}, step: number) => boolean} addImage called with an
+ *     image and its index; false: there is no room for more, and the visitor has been told so
  * @returns {Promise<string>} the problems, in words; empty without any
  */
 export async function addFiles(files, maxSprite, addImage) {

@@ -170,7 +170,7 @@ function exchangeSpeeds(desktop, a, b, nx, ny, onBump) {
   if (closing > AUDIBLE_SPEED) onBump(closing);
 }
 
-/** Moves two bodies apart by `by` in all. If a wall stops one of them, the other moves all of it. */
+/** Moves two bodies apart by `distance` in all. If a wall stops one of them, the other moves all of it. */
 function moveApart({ width, height }, a, b, nx, ny, distance) {
   let x = a.x;
   let y = a.y;

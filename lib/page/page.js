@@ -38,10 +38,10 @@ import { Viewer } from './viewer.js';
 const MAX_SPRITES = 200; // sprites on a full desktop; sprites that come in then fly on
 const MAX_BODIES = 400; // sprites with flying ones; above this, sprites wait in the mailbox
 const RETRY_DELAY = 4000; // ms until a throw without an answer is repeated, on average
-const MAX_PHOTO_LENGTH = 64_000_000; // most characters of all photos on a desktop; a further sprite has only its picture
+const MAX_PHOTO_LENGTH = 64_000_000; // characters of all photos on a desktop; a further sprite has only its picture
 const MAX_STORED_PHOTOS = 2_000_000; // most characters of photos that a tab remembers: browsers store 5 MB for a site
 const UNDO_TIME = 8000; // ms for which putting away can be undone
-const ADOPT_DELAY = 2000; // ms after the start until sprites of closed tabs are adopted: a reopened tab claims its own before
+const ADOPT_DELAY = 2000; // ms until sprites of closed tabs are adopted: a reopened tab claims its own before
 
 const ALONE = 'Only you, right now: what you throw over one edge comes back by the other.';
 const ALONE_WITH_PIP = 'Only you, right now. Pip, behind the edge, throws back what you throw.';

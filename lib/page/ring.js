@@ -133,7 +133,7 @@ function arc(from, to) {
   return `M${point(from)}A${RADIUS} ${RADIUS} 0 0 0 ${point(half)}A${RADIUS} ${RADIUS} 0 0 0 ${point(to)}`;
 }
 
-/** Returns a point, `out` units outside the ring's line. */
+/** Returns a point, `distance` units outside the ring's line. */
 const point = (angle, distance = 0) =>
   [Math.cos(angle), Math.sin(angle)]
     .map((part) => (part * (RADIUS + distance)).toFixed(2))

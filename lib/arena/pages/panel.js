@@ -326,7 +326,7 @@ function showChips(root, choices, chosen, choose) {
   }
 }
 
-/** Makes a slider send its value when it is released. `place` sets it to the feed's value while it is not held. */
+/** Makes a slider send its value when it is released. `setSlider` sets it to the feed's value while it is not held. */
 function connectSlider(input, output, send) {
   input.addEventListener('input', () => put(output, input.value));
   input.addEventListener('change', () => send(Number(input.value)));

@@ -101,7 +101,8 @@ const arenaFeeds = new ArenaFeeds({
   },
   onReduced(reduced) {
     stage.reduced(reduced);
-    if (isRoundOver() && stage.result()) render(); // A value of the next round may come before its control, and is no result.
+    // A value of the next round may come before its control, and is no result.
+    if (isRoundOver() && stage.result()) render();
   },
   onState(state, contactText) {
     if (state === 'online' && contact.state === 'offline') player.wake();
