@@ -26,13 +26,13 @@ const NONE = Object.freeze({
 /**
  * Opens a server's part in a world. Without --world nothing of it is loaded.
  *
- * @param {object} startOptions
- * @param {object} startOptions.options as lib/operator/options.js reads them
- * @param {import('../torus/pool.js').Pool} startOptions.pool
- * @param {import('../feeds/feeds.js').Feeds} startOptions.feeds
- * @param {import('../grants/open.js').Grants} startOptions.grants
- * @param {import('./directory.js').Directory} startOptions.directory gets the servers of other clients
- * @param {import('pino').Logger} startOptions.log
+ * @param {object} parts
+ * @param {object} parts.options as lib/operator/options.js reads them
+ * @param {import('../torus/pool.js').Pool} parts.pool
+ * @param {import('../feeds/feeds.js').Feeds} parts.feeds
+ * @param {import('../grants/open.js').Grants} parts.grants
+ * @param {import('./directory.js').Directory} parts.directory gets the servers of other clients
+ * @param {import('pino').Logger} parts.log
  * @returns {Promise<import('./world.js').World | typeof NONE>}
  * @throws {Error} when a file that an option names can't be read
  */
