@@ -132,12 +132,13 @@ class ArenaObject : public Nan::ObjectWrap {
   static void take(const Nan::FunctionCallbackInfo<Value>& info) {
     const auto bytes = [&](int i) { return node::Buffer::Data(info[i]); };
     const Arena::Columns columns = {
-        .most = static_cast<uint32_t>(node::Buffer::Length(info[2])),
+        .capacity = static_cast<uint32_t>(node::Buffer::Length(info[2])),
         .numbers = reinterpret_cast<uint32_t*>(bytes(1)),
-        .fresh = reinterpret_cast<uint8_t*>(bytes(2)),
+        .isNew = reinterpret_cast<uint8_t*>(bytes(2)),
         .values = reinterpret_cast<double*>(bytes(3)),
     };
-    info.GetReturnValue().Set(unwrap<ArenaObject>(info)->arena_.take(roomIn(info), columns));
+    info.GetReturnValue().Set(
+        unwrap<ArenaObject>(info)->arena_.collectInputs(roomIn(info), columns));
   }
 
   // drain(): joins are refused from now on

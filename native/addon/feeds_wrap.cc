@@ -95,9 +95,9 @@ class FeedsObject : public Nan::ObjectWrap {
   static void turn(uv_idle_t* idle) {
     auto* self = static_cast<FeedsObject*>(idle->data);
     LoopScope scope(self);
-    if (self->feeds_.wants()) self->onWants_.Call(0, nullptr, self->resource_.get());
+    if (self->feeds_.hasTasks()) self->onWants_.Call(0, nullptr, self->resource_.get());
     self->feeds_.step(kTurnShare);
-    if (self->idle_ != nullptr && !self->feeds_.busy()) uv_idle_stop(idle);
+    if (self->idle_ != nullptr && !self->feeds_.hasWork()) uv_idle_stop(idle);
   }
 
   void tick() {
@@ -122,12 +122,12 @@ class FeedsObject : public Nan::ObjectWrap {
         .memory = uint64In(info[0], "memory"),
         .watchers = uint32In(info[0], "watchers"),
         .upstream = flagIn(info[0], "upstream"),
-        .privates = privatesIn(info[0]),
-        .shared = flagIn(info[0], "shared"),
+        .privatePatterns = privatesIn(info[0]),
+        .inWorld = flagIn(info[0], "shared"),
         .log = {.items = uint32In(info[0], "logItems"), .bytes = uint32In(info[0], "logBytes")},
         .answerBytes = uint32In(info[0], "answerBytes"),
         .cache = uint32In(info[0], "cache"),
-        .named = flagIn(info[0], "named"),
+        .hasGrants = flagIn(info[0], "named"),
         .lease = uint64_t{1000} * uint32In(info[0], "lease"),
     };
     try {
@@ -192,7 +192,7 @@ class FeedsObject : public Nan::ObjectWrap {
     setCursor(result, feed->cursor);
     set(result, "gap", Nan::New(part.gap || (knew && cursor.version == 0)));
     std::string items = "[";
-    items += feed->log->text().substr(part.begin, part.end - part.begin);
+    items += feed->history->text().substr(part.begin, part.end - part.begin);
     items += ']';
     set(result, "items", bufferOf(items));
     info.GetReturnValue().Set(result);
@@ -202,7 +202,7 @@ class FeedsObject : public Nan::ObjectWrap {
   static void answerHead(const Nan::FunctionCallbackInfo<Value>& info) {
     Feeds& feeds = unwrap<FeedsObject>(info)->feeds_;
     const std::string key = textOf(info[0]);
-    feeds.seek(key);
+    feeds.findOrCreatePresence(key);
     std::string tag;
     const uint64_t length = feeds.answerLength(key, &tag);
     if (length == 0) return info.GetReturnValue().SetNull();
@@ -221,18 +221,18 @@ class FeedsObject : public Nan::ObjectWrap {
   // holds(key, value) → whether that is the feed's value
   static void holds(const Nan::FunctionCallbackInfo<Value>& info) {
     info.GetReturnValue().Set(
-        unwrap<FeedsObject>(info)->feeds_.holds(textOf(info[0]), bytesOf(info[1])));
+        unwrap<FeedsObject>(info)->feeds_.valueEquals(textOf(info[0]), bytesOf(info[1])));
   }
 
   // unchanged(key) → outcome: counts a publication that changed nothing
   static void unchanged(const Nan::FunctionCallbackInfo<Value>& info) {
-    reply(info, unwrap<FeedsObject>(info)->feeds_.unchanged(textOf(info[0])));
+    reply(info, unwrap<FeedsObject>(info)->feeds_.countUnchanged(textOf(info[0])));
   }
 
   // compressed({key, epoch, version, gzip})
   static void compressed(const Nan::FunctionCallbackInfo<Value>& info) {
-    unwrap<FeedsObject>(info)->feeds_.compressed(textIn(info[0], "key"), cursorIn(info[0]),
-                                                 bytesIn(info[0], "gzip"));
+    unwrap<FeedsObject>(info)->feeds_.setCompressed(textIn(info[0], "key"), cursorIn(info[0]),
+                                                    bytesIn(info[0], "gzip"));
   }
 
   // remove(key) → outcome
@@ -242,7 +242,7 @@ class FeedsObject : public Nan::ObjectWrap {
 
   // forget(key) → whether the feed was forgotten
   static void forget(const Nan::FunctionCallbackInfo<Value>& info) {
-    info.GetReturnValue().Set(unwrap<FeedsObject>(info)->feeds_.forget(textOf(info[0])));
+    info.GetReturnValue().Set(unwrap<FeedsObject>(info)->feeds_.removeFetched(textOf(info[0])));
   }
 
   // fail(key, milliseconds from now)
@@ -263,52 +263,52 @@ class FeedsObject : public Nan::ObjectWrap {
     set(result, "watching", feed->watchers());
     const uint64_t now = uv_now(Nan::GetCurrentEventLoop());
     set(result, "patched", Nan::New(feed->takesPatches(now)));
-    set(result, "idle", now - feed->askedAt);
+    set(result, "idle", now - feed->lastRequestAt);
     set(result, "upstream", Nan::New(feed->upstream));
     set(result, "log", Nan::New(feed->isLog));
-    set(result, "gzipAsked", Nan::New(feed->gzipAsked));
+    set(result, "gzipAsked", Nan::New(feed->hasGzipReaders));
     if (Nan::To<bool>(info[1]).FromJust() && feed->value) {
       set(result, "value", bufferOf(feed->value->text()));
     }
     info.GetReturnValue().Set(result);
   }
 
-  // hear(key): see Feeds::hear; `takeWants` returns the news
+  // hear(key): see Feeds::reportNextChange; `takeWants` returns the news
   static void hear(const Nan::FunctionCallbackInfo<Value>& info) {
-    unwrap<FeedsObject>(info)->feeds_.hear(textOf(info[0]));
+    unwrap<FeedsObject>(info)->feeds_.reportNextChange(textOf(info[0]));
   }
 
-  // askShare(key): see Feeds::askShare
+  // askShare(key): see Feeds::answerShareRequest
   static void askShare(const Nan::FunctionCallbackInfo<Value>& info) {
-    unwrap<FeedsObject>(info)->feeds_.askShare(textOf(info[0]));
+    unwrap<FeedsObject>(info)->feeds_.answerShareRequest(textOf(info[0]));
   }
 
   // takeShare(server, {key, watching, who: [name, …]})
   static void takeShare(const Nan::FunctionCallbackInfo<Value>& info) {
-    unwrap<FeedsObject>(info)->feeds_.takeShare(
+    unwrap<FeedsObject>(info)->feeds_.setShare(
         textIn(info[1], "key"), textOf(info[0]),
         {uint32Of(get(info[1], "watching")), textsOf(get(info[1], "who"))});
   }
 
   // forgetShares(server)
   static void forgetShares(const Nan::FunctionCallbackInfo<Value>& info) {
-    unwrap<FeedsObject>(info)->feeds_.forgetShares(textOf(info[0]));
+    unwrap<FeedsObject>(info)->feeds_.removeShares(textOf(info[0]));
   }
 
   // takeWants() → [{key, fetch, heard, asks, share: {watching, who} or missing, source, epoch,
   // version}]
   static void takeWants(const Nan::FunctionCallbackInfo<Value>& info) {
     Local<Array> result = Nan::New<Array>();
-    for (const Feeds::Want& want : unwrap<FeedsObject>(info)->feeds_.takeWants()) {
+    for (const Feeds::Task& want : unwrap<FeedsObject>(info)->feeds_.takeTasks()) {
       Local<Object> one = Nan::New<Object>();
       set(one, "key", Nan::New(want.key).ToLocalChecked());
       set(one, "fetch", Nan::New(want.fetch));
-      set(one, "heard", Nan::New(want.heard));
-      set(one, "asks", Nan::New(want.asks));
-      if (want.share) {
+      set(one, "heard", Nan::New(want.reportsChange));
+      set(one, "asks", Nan::New(want.asksForShares));
+      if (want.ownShare) {
         Local<Object> share = Nan::New<Object>();
-        set(share, "watching", want.share->watching);
-        setNames(share, "who", want.share->who);
+        set(share, "watching", want.ownShare->watching);
+        setNames(share, "who", want.ownShare->names);
         set(one, "share", share);
       }
       set(one, "source", want.source);
@@ -359,7 +359,7 @@ class FeedsObject : public Nan::ObjectWrap {
     set(result, "patches", counts.patches);
     set(result, "skipped", counts.skipped);
     set(result, "feedMemory", counts.memory);
-    set(result, "feedHeld", feeds.held());
+    set(result, "feedHeld", feeds.unsentBytes());
     info.GetReturnValue().Set(result);
   }
 

@@ -33,21 +33,21 @@ class WatchWords {
            .delta = flagIn(given, "delta"),
            .gzip = flagIn(given, "gzip"),
            .stream = flagIn(given, "stream"),
-           .many = flagIn(given, "many"),
-           .posted = flagIn(given, "posted"),
-           .last = last < 0 ? kNotLast : static_cast<uint32_t>(last),
+           .hasManyFeeds = flagIn(given, "many"),
+           .isPost = flagIn(given, "posted"),
+           .lastItems = last < 0 ? kNoLastItems : static_cast<uint32_t>(last),
            .noneMatch = noneMatch_,
-           .from = addressOf(get(given, "from"))};
+           .address = addressOf(get(given, "from"))};
     if (Local<Value> grant = get(given, "grant"); grant->IsObject()) {
       readGrant(grant);
-      how.verified = &verified_;
+      how.verifiedGrant = &verified_;
     }
   }
 
-  const Wanted* wanted() const { return wanted_.data(); }
+  const FeedRequest* wanted() const { return wanted_.data(); }
   uint32_t count() const { return static_cast<uint32_t>(wanted_.size()); }
 
-  WatchHow how;
+  WatchOptions how;
 
  private:
   void readGrant(Local<Value> given) {
@@ -55,7 +55,7 @@ class WatchWords {
     if (token.size() == verified_.token.size()) {
       memcpy(verified_.token.data(), token.data(), token.size());
     }
-    verified_.left = uint64In(given, "left");
+    verified_.timeLeft = uint64In(given, "left");
     verified_.read = textsOf(get(given, "read"));
     verified_.present = flagIn(given, "present");
     verified_.parts = {textIn(given, "jti"), textIn(given, "sub"), textIn(given, "key")};
@@ -64,7 +64,7 @@ class WatchWords {
   GrantRights verified_;
   const std::vector<std::string> keys_;
   const std::vector<std::string> afters_;
-  std::vector<Wanted> wanted_;  // views of keys_ and afters_
+  std::vector<FeedRequest> wanted_;  // views of keys_ and afters_
   std::string noneMatch_;
 };
 

@@ -176,10 +176,10 @@ class WorldObject : public Nan::ObjectWrap {
     };
     for (const auto& [peer, answer] : answers_) add(peer, answer);
     answers_.clear();
-    crossings_.sortOut(time);
+    crossings_.rerouteStranded(time);
     for (size_t number = 0; number < seams().size(); ++number) {
       const auto peer = static_cast<PeerNumber>(number);
-      for (message_.clear(); crossings_.next(peer, time, &message_); message_.clear()) {
+      for (message_.clear(); crossings_.nextMessage(peer, time, &message_); message_.clear()) {
         add(peer, message_);
       }
     }
@@ -197,7 +197,8 @@ class WorldObject : public Nan::ObjectWrap {
     auto* self = unwrap<WorldObject>(info);
     const PeerNumber peer = peerOf(numberOf(info[0]));
     if (peer == kNoPeer) {
-      return info.GetReturnValue().Set(static_cast<uint32_t>(self->crossings_.strange()));
+      return info.GetReturnValue().Set(
+          static_cast<uint32_t>(self->crossings_.refuseUnknownServer()));
     }
     self->message_.clear();
     const FrameRefusal refusal =

@@ -36,10 +36,10 @@ Arena::Player* Arena::find(std::string_view room, const Id& id) {
   const uint32_t record = id.record();
   if (record >= used_) return nullptr;
   Player& player = players_[record];
-  return player.live && player.id == id && rooms_[player.room].name == room ? &player : nullptr;
+  return player.isLive && player.id == id && rooms_[player.room].name == room ? &player : nullptr;
 }
 
-Outcome Arena::count(Outcome outcome) {
+Outcome Arena::countRefused(Outcome outcome) {
   ++counts_.refused[static_cast<size_t>(outcome)];
   return outcome;
 }
@@ -50,32 +50,32 @@ void Arena::setFields(uint32_t room, std::vector<InputField> fields) {
   rooms_[room].fields = std::move(fields);
   const auto& now = rooms_[room].fields;
   for (const uint32_t record : rooms_[room].members) {
-    forgetInput(&players_[record]);
+    supersedeInput(&players_[record]);
     for (size_t i = 0; i < now.size(); ++i) valueOf(record, i) = now[i].start;
-    note(record);
+    writeNote(record);
   }
 }
 
 /** Drops a waiting input: it will not be reduced. */
-void Arena::forgetInput(Player* player) {
-  if (!std::exchange(player->waits, false)) return;
+void Arena::supersedeInput(Player* player) {
+  if (!std::exchange(player->hasWaitingInput, false)) return;
   --counts_.waiting;
   ++counts_.superseded;
 }
 
-uint32_t Arena::take(uint32_t room, const Columns& columns) {
+uint32_t Arena::collectInputs(uint32_t room, const Columns& columns) {
   const Room& from = rooms_[room];
-  const auto count = std::min(static_cast<uint32_t>(from.members.size()), columns.most);
+  const auto count = std::min(static_cast<uint32_t>(from.members.size()), columns.capacity);
   for (uint32_t i = 0; i < count; ++i) {
     Player& player = players_[from.members[i]];
     columns.numbers[i] = player.number;
-    columns.fresh[i] = player.waits ? 1 : 0;
-    if (!std::exchange(player.waits, false)) continue;
+    columns.isNew[i] = player.hasWaitingInput ? 1 : 0;
+    if (!std::exchange(player.hasWaitingInput, false)) continue;
     --counts_.waiting;
     ++counts_.reduced;
   }
   for (size_t field = 0; field < from.fields.size(); ++field) {
-    double* const column = columns.values + field * columns.most;
+    double* const column = columns.values + field * columns.capacity;
     for (uint32_t i = 0; i < count; ++i) column[i] = valueOf(from.members[i], field);
   }
   return count;
@@ -86,13 +86,13 @@ uint32_t Arena::take(uint32_t room, const Columns& columns) {
 Outcome Arena::join(std::string_view name, const Address& address, uint64_t now, Id* id,
                     uint32_t* number) {
   const uint32_t room = roomOf(name);
-  if (room == kNoRoom) return count(Outcome::kUnknownArena);
-  if (draining_) return count(Outcome::kDraining);
-  if (journal_ != nullptr && !journal_->promising()) return count(Outcome::kStateUnwritable);
-  if (!limits_->mayJoin(address, now / 1000)) return count(Outcome::kTooManyJoins);
-  if (rooms_[room].members.size() >= options_.players) return count(Outcome::kArenaFull);
+  if (room == kNoRoom) return countRefused(Outcome::kUnknownArena);
+  if (draining_) return countRefused(Outcome::kDraining);
+  if (journal_ != nullptr && !journal_->promising()) return countRefused(Outcome::kStateUnwritable);
+  if (!limits_->mayJoin(address, now / 1000)) return countRefused(Outcome::kTooManyJoins);
+  if (rooms_[room].members.size() >= options_.players) return countRefused(Outcome::kArenaFull);
   const Source source = limits_->enter(address);
-  if (source == kNoSource) return count(Outcome::kTooManyClients);
+  if (source == kNoSource) return countRefused(Outcome::kTooManyClients);
   uint32_t record;
   if (freeRecord_ != 0) {
     record = freeRecord_ - 1;
@@ -102,14 +102,14 @@ Outcome Arena::join(std::string_view name, const Address& address, uint64_t now,
     record = used_++;
   }
   // The record is the newcomer's, so its earlier player must not come back after a crash.
-  if (players_[record].noted && journal_ != nullptr) journal_->unnote(playerNote(record));
+  if (players_[record].isNoteStale && journal_ != nullptr) journal_->unnote(playerNoteName(record));
   *id = ids_.make(record);
   *number = ++rooms_[room].newestNumber;
   admit(record, *id, room, *number);
   players_[record].source = source;
   if (journal_ != nullptr) {
-    note(record);
-    journal_->note(roomNote(room), {reinterpret_cast<const char*>(number), sizeof *number});
+    writeNote(record);
+    journal_->note(roomNoteName(room), {reinterpret_cast<const char*>(number), sizeof *number});
   }
   ++counts_.joined;
   return Outcome::kOk;
@@ -123,17 +123,17 @@ void Arena::admit(uint32_t record, const Id& id, uint32_t room, uint32_t number)
   player.source = kNoSource;
   player.number = number;
   player.room = static_cast<uint8_t>(room);
-  player.live = true;
+  player.isLive = true;
   player.place = static_cast<uint32_t>(rooms_[room].members.size());
   rooms_[room].members.push_back(record);
   const auto& fields = rooms_[room].fields;
   for (size_t i = 0; i < fields.size(); ++i) valueOf(record, i) = fields[i].start;
   ++counts_.players;
-  renew(record);
+  renewLease(record);
 }
 
 /** Renews the lease. As in Pool::arm, it never ends early. */
-void Arena::renew(uint32_t record) {
+void Arena::renewLease(uint32_t record) {
   wheel_.arm(record, now_ + options_.lease * uint64_t{1000} + 2 * kTickMilliseconds);
 }
 
@@ -141,36 +141,37 @@ Outcome Arena::input(std::string_view room, const Id& id, uint64_t number, std::
                      uint64_t now) {
   Player* const player = find(room, id);
   if (player == nullptr) {
-    return count(roomOf(room) == kNoRoom ? Outcome::kUnknownArena : Outcome::kUnknownPlayer);
+    return countRefused(roomOf(room) == kNoRoom ? Outcome::kUnknownArena : Outcome::kUnknownPlayer);
   }
   // A token bucket in one number: see Pool::allowedToThrow.
   const uint64_t interval = 1000000 / options_.rate;
   const uint64_t burst = 2 * uint64_t{options_.rate};
-  if (player->nextInput > now + (burst - 1) * interval) return count(Outcome::kTooManyInputs);
+  if (player->allowanceFullAt > now + (burst - 1) * interval)
+    return countRefused(Outcome::kTooManyInputs);
   const auto& fields = rooms_[player->room].fields;
   InputValues read;
-  if (!readInput(text, fields, &read)) return count(Outcome::kBadInput);
-  player->nextInput = std::max(player->nextInput, now) + interval;
+  if (!readInput(text, fields, &read)) return countRefused(Outcome::kBadInput);
+  player->allowanceFullAt = std::max(player->allowanceFullAt, now) + interval;
   if (number != kNoNumber) {
-    if (number < player->newest) {
+    if (number < player->nextInputNumber) {
       ++counts_.repeated;
       return Outcome::kOk;
     }
-    player->newest = number + 1;
+    player->nextInputNumber = number + 1;
   }
   const uint32_t record = id.record();
   for (size_t i = 0; i < fields.size(); ++i) {
-    if ((read.given >> i & 1) != 0) valueOf(record, i) = read.values[i];
+    if ((read.namedFields >> i & 1) != 0) valueOf(record, i) = read.values[i];
   }
   ++counts_.inputs;
-  if (player->waits) {
+  if (player->hasWaitingInput) {
     ++counts_.superseded;
   } else {
-    player->waits = true;
+    player->hasWaitingInput = true;
     ++counts_.waiting;
   }
-  renew(record);
-  note(record);
+  renewLease(record);
+  writeNote(record);
   return Outcome::kOk;
 }
 
@@ -185,16 +186,16 @@ Outcome Arena::leave(std::string_view room, const Id& id) {
 void Arena::remove(Player* player) {
   const auto record = static_cast<uint32_t>(player - players_.data());
   // If the disk accepts nothing for long, the player comes back after a crash, for one lease.
-  player->noted = journal_ != nullptr && !journal_->hasRoom();
-  if (journal_ != nullptr && !player->noted) journal_->unnote(playerNote(record));
-  forgetInput(player);
+  player->isNoteStale = journal_ != nullptr && !journal_->hasRoom();
+  if (journal_ != nullptr && !player->isNoteStale) journal_->unnote(playerNoteName(record));
+  supersedeInput(player);
   auto& members = rooms_[player->room].members;
   members[player->place] = members.back();
   players_[members.back()].place = player->place;
   members.pop_back();
   limits_->leave(player->source);
   wheel_.disarm(record);
-  player->live = false;
+  player->isLive = false;
   player->place = freeRecord_;
   freeRecord_ = record + 1;
   --counts_.players;
@@ -210,9 +211,9 @@ bool Arena::tick(uint64_t now) {
 
 // ---- From one run to the next -------------------------------------------------------------------
 
-std::string Arena::roomNote(uint32_t room) const { return "arena/" + rooms_[room].name; }
+std::string Arena::roomNoteName(uint32_t room) const { return "arena/" + rooms_[room].name; }
 
-std::string Arena::playerNote(uint32_t record) const {
+std::string Arena::playerNoteName(uint32_t record) const {
   const Id& id = players_[record].id;
   std::string name = "player/" + rooms_[players_[record].room].name + "/";
   name.append(reinterpret_cast<const char*>(id.bytes), sizeof id.bytes);
@@ -220,24 +221,24 @@ std::string Arena::playerNote(uint32_t record) const {
 }
 
 /** Returns the bytes of a player's note, valid until the next call. */
-std::string_view Arena::noteOf(uint32_t record) const {
+std::string_view Arena::noteBytes(uint32_t record) const {
   const Player& player = players_[record];
   const size_t fields = rooms_[player.room].fields.size();
-  const PlayerNote head = {.newest = player.newest,
+  const PlayerNote head = {.nextInputNumber = player.nextInputNumber,
                            .address = limits_->addressOf(player.source),
                            .number = player.number,
                            .fields = static_cast<uint32_t>(fields)};
-  noted_.assign(reinterpret_cast<const char*>(&head), sizeof head);
+  noteBuffer_.assign(reinterpret_cast<const char*>(&head), sizeof head);
   for (size_t i = 0; i < fields; ++i) {
     const double value = valueOf(record, i);
-    noted_.append(reinterpret_cast<const char*>(&value), sizeof value);
+    noteBuffer_.append(reinterpret_cast<const char*>(&value), sizeof value);
   }
-  return noted_;
+  return noteBuffer_;
 }
 
-void Arena::note(uint32_t record) {
+void Arena::writeNote(uint32_t record) {
   if (journal_ != nullptr && journal_->hasRoom()) {
-    journal_->note(playerNote(record), noteOf(record));
+    journal_->note(playerNoteName(record), noteBytes(record));
   }
 }
 
@@ -262,12 +263,12 @@ bool Arena::restore(std::string_view name, std::string_view bytes) {
   bytes.remove_prefix(sizeof head);
   const uint32_t record = id.record();
   if (bytes.size() != head.fields * sizeof(double) || record >= capacity_ ||
-      players_[record].live || in.members.size() >= options_.players) {
+      players_[record].isLive || in.members.size() >= options_.players) {
     return false;
   }
   used_ = std::max(used_, record + 1);
   admit(record, id, room, head.number);
-  players_[record].newest = head.newest;
+  players_[record].nextInputNumber = head.nextInputNumber;
   players_[record].source = limits_->know(head.address);
   limits_->settle(players_[record].source);
   // If the game has another number of fields now, each value keeps its start.
@@ -280,7 +281,7 @@ bool Arena::restore(std::string_view name, std::string_view bytes) {
   return true;
 }
 
-void Arena::settled() {
+void Arena::finishRestore() {
   // Players are sorted by when they joined.
   for (Room& room : rooms_) {
     std::sort(room.members.begin(), room.members.end(), [this](uint32_t one, uint32_t other) {
@@ -291,7 +292,7 @@ void Arena::settled() {
     }
   }
   for (uint32_t record = used_; record-- > 0;) {
-    if (players_[record].live) continue;
+    if (players_[record].isLive) continue;
     players_[record].place = freeRecord_;
     freeRecord_ = record + 1;
   }

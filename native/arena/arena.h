@@ -11,7 +11,7 @@
 // The law of inputs: inputs = reduced + superseded + waiting, at every moment.
 //
 // Cost of an input: its text read once (some 60 ns), one record, its values, one re-arm of the
-// wheel; no allocation. A player costs 64 bytes, 12 of the wheel and 8 a field. Rejected: the
+// wheel; no allocation. A player costs up to 56 bytes, 12 of the wheel and 8 a field. Rejected: the
 // values in the record (a reduction would read all of it for one number), a queue of inputs (a
 // phone that is shaken would fill it, and a game needs only the newest one), the pool's
 // clients as players (a place in the torus and a mailbox that are not needed).
@@ -88,15 +88,15 @@ class Arena {
   Outcome leave(std::string_view room, const Id& id);
 
   /** Counts a request that the door has refused; returns its outcome. */
-  Outcome count(Outcome outcome);
+  Outcome countRefused(Outcome outcome);
 
   /**
    * The output of a reduction: arrays of `most` each, in `values` one such array for each field.
    */
   struct Columns {
-    uint32_t most;
+    uint32_t capacity;
     uint32_t* numbers;
-    uint8_t* fresh;
+    uint8_t* isNew;
     double* values;
   };
 
@@ -115,7 +115,7 @@ class Arena {
    * Writes the latest inputs of the players in a room, at most `most`, to `columns`, and counts
    * waiting inputs as reduced. Returns the number of players.
    */
-  uint32_t take(uint32_t room, const Columns& columns);
+  uint32_t collectInputs(uint32_t room, const Columns& columns);
 
   /** Ends the leases that are due at `now`, milliseconds; false: call again soon. */
   bool tick(uint64_t now);
@@ -136,37 +136,39 @@ class Arena {
    *   player/{room}/{id}    a PlayerNote and its values; the id's 16 bytes
    */
   template <typename See>
-  void eachNote(See&& see) const {
+  void forEachNote(See&& see) const {
     for (uint32_t room = 0; room < rooms_.size(); ++room) {
       const uint32_t& number = rooms_[room].newestNumber;
-      see(roomNote(room), std::string_view(reinterpret_cast<const char*>(&number), sizeof number));
-      for (const uint32_t record : rooms_[room].members) see(playerNote(record), noteOf(record));
+      see(roomNoteName(room),
+          std::string_view(reinterpret_cast<const char*>(&number), sizeof number));
+      for (const uint32_t record : rooms_[room].members)
+        see(playerNoteName(record), noteBytes(record));
     }
   }
 
   /**
    * Restores a note of the last run to a new arena whose fields are set. Returns false for a note
-   * of no room here, or without a place for the player. Call `settled` after the last note.
+   * of no room here, or without a place for the player. Call `finishRestore` after the last note.
    */
   bool restore(std::string_view name, std::string_view bytes);
 
   /** Ends the restoring: all notes of the last run were there. */
-  void settled();
+  void finishRestore();
 
   const ArenaCounts& counts() const { return counts_; }
 
  private:
   struct Player {
     Id id;
-    uint64_t nextInput;  // time when the allowance is full again, microseconds (GCRA)
-    uint64_t newest;     // the highest input number + 1; 0: none
+    uint64_t allowanceFullAt;  // time when the allowance is full again, microseconds (GCRA)
+    uint64_t nextInputNumber;  // the highest input number + 1; 0: none
     Source source;
     uint32_t number;
     uint32_t place;  // among the room's members; of a free record: the next free one + 1
     uint8_t room;
-    bool live;
-    bool waits;  // its latest input has not been reduced
-    bool noted;  // has left, and the journal could not record that
+    bool isLive;
+    bool hasWaitingInput;  // its latest input has not been reduced
+    bool isNoteStale;      // has left, and the journal could not record that
   };
   static_assert(sizeof(Player) <= 56, "the cost that is named above");
 
@@ -179,22 +181,22 @@ class Arena {
 
   /** The head of a player's note. One double for each field follows it. */
   struct PlayerNote {
-    uint64_t newest;
+    uint64_t nextInputNumber;
     Address address;
     uint32_t number;
     uint32_t fields;
   };
   static_assert(sizeof(PlayerNote) == 32, "a change of the format is a new version");
 
-  std::string roomNote(uint32_t room) const;
-  std::string playerNote(uint32_t record) const;
-  std::string_view noteOf(uint32_t record) const;
-  void note(uint32_t record);
+  std::string roomNoteName(uint32_t room) const;
+  std::string playerNoteName(uint32_t record) const;
+  std::string_view noteBytes(uint32_t record) const;
+  void writeNote(uint32_t record);
   Player* find(std::string_view room, const Id& id);
   void admit(uint32_t record, const Id& id, uint32_t room, uint32_t number);
   void remove(Player* player);
-  void forgetInput(Player* player);
-  void renew(uint32_t record);
+  void supersedeInput(Player* player);
+  void renewLease(uint32_t record);
   double& valueOf(uint32_t record, size_t field) { return values_[field * capacity_ + record]; }
   double valueOf(uint32_t record, size_t field) const {
     return values_[field * capacity_ + record];
@@ -214,7 +216,7 @@ class Arena {
   uint64_t now_;             // milliseconds, of the last tick
   bool draining_ = false;
   Journal* journal_ = nullptr;
-  mutable std::string noted_;  // result of noteOf
+  mutable std::string noteBuffer_;  // result of noteBytes
 };
 
 }  // namespace server

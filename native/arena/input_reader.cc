@@ -16,20 +16,20 @@ class Reader {
 
   bool read() {
     skipBlanks();
-    if (!take('{')) return false;
+    if (!accept('{')) return false;
     skipBlanks();
-    if (!take('}')) {
+    if (!accept('}')) {
       do {
-        if (!member()) return false;
-      } while (take(','));
-      if (!take('}')) return false;
+        if (!readMember()) return false;
+      } while (accept(','));
+      if (!accept('}')) return false;
     }
     skipBlanks();
     return at_ == end_;
   }
 
  private:
-  bool take(char c) {
+  bool accept(char c) {
     if (at_ == end_ || *at_ != c) return false;
     ++at_;
     return true;
@@ -38,36 +38,36 @@ class Reader {
   void skipBlanks() { at_ = base::json::skipSpace(at_, end_); }
 
   /** Reads a name and its number, with the blanks around them. */
-  bool member() {
+  bool readMember() {
     skipBlanks();
     size_t field = 0;
-    if (!name(&field)) return false;
+    if (!readName(&field)) return false;
     skipBlanks();
-    if (!take(':')) return false;
+    if (!accept(':')) return false;
     skipBlanks();
     double value = 0;
-    if (!number(&value)) return false;
+    if (!readNumber(&value)) return false;
     skipBlanks();
-    const InputField& wanted = fields_[field];
-    if (!(value >= wanted.min && value <= wanted.max)) return false;
-    if (wanted.integer && value != std::floor(value)) return false;
+    const InputField& declared = fields_[field];
+    if (!(value >= declared.min && value <= declared.max)) return false;
+    if (declared.isInteger && value != std::floor(value)) return false;
     out_->values[field] = value;
     return true;
   }
 
   /** Reads a name of the game that was not in the input yet. */
-  bool name(size_t* field) {
-    if (!take('"')) return false;
+  bool readName(size_t* field) {
+    if (!accept('"')) return false;
     const char* const first = at_;
     // The text ends at the next quote: no field's name has a quote or an escape.
     while (at_ != end_ && *at_ != '"') ++at_;
-    const std::string_view given(first, at_ - first);
-    if (!take('"')) return false;
+    const std::string_view text(first, at_ - first);
+    if (!accept('"')) return false;
     for (size_t i = 0; i < fields_.size(); ++i) {
-      if (fields_[i].name != given) continue;
+      if (fields_[i].name != text) continue;
       const uint32_t bit = uint32_t{1} << i;
-      if ((out_->given & bit) != 0) return false;
-      out_->given |= bit;
+      if ((out_->namedFields & bit) != 0) return false;
+      out_->namedFields |= bit;
       *field = i;
       return true;
     }
@@ -75,7 +75,7 @@ class Reader {
   }
 
   /** Reads a number. Refuses a number outside the range of doubles. */
-  bool number(double* value) {
+  bool readNumber(double* value) {
     const char* const first = at_;
     at_ = at_ == end_ ? nullptr : base::json::skipNumber(at_, end_);
     if (at_ == nullptr) return false;
@@ -92,7 +92,7 @@ class Reader {
 }  // namespace
 
 bool readInput(std::string_view text, const std::vector<InputField>& fields, InputValues* out) {
-  out->given = 0;
+  out->namedFields = 0;
   return Reader(text, fields, out).read();
 }
 

@@ -23,12 +23,12 @@ struct InputField {
   double min;
   double max;
   double start;  // value before the first input
-  bool integer;
+  bool isInteger;
 };
 
 /** The values of an input. */
 struct InputValues {
-  uint32_t given = 0;  // bit i: field i was named
+  uint32_t namedFields = 0;  // bit i: field i was named
   double values[kInputFields];
 };
 

@@ -9,7 +9,7 @@ namespace server {
 namespace {
 
 /** Room for the longest envelope: 32 feeds, each with a key and two cursors. */
-constexpr size_t kEnvelope = size_t{kFeedsAtOnce} * (kKeyLength + 2 * kCursorLength + 64) + 64;
+constexpr size_t kEnvelopeBytes = size_t{kFeedsAtOnce} * (kKeyLength + 2 * kCursorLength + 64) + 64;
 
 /** Milliseconds since 1970. */
 uint64_t wallClock() {
@@ -43,26 +43,26 @@ Feeds::Feeds(const FeedsOptions& options, uint64_t now, uint64_t (*clock)(), Add
     : options_(options),
       clock_(clock),
       limits_(limits),
-      shared_(options.shows == nullptr ? &own_ : options.shows->shared_),
-      number_(shared_->slowSince.size()),
+      sharedCounts_(options.mainTable == nullptr ? &ownCounts_ : options.mainTable->sharedCounts_),
+      tableNumber_(sharedCounts_->slowSince.size()),
       random_(std::random_device{}()),
       byKey_(16, Hash{uint64_t{std::random_device{}()} << 32 | std::random_device{}()}),
       watchers_(options.watchers + 3 * size_t{options.feeds} * kLists),
       wheel_(options.watchers, now),
       now_(now),
-      wallAt_(wallClock() - now) {
-  envelope_.reserve(kEnvelope);
-  items_.reserve(kFeedsAtOnce);
+      wallClockAtZero_(wallClock() - now) {
+  envelope_.reserve(kEnvelopeBytes);
+  pieces_.reserve(kFeedsAtOnce);
   // The other threads do not run yet.
-  shared_->slowSince.push_back(UINT64_MAX);
+  sharedCounts_->slowSince.push_back(UINT64_MAX);
 }
 
 Feeds::~Feeds() = default;
 
-bool Feeds::areSlowest(uint64_t since) {
-  const std::lock_guard lock(shared_->mutex);
-  shared_->slowSince[number_] = since;
-  const std::vector<uint64_t>& all = shared_->slowSince;
+bool Feeds::hasSlowestReader(uint64_t since) {
+  const std::lock_guard lock(sharedCounts_->mutex);
+  sharedCounts_->slowSince[tableNumber_] = since;
+  const std::vector<uint64_t>& all = sharedCounts_->slowSince;
   return since != UINT64_MAX && since <= *std::min_element(all.begin(), all.end());
 }
 
@@ -84,14 +84,14 @@ bool Feeds::mayCreate(bool awaited) {
 /** Creates a feed without a value; nullptr: there is no room. */
 Feed* Feeds::create(std::string_view key, bool awaited) {
   if (!mayCreate(awaited)) return nullptr;
-  Feed* const feed = make(key);
-  feed->awaited = awaited;
-  ++placesOf(*feed);
+  Feed* const feed = createUncounted(key);
+  feed->isAwaited = awaited;
+  ++countOf(*feed);
   return feed;
 }
 
 /** Creates a feed that is not counted yet. */
-Feed* Feeds::make(std::string_view key) {
+Feed* Feeds::createUncounted(std::string_view key) {
   uint32_t number;
   if (freeFeeds_.empty()) {
     number = static_cast<uint32_t>(feeds_.size());
@@ -104,7 +104,7 @@ Feed* Feeds::make(std::string_view key) {
   Feed* const feed = feeds_[number].get();
   feed->key = key;
   feed->number = number;
-  feed->askedAt = now_;
+  feed->lastRequestAt = now_;
   byKey_.emplace(feed->key, feed);
   for (const List list : {List::kParked, List::kDue, List::kUnready}) {
     const uint32_t head = listOf(*feed, list);
@@ -115,9 +115,9 @@ Feed* Feeds::make(std::string_view key) {
 
 /** Forgets the oldest feed that could not be fetched and has no watchers. */
 bool Feeds::makeRoom() {
-  while (!failed_.empty()) {
-    Feed* const feed = failed_.front();
-    needNotMakeRoom(feed);
+  while (!evictable_.empty()) {
+    Feed* const feed = evictable_.front();
+    unmarkEvictable(feed);
     if (feed->watching > 0 || feed->failedUntil == 0 || isStaged(feed->key)) continue;
     erase(feed);
     // A feed whose watchers are still to be answered frees its place in the next step.
@@ -127,74 +127,76 @@ bool Feeds::makeRoom() {
 }
 
 /** Keeps a feed that has a value or watchers, or is gone, from making room for others. */
-void Feeds::needNotMakeRoom(Feed* feed) {
-  if (feed->mayMakeRoom) failed_.erase(feed->among);
-  feed->mayMakeRoom = false;
+void Feeds::unmarkEvictable(Feed* feed) {
+  if (feed->isEvictable) evictable_.erase(feed->evictablePosition);
+  feed->isEvictable = false;
 }
 
 /** Removes a feed from the table. It stays in memory until its watchers have their answers. */
 void Feeds::erase(Feed* feed, Outcome why) {
-  if (!feed->gone) {
+  if (!feed->isDeleted) {
     makeDue(feed, List::kParked);
     makeDue(feed, List::kUnready);
     byKey_.erase(byKey_.find(std::string_view(feed->key)));
     const uint64_t before = feed->cost();
     feed->value.reset();
     feed->gzip.reset();
-    feed->forget();
-    feed->gone = true;
-    needNotMakeRoom(feed);
+    feed->clearHistory();
+    feed->isDeleted = true;
+    unmarkEvictable(feed);
     feed->failure = static_cast<uint8_t>(why);
-    giveBack(feed);
-    account(feed, before);
-    forgetNames(feed);
-    endPresenceOf(feed->key);
+    releaseSource(feed);
+    updateMemory(feed, before);
+    removeAllNames(feed);
+    deletePresenceOf(feed->key);
   }
-  eraseIfOver(feed);
+  eraseIfUnused(feed);
 }
 
-void Feeds::eraseIfOver(Feed* feed) {
-  if (feed->watching > 0 || feed->spreading) return;
-  // A worker first reports to the main table: see forgetAwaited.
-  if (feed->awaited && !feed->gone && feed->threads.none() && !shows()) return erase(feed);
-  if (!feed->gone) return;
+void Feeds::eraseIfUnused(Feed* feed) {
+  if (feed->watching > 0 || feed->isQueued) return;
+  // A worker first reports to the main table: see removeAwaited.
+  if (feed->isAwaited && !feed->isDeleted && feed->waitingWorkers.none() && !isWorkerTable())
+    return erase(feed);
+  if (!feed->isDeleted) return;
   const uint32_t number = feed->number;
-  --placesOf(*feed);
+  --countOf(*feed);
   feeds_[number].reset();
   freeFeeds_.push_back(number);
 }
 
 /** Takes a feed off the count of its address. */
-void Feeds::giveBack(Feed* feed) {
+void Feeds::releaseSource(Feed* feed) {
   if (limits_ != nullptr) limits_->forget(feed->source);
   feed->source = kNoSource;
 }
 
 /** Updates the counted memory of `feed`, which was `before`. */
-void Feeds::account(Feed* feed, uint64_t before) {
-  if (shows()) return;
+void Feeds::updateMemory(Feed* feed, uint64_t before) {
+  if (isWorkerTable()) return;
   counts_.memory += feed->cost() - before;
-  places_ += feed->places() - std::exchange(feed->placesCounted, feed->places());
-  shared_->kept = counts_.memory - places_;
+  unledgeredBytes_ +=
+      feed->unledgeredBytes() - std::exchange(feed->unledgeredCounted, feed->unledgeredBytes());
+  sharedCounts_->feedBytes = counts_.memory - unledgeredBytes_;
 }
 
 // ---- Publishing ---------------------------------------------------------------------------------
 
 /** Most memory of a value: its patches may take as much as the value. */
-uint64_t Feeds::mostOf(uint64_t value, uint64_t gzip) {
+uint64_t Feeds::peakBytesOf(uint64_t value, uint64_t gzip) {
   return 2 * value + gzip + sizeof(base::Bytes) * 3;
 }
 
-/** Whether there is memory for a next version of up to `most` bytes; `feed` may be nullptr. */
-bool Feeds::fits(const Feed* feed, uint64_t most) const {
+/** Whether there is memory for a next version of up to `maxBytes` bytes; `feed` may be nullptr. */
+bool Feeds::fits(const Feed* feed, uint64_t maxBytes) const {
   const uint64_t before = feed == nullptr ? 0 : feed->cost();
-  return counts_.memory + stagedBytes_ - before + most <= options_.memory;
+  return counts_.memory + stagedBytes_ - before + maxBytes <= options_.memory;
 }
 
 Outcome Feeds::roomFor(std::string_view key, uint64_t value, uint64_t gzip) const {
   const Feed* const feed = lookUp(key);
-  if (!fits(feed, mostOf(value, gzip))) return Outcome::kFeedMemoryFull;
-  const bool full = !hasPlace(feed) && isFull() && failed_.empty();
+  if (!fits(feed, peakBytesOf(value, gzip))) return Outcome::kFeedMemoryFull;
+  const bool full = !hasPlace(feed) && isFull() && evictable_.empty();
   return full ? Outcome::kTooManyFeeds : Outcome::kOk;
 }
 
@@ -214,66 +216,68 @@ Outcome Feeds::publish(const Publication& publication, uint32_t* watching) {
   const auto& [key, cursor, value, patch, gzip, upstream] = publication;
   if (!mayStage(key)) return Outcome::kStateUnwritable;
   const Feed* const feed = lookUp(key);
-  if (!fits(feed, mostOf(value.size(), gzip.size()))) return Outcome::kFeedMemoryFull;
+  if (!fits(feed, peakBytesOf(value.size(), gzip.size()))) return Outcome::kFeedMemoryFull;
   if (!hasPlace(feed) && !mayCreate(false)) return Outcome::kTooManyFeeds;
   *watching = feed == nullptr ? 0 : feed->watchers();
   Staged staged = {.key = std::string(key),
                    .cursor = cursor,
-                   .value = base::Bytes::copyOf(value, &shared_->ledger),
+                   .value = base::Bytes::copyOf(value, &sharedCounts_->ledger),
                    .patch = std::string(patch),
                    .upstream = upstream,
                    .isNew = !hasPlace(feed)};
-  if (!gzip.empty()) staged.gzip = base::Bytes::copyOf(gzip, &shared_->ledger);
+  if (!gzip.empty()) staged.gzip = base::Bytes::copyOf(gzip, &sharedCounts_->ledger);
   if (journal_ != nullptr) journal_->publish(key, cursor, value, patch, upstream);
   stage(std::move(staged), value.size());
   return Outcome::kOk;
 }
 
 Outcome Feeds::append(std::string_view key, Cursor cursor, std::string_view item,
-                      uint32_t* watching, bool fresh) {
+                      uint32_t* watching, bool replacesAll) {
   if (!mayStage(key)) return Outcome::kStateUnwritable;
   const Feed* const feed = lookUp(key);
-  const bool goesOn = feed != nullptr && feed->isLog && !fresh;
-  const uint32_t kept = !item.empty() ? (goesOn ? feed->keptWith(item.size(), options_.log) : 1)
-                        : goesOn      ? static_cast<uint32_t>(feed->patches.size())
-                                      : 0;
-  if (kept == 0) return Outcome::kUnknownFeed;
+  const bool continuesLog = feed != nullptr && feed->isLog && !replacesAll;
+  const uint32_t itemCount =
+      !item.empty()  ? (continuesLog ? feed->itemCountWith(item.size(), options_.log) : 1)
+      : continuesLog ? static_cast<uint32_t>(feed->entryStarts.size())
+                     : 0;
+  if (itemCount == 0) return Outcome::kUnknownFeed;
   // The items move to a buffer of twice their length.
-  const uint64_t length = item.size() + 1 + (goesOn ? feed->bytesOf(kept - !item.empty()) : 0);
-  const uint64_t most = 2 * length + sizeof(base::Bytes) * 3 + kept * sizeof(uint32_t);
-  if (!fits(feed, most)) return Outcome::kFeedMemoryFull;
+  const uint64_t length =
+      item.size() + 1 + (continuesLog ? feed->bytesOfNewest(itemCount - !item.empty()) : 0);
+  const uint64_t maxBytes = 2 * length + sizeof(base::Bytes) * 3 + itemCount * sizeof(uint32_t);
+  if (!fits(feed, maxBytes)) return Outcome::kFeedMemoryFull;
   if (!hasPlace(feed) && !mayCreate(false)) return Outcome::kTooManyFeeds;
   *watching = feed == nullptr ? 0 : feed->watchers();
-  if (journal_ != nullptr) journal_->append(key, cursor, item, kept);
+  if (journal_ != nullptr) journal_->append(key, cursor, item, itemCount);
   const uint64_t before = feed == nullptr ? 0 : feed->cost();
   stage({.key = std::string(key),
          .cursor = cursor,
-         .value = base::Bytes::copyOf(item, &shared_->ledger),
+         .value = base::Bytes::copyOf(item, &sharedCounts_->ledger),
          .isNew = !hasPlace(feed),
-         .items = kept},
-        most > before ? most - before : 0);
+         .itemCount = itemCount},
+        maxBytes > before ? maxBytes - before : 0);
   return Outcome::kOk;
 }  // NOLINT(clang-analyzer-unix.Malloc): a reference is counted, not leaked
 
 /** Applies a change once the journal has it; until then it takes `bytes` of memory. */
 void Feeds::stage(Staged staged, uint64_t bytes) {
   if (journal_ == nullptr) return apply(staged);
-  staged.bytes = bytes;
+  staged.reservedBytes = bytes;
   stagedBytes_ += bytes;
   stagedFeeds_ += staged.isNew;
   staged_.push_back(std::move(staged));
 }
 
 void Feeds::reveal() {
-  if (written_ == 0) return;
+  if (writtenCount_ == 0) return;
   std::vector<Staged> staged = std::exchange(staged_, {});
-  const auto end = staged.begin() + static_cast<ptrdiff_t>(std::exchange(written_, 0));
+  const auto end = staged.begin() + static_cast<ptrdiff_t>(std::exchange(writtenCount_, 0));
   staged_.assign(std::make_move_iterator(end), std::make_move_iterator(staged.end()));
   for (auto one = staged.begin(); one != end; ++one) {
-    stagedBytes_ -= one->bytes;
+    stagedBytes_ -= one->reservedBytes;
     stagedFeeds_ -= one->isNew;
     apply(*one);
-    if (one->heard) want({.key = one->key, .heard = true});
+    if (one->reportsChange) addTask({.key = one->key, .reportsChange = true});
   }
 }
 
@@ -287,59 +291,60 @@ void Feeds::apply(const Staged& staged) {
   const bool isFirst = feed == nullptr || !feed->value;
   // A place was reserved.
   if (feed == nullptr) feed = create(staged.key);
-  if (std::exchange(feed->awaited, false)) {
+  if (std::exchange(feed->isAwaited, false)) {
     --counts_.awaited;
     ++counts_.feeds;
   }
   const uint64_t before = feed->cost();
-  if (feed->value && staged.cursor.epoch != feed->cursor.epoch) forgetSeen(*feed);
-  if (staged.items > 0) {
-    feed->append(staged.cursor, staged.value->text(), staged.items, &shared_->ledger);
+  if (feed->value && staged.cursor.epoch != feed->cursor.epoch) resetSeenVersions(*feed);
+  if (staged.itemCount > 0) {
+    feed->append(staged.cursor, staged.value->text(), staged.itemCount, &sharedCounts_->ledger);
   } else {
-    feed->take(staged.cursor, staged.value, staged.patch, &shared_->ledger);
+    feed->setValue(staged.cursor, staged.value, staged.patch, &sharedCounts_->ledger);
   }
   feed->gzip = staged.gzip;
   feed->upstream = staged.upstream;
-  if (!feed->upstream) giveBack(feed);
-  needNotMakeRoom(feed);
+  if (!feed->upstream) releaseSource(feed);
+  unmarkEvictable(feed);
   feed->failedUntil = 0;
-  feed->wanted = false;
-  feed->gzipWanted = feed->gzipFailed = false;
-  feed->gzipAsked = false;
-  account(feed, before);
+  feed->fetchRequested = false;
+  feed->gzipRequested = feed->gzipFailed = false;
+  feed->hasGzipReaders = false;
+  updateMemory(feed, before);
   counts_.published += !feed->presence;
-  spreadNews(feed);
-  if (watcher_ != nullptr) watcher_->published(*feed);
+  makeWatchersDue(feed);
+  if (observer_ != nullptr) observer_->published(*feed);
   if (isFirst && counts_.awaited > 0) {
-    const Feed* const waiting = lookUp(std::string(kPresence) + staged.key);
-    if (waiting != nullptr && waiting->awaited) beginPresence(waiting->key);
+    const Feed* const awaitedPresence = lookUp(std::string(kPresence) + staged.key);
+    if (awaitedPresence != nullptr && awaitedPresence->isAwaited)
+      createPresence(awaitedPresence->key);
   }
 }
 
 /** Makes the watchers of a new version due. */
-void Feeds::spreadNews(Feed* feed) {
+void Feeds::makeWatchersDue(Feed* feed) {
   // Answered polls come back a moment later: the count must not drop in between.
-  feed->most = std::max(feed->most, feed->watchers());
-  feed->quietAt = now_ + kCommentEvery;
+  feed->peakWatchers = std::max(feed->peakWatchers, feed->watchers());
+  feed->commentDueAt = now_ + kCommentEvery;
   makeDue(feed, List::kParked);
-  if (afters_.empty()) {
+  if (deferredCursors_.empty()) {
     makeDue(feed, List::kUnready);
   } else {
-    arrive(feed);
+    makeUnreadyDue(feed);
   }
 }
 
 /** Forgets the versions of the feed's watchers after a new epoch. Rare: it visits all watchers. */
-void Feeds::forgetSeen(const Feed& feed) {
+void Feeds::resetSeenVersions(const Feed& feed) {
   for (uint32_t at = 0; at < used_; ++at) {
     Watcher& one = watchers_[at];
-    if (!one.live || one.feed != feed.number) continue;
-    one.knew = one.knew || one.seen > 0;
-    one.seen = 0;
+    if (!one.isLive || one.feed != feed.number) continue;
+    one.hadCursor = one.hadCursor || one.seenVersion > 0;
+    one.seenVersion = 0;
   }
 }
 
-bool Feeds::holds(std::string_view key, std::string_view value) const {
+bool Feeds::valueEquals(std::string_view key, std::string_view value) const {
   const Feed* const feed = lookUp(key);
   return feed != nullptr && feed->value && feed->value->text() == value;
 }
@@ -359,10 +364,10 @@ uint64_t Feeds::answerLength(std::string_view key, std::string* tag) const {
   return head.size() + part.end - part.begin + 2;
 }
 
-void Feeds::compressed(std::string_view key, Cursor cursor, std::string_view gzip) {
+void Feeds::setCompressed(std::string_view key, Cursor cursor, std::string_view gzip) {
   base::Ref<base::Bytes> bytes;
   if (!gzip.empty() && counts_.memory + gzip.size() + sizeof(base::Bytes) <= options_.memory) {
-    bytes = base::Bytes::copyOf(gzip, &shared_->ledger);
+    bytes = base::Bytes::copyOf(gzip, &sharedCounts_->ledger);
   }
   showCompressed(key, cursor, std::move(bytes));
 }
@@ -376,12 +381,12 @@ void Feeds::showCompressed(std::string_view key, Cursor cursor, base::Ref<base::
   const uint64_t before = feed->cost();
   feed->gzip = std::move(gzip);
   feed->gzipFailed = !feed->gzip;
-  account(feed, before);
+  updateMemory(feed, before);
   makeDue(feed, List::kUnready);
-  if (watcher_ != nullptr) watcher_->compressed(*feed);
+  if (observer_ != nullptr) observer_->compressed(*feed);
 }
 
-Outcome Feeds::unchanged(std::string_view key) {
+Outcome Feeds::countUnchanged(std::string_view key) {
   if (isStaged(key)) return Outcome::kStateUnwritable;
   ++counts_.unchanged;
   return Outcome::kOk;
@@ -405,11 +410,11 @@ Outcome Feeds::remove(std::string_view key) {
 /** Deletes a feed with a value, and makes its watchers due. */
 void Feeds::end(Feed* feed) {
   counts_.deleted += !feed->presence;
-  if (watcher_ != nullptr) watcher_->ended(feed->key, Outcome::kUnknownFeed);
+  if (observer_ != nullptr) observer_->ended(feed->key, Outcome::kUnknownFeed);
   erase(feed);
 }
 
-bool Feeds::forget(std::string_view key) {
+bool Feeds::removeFetched(std::string_view key) {
   Feed* const feed = lookUp(key);
   // A staged change builds on the feed, or replaces it.
   if (feed == nullptr || !feed->upstream || feed->watchers() > 0 || isStaged(key)) return false;
@@ -417,7 +422,7 @@ bool Feeds::forget(std::string_view key) {
     if (!journal_->hasRoom()) return false;
     journal_->unpublish(key);
   }
-  if (watcher_ != nullptr) watcher_->ended(key, Outcome::kUnknownFeed);
+  if (observer_ != nullptr) observer_->ended(key, Outcome::kUnknownFeed);
   erase(feed);
   return true;
 }
@@ -425,31 +430,32 @@ bool Feeds::forget(std::string_view key) {
 void Feeds::fail(std::string_view key, uint64_t until, Outcome why) {
   Feed* const feed = lookUp(key);
   if (feed == nullptr || feed->value) return;
-  feed->wanted = false;
+  feed->fetchRequested = false;
   feed->failedUntil = until;
   feed->failure = static_cast<uint8_t>(why);
-  if (!feed->mayMakeRoom) feed->among = failed_.insert(failed_.end(), feed);
-  feed->mayMakeRoom = true;
+  if (!feed->isEvictable) feed->evictablePosition = evictable_.insert(evictable_.end(), feed);
+  feed->isEvictable = true;
   makeDue(feed, List::kUnready);
-  if (watcher_ != nullptr) watcher_->ended(key, why);
+  if (observer_ != nullptr) observer_->ended(key, why);
 }
 
-Outcome Feeds::restore(std::string_view key, const FeedValue& kept) {
+Outcome Feeds::restore(std::string_view key, const FeedValue& saved) {
   // An old version published this key before it was reserved.
   if (!toldBy(key).empty()) return Outcome::kOk;
-  const std::string_view log = kept.log ? kept.log->text() : std::string_view();
-  if (counts_.memory + kept.value->length() + log.size() > options_.memory) {
+  const std::string_view savedHistory = saved.history ? saved.history->text() : std::string_view();
+  if (counts_.memory + saved.value->length() + savedHistory.size() > options_.memory) {
     return Outcome::kFeedMemoryFull;
   }
   Feed* const feed = create(key);
   if (feed == nullptr) return Outcome::kTooManyFeeds;
-  feed->restore(kept.cursor, kept.value->text(), log, kept.patches, &shared_->ledger);
-  feed->upstream = kept.upstream;
-  feed->isLog = kept.isLog;
-  if (feed->isLog) feed->keepWithin(options_.log);
+  feed->restore(saved.cursor, saved.value->text(), savedHistory, saved.entryStarts,
+                &sharedCounts_->ledger);
+  feed->upstream = saved.upstream;
+  feed->isLog = saved.isLog;
+  if (feed->isLog) feed->trimTo(options_.log);
   // Clients that take patches will come back.
   feed->patchesUntil = now_ + kPatchesKept;
-  account(feed, 0);
+  updateMemory(feed, 0);
   return Outcome::kOk;
 }
 
@@ -459,27 +465,27 @@ Outcome Feeds::restore(std::string_view key, const FeedValue& kept) {
 void Feeds::show(std::string_view key, FeedValue value, base::Ref<base::Bytes> gzip) {
   Feed* const feed = lookUp(key);
   if (feed == nullptr) return;
-  if (feed->value && value.cursor.epoch != feed->cursor.epoch) forgetSeen(*feed);
+  if (feed->value && value.cursor.epoch != feed->cursor.epoch) resetSeenVersions(*feed);
   static_cast<FeedValue&>(*feed) = std::move(value);
   feed->upstream = true;  // it is had from elsewhere
   feed->gzip = std::move(gzip);
-  if (std::exchange(feed->awaited, false)) {
+  if (std::exchange(feed->isAwaited, false)) {
     --counts_.awaited;
     ++counts_.feeds;
   }
-  needNotMakeRoom(feed);
+  unmarkEvictable(feed);
   feed->failedUntil = 0;
-  feed->wanted = feed->wantedByWaiter = false;
-  feed->gzipWanted = feed->gzipFailed = feed->gzipAsked = false;
-  spreadNews(feed);
+  feed->fetchRequested = feed->fetchRequestedByWaiter = false;
+  feed->gzipRequested = feed->gzipFailed = feed->hasGzipReaders = false;
+  makeWatchersDue(feed);
 }
 
-void Feeds::await(std::string_view key) {
+void Feeds::markAwaited(std::string_view key) {
   Feed* const feed = lookUp(key);
   if (feed == nullptr || feed->value) return;
-  feed->wanted = feed->wantedByWaiter = false;
+  feed->fetchRequested = feed->fetchRequestedByWaiter = false;
   const bool isFetched = mayBeFetched(key);
-  if (!isFetched && !std::exchange(feed->awaited, true)) {
+  if (!isFetched && !std::exchange(feed->isAwaited, true)) {
     --counts_.feeds;
     ++counts_.awaited;
   }
@@ -489,31 +495,31 @@ void Feeds::await(std::string_view key) {
     const Watcher& one = watchers_[watcher];
     at = one.next;
     // For a list of feeds there may be other news.
-    if (!one.many && (isFetched || (one.waits && !one.stream))) continue;
-    unhang(watcher);
-    hang(watcher, List::kDue);
+    if (!one.hasManyFeeds && (isFetched || (one.waitsForFirst && !one.isStream))) continue;
+    removeFromList(watcher);
+    addToList(watcher, List::kDue);
   }
-  spread(feed);
+  queueForStep(feed);
   // All watchers may have gone meanwhile: the feed is marked as touched.
-  asked(feed, false);
+  noteRequest(feed, false);
 }
 
-bool Feeds::forgetAwaited(std::string_view key) {
+bool Feeds::removeAwaited(std::string_view key) {
   Feed* const feed = lookUp(key);
-  if (feed == nullptr || !feed->awaited || feed->watching > 0) return false;
+  if (feed == nullptr || !feed->isAwaited || feed->watching > 0) return false;
   erase(feed);
   return true;
 }
 
 /** Sets the version of a watcher that came before the value, from its cursor. */
-void Feeds::takeAfter(uint32_t watcher) {
-  if (afters_.empty()) return;
+void Feeds::applyDeferredCursor(uint32_t watcher) {
+  if (deferredCursors_.empty()) return;
   Watcher& one = watchers_[watcher];
   const Feed& feed = *feeds_[one.feed];
-  const auto found = afters_.find(watcher);
-  if (found == afters_.end() || !feed.value) return;
-  one.seen = seenOf(feed, one, found->second);
-  afters_.erase(found);
+  const auto found = deferredCursors_.find(watcher);
+  if (found == deferredCursors_.end() || !feed.value) return;
+  one.seenVersion = seenVersionOf(feed, one, found->second);
+  deferredCursors_.erase(found);
   noteAhead(watcher);
 }
 
@@ -521,27 +527,27 @@ void Feeds::takeAfter(uint32_t watcher) {
 bool Feeds::noteAhead(uint32_t watcher) {
   const Watcher& one = watchers_[watcher];
   const Feed& feed = *feeds_[one.feed];
-  const bool known = shows() && !options_.shared && feed.value;
-  if (!known || one.seen <= feed.cursor.version) return false;
-  ahead_.push_back(watcher);
+  const bool canTell = isWorkerTable() && !options_.inWorld && feed.value;
+  if (!canTell || one.seenVersion <= feed.cursor.version) return false;
+  watchersAhead_.push_back(watcher);
   return true;
 }
 
-void Feeds::caughtUp() {
-  for (const uint32_t watcher : std::exchange(ahead_, {})) {
+void Feeds::resolveAhead() {
+  for (const uint32_t watcher : std::exchange(watchersAhead_, {})) {
     Watcher& one = watchers_[watcher];
     Feed* const feed = feeds_[one.feed].get();
-    const bool isAhead = feed->value && one.seen > feed->cursor.version;
-    if (isAhead) one.seen = 0;
+    const bool isAhead = feed->value && one.seenVersion > feed->cursor.version;
+    if (isAhead) one.seenVersion = 0;
     // For a list of feeds, news of the other feeds have waited. A stream with a slow reader is
     // served when it accepts more.
-    if (!one.listed || !(isAhead || one.many)) continue;
-    unhang(watcher);
+    if (!one.isListed || !(isAhead || one.hasManyFeeds)) continue;
+    removeFromList(watcher);
     if (awaitsCompression(one)) {
       park(watcher);
     } else {
-      hang(watcher, List::kDue);
-      spread(feed);
+      addToList(watcher, List::kDue);
+      queueForStep(feed);
     }
   }
 }
@@ -550,24 +556,24 @@ void Feeds::caughtUp() {
  * Takes the first value of a feed. Watchers that have it already, or wait for the compressed one,
  * are not due.
  */
-void Feeds::arrive(Feed* feed) {
+void Feeds::makeUnreadyDue(Feed* feed) {
   const uint32_t list = listOf(*feed, List::kUnready);
-  std::vector<uint32_t> waiting;
+  std::vector<uint32_t> toPark;
   for (uint32_t at = watchers_[list].next; at != list;) {
     const uint32_t watcher = at;
     Watcher& one = watchers_[watcher];
     at = one.next;
-    if (!afters_.contains(watcher)) continue;
-    takeAfter(watcher);
+    if (!deferredCursors_.contains(watcher)) continue;
+    applyDeferredCursor(watcher);
     // The head of a stream is sent at once in any case; for a list of feeds there may be other
     // news.
-    if (!one.stream && !one.many && (!hasNews(one) || awaitsCompression(one))) {
-      unhang(watcher);
-      waiting.push_back(watcher);
+    if (!one.isStream && !one.hasManyFeeds && (!hasNews(one) || awaitsCompression(one))) {
+      removeFromList(watcher);
+      toPark.push_back(watcher);
     }
   }
   makeDue(feed, List::kUnready);
-  for (const uint32_t watcher : waiting) park(watcher);
+  for (const uint32_t watcher : toPark) park(watcher);
 }
 
 void Feeds::end(std::string_view key, Outcome why) {
@@ -575,48 +581,49 @@ void Feeds::end(std::string_view key, Outcome why) {
   if (feed != nullptr) erase(feed, why);
 }
 
-Outcome Feeds::askForWorker(std::string_view key, uint32_t thread, const Address& from,
-                            bool waits) {
+Outcome Feeds::requestForWorker(std::string_view key, uint32_t thread, const Address& from,
+                                bool waits) {
   Feed* feed = nullptr;
-  const Outcome outcome = ask({key, waits ? kNoCursor : std::string_view()}, {.from = from}, &feed);
-  if (feed != nullptr) feed->threads.set(thread);
+  const Outcome outcome =
+      findOrRequest({key, waits ? kNoCursor : std::string_view()}, {.address = from}, &feed);
+  if (feed != nullptr) feed->waitingWorkers.set(thread);
   return outcome;
 }
 
-void Feeds::watchedAtWorkers(std::string_view key, const FeedWatchers& before,
-                             const FeedWatchers& now) {
+void Feeds::updateWorkerWatchers(std::string_view key, const WatcherCounts& before,
+                                 const WatcherCounts& now) {
   Feed* const feed = lookUp(key);
   if (feed == nullptr) return;
-  const auto changed = [](uint32_t count, uint32_t from, uint32_t to) {
+  const auto adjusted = [](uint32_t count, uint32_t from, uint32_t to) {
     return static_cast<uint32_t>(std::max<int64_t>(0, int64_t{count} - from + to));
   };
-  feed->askedAt = now_;
-  feed->atWorkers = changed(feed->atWorkers, before.watching, now.watching);
-  feed->patchingAtWorkers = changed(feed->patchingAtWorkers, before.patching, now.patching);
+  feed->lastRequestAt = now_;
+  feed->atWorkers = adjusted(feed->atWorkers, before.watching, now.watching);
+  feed->patchingAtWorkers = adjusted(feed->patchingAtWorkers, before.patching, now.patching);
   feed->patchesUntil = std::max(feed->patchesUntil, now.patchesUntil);
 }
 
-void Feeds::askCompressed(std::string_view key) {
+void Feeds::keepCompressing(std::string_view key) {
   Feed* const feed = lookUp(key);
-  if (feed != nullptr) feed->gzipAsked = true;
+  if (feed != nullptr) feed->hasGzipReaders = true;
 }
 
-void Feeds::wantCompressed(std::string_view key) {
+void Feeds::requestCompressed(std::string_view key) {
   Feed* const feed = lookUp(key);
   if (feed == nullptr || !feed->value) return;
-  if (feed->gzipFailed && watcher_ != nullptr) watcher_->compressed(*feed);
-  if (feed->gzipWanted) return;
-  feed->gzipAsked = feed->gzipWanted = true;
-  want({feed->key, false, feed->source, feed->cursor});
+  if (feed->gzipFailed && observer_ != nullptr) observer_->compressed(*feed);
+  if (feed->gzipRequested) return;
+  feed->hasGzipReaders = feed->gzipRequested = true;
+  addTask({feed->key, false, feed->source, feed->cursor});
 }
 
 /** Notes a request or the end of a watcher; `delta`: the client takes patches. */
-void Feeds::asked(Feed* feed, bool delta) {
-  feed->askedAt = now_;
+void Feeds::noteRequest(Feed* feed, bool delta) {
+  feed->lastRequestAt = now_;
   if (delta) feed->patchesUntil = now_ + kPatchesKept;
-  if (!shows() || feed->touched) return;
-  feed->touched = true;
-  touched_.push_back(feed->number);
+  if (!isWorkerTable() || feed->isDirty) return;
+  feed->isDirty = true;
+  dirtyFeeds_.push_back(feed->number);
 }
 
 }  // namespace server

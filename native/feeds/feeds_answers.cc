@@ -28,37 +28,37 @@ constexpr uint32_t kFreshNewest = 1;
 
 /** Interval of a worker's looks for the word of the main table, in milliseconds; usually the word
  * comes within microseconds. */
-constexpr uint64_t kWordEvery = 1000;
+constexpr uint64_t kMainTableCheckEvery = 1000;
 
 }  // namespace
 
 /** Returns the first watcher of a poll, which has the timer, given any of its watchers. */
 uint32_t Feeds::firstOf(uint32_t watcher) const {
-  while (!watchers_[watcher].first) watcher = watchers_[watcher].sibling;
+  while (!watchers_[watcher].isFirst) watcher = watchers_[watcher].sibling;
   return watcher;
 }
 
 /** Begins the body of an answer. */
-void Feeds::begin() {
+void Feeds::beginAnswer() {
   envelope_.clear();
-  items_.clear();
-  gzip_ = packs_ = false;
+  pieces_.clear();
+  isCompressed_ = mayCompress_ = false;
 }
 
 /** Appends to the envelope. Its memory never moves: earlier pieces stay valid. */
 template <typename Write>
-std::string_view Feeds::envelope(Write&& write) {
+std::string_view Feeds::appendToEnvelope(Write&& write) {
   const size_t begin = envelope_.size();
   write(&envelope_);
   return std::string_view(envelope_).substr(begin);
 }
 
-void Feeds::addText(std::string_view text) { items_.push_back({text, nullptr, 0, 0, {}}); }
+void Feeds::addTextPiece(std::string_view text) { pieces_.push_back({text, nullptr, 0, 0, {}}); }
 
 /** Returns the part of a log for a watcher with news. */
 LogPart Feeds::partFor(const Feed& feed, const Watcher& watcher) const {
-  LogPart part = feed.partAfter(watcher.seen, options_.answerBytes);
-  if (watcher.knew && watcher.seen == 0) part.gap = true;
+  LogPart part = feed.partAfter(watcher.seenVersion, options_.answerBytes);
+  if (watcher.hadCursor && watcher.seenVersion == 0) part.gap = true;
   return part;
 }
 
@@ -78,41 +78,41 @@ uint64_t Feeds::addNews(const Watcher& watcher) {
   Feed& feed = *feeds_[watcher.feed];
   if (feed.isLog) {
     ++counts_.patches;
-    packs_ = true;
+    mayCompress_ = true;
     const LogPart part = partFor(feed, watcher);
-    const auto head = envelope([&](std::string* text) { feed.appendHead(text, part); });
-    items_.push_back({head, feed.log.get(), part.begin, part.end, "]}"});
+    const auto head = appendToEnvelope([&](std::string* text) { feed.appendHead(text, part); });
+    pieces_.push_back({head, feed.history.get(), part.begin, part.end, "]}"});
     return part.to;
   }
-  if (watcher.seen > 0 && watcher.seen < feed.cursor.version) {
-    counts_.skipped += feed.cursor.version - watcher.seen - 1;
+  if (watcher.seenVersion > 0 && watcher.seenVersion < feed.cursor.version) {
+    counts_.skipped += feed.cursor.version - watcher.seenVersion - 1;
   }
   if (const uint64_t from = patchFor(feed, watcher); from > 0) {
     ++counts_.patches;
-    packs_ = true;
+    mayCompress_ = true;
     const auto begin = static_cast<uint32_t>(feed.patchesFrom(from)) + 1;
-    const auto before = envelope([&](std::string* text) {
+    const auto before = appendToEnvelope([&](std::string* text) {
       appendFeed(text, feed.key);
       appendCursor(text, "from", {feed.cursor.epoch, from});
       appendCursor(text, "cursor", feed.cursor);
       *text += ",\"patch\":[";
     });
-    items_.push_back({before, feed.log.get(), begin, feed.logEnd, "]}"});
+    pieces_.push_back({before, feed.history.get(), begin, feed.historyEnd, "]}"});
     return feed.cursor.version;
   }
   ++counts_.documents;
   if (takesGzip(watcher) && feed.gzip) {
-    gzip_ = true;
-    items_.push_back({{}, feed.gzip.get(), 0, feed.gzip->length(), {}});
+    isCompressed_ = true;
+    pieces_.push_back({{}, feed.gzip.get(), 0, feed.gzip->length(), {}});
     return feed.cursor.version;
   }
-  const auto before = envelope([&](std::string* text) { feed.appendHead(text); });
-  items_.push_back({before, feed.value.get(), 0, feed.value->length(), "}"});
+  const auto before = appendToEnvelope([&](std::string* text) { feed.appendHead(text); });
+  pieces_.push_back({before, feed.value.get(), 0, feed.value->length(), "}"});
   return feed.cursor.version;
 }
 
 void Feeds::addProblem(std::string_view key, Outcome problem) {
-  addText(envelope([&](std::string* text) {
+  addTextPiece(appendToEnvelope([&](std::string* text) {
     appendFeed(text, key);
     *text += ",\"problem\":\"";
     *text += kOutcomeNames[static_cast<size_t>(problem)];
@@ -121,26 +121,27 @@ void Feeds::addProblem(std::string_view key, Outcome problem) {
 }
 
 /** Joins the items of many feeds into one document. */
-void Feeds::joinItems(bool turns) {
-  packs_ = true;
-  const auto end = envelope([&](std::string* text) {
+void Feeds::joinPieces(bool turns) {
+  mayCompress_ = true;
+  const auto end = appendToEnvelope([&](std::string* text) {
     *text += ']';
-    appendNext(text, turns);
+    appendTurnOrRetry(text, turns);
     *text += '}';
   });
-  joined_.clear();
-  joined_.push_back({"{\"items\":[", nullptr, 0, 0, {}});
-  for (size_t i = 0; i < items_.size(); ++i) {
-    if (i > 0) joined_.push_back({",", nullptr, 0, 0, {}});
-    joined_.push_back(items_[i]);
+  joinedPieces_.clear();
+  joinedPieces_.push_back({"{\"items\":[", nullptr, 0, 0, {}});
+  for (size_t i = 0; i < pieces_.size(); ++i) {
+    if (i > 0) joinedPieces_.push_back({",", nullptr, 0, 0, {}});
+    joinedPieces_.push_back(pieces_[i]);
   }
-  joined_.push_back({end, nullptr, 0, 0, {}});
-  items_.swap(joined_);
+  joinedPieces_.push_back({end, nullptr, 0, 0, {}});
+  pieces_.swap(joinedPieces_);
 }
 
 /** Returns the version from which a watcher gets a patch; 0: it gets the value. */
 uint64_t Feeds::patchFor(const Feed& feed, const Watcher& watcher) const {
-  return watcher.delta && feed.remembers(watcher.seen) ? watcher.seen : 0;
+  return watcher.takesPatches && feed.hasShorterPatches(watcher.seenVersion) ? watcher.seenVersion
+                                                                             : 0;
 }
 
 /**
@@ -149,7 +150,7 @@ uint64_t Feeds::patchFor(const Feed& feed, const Watcher& watcher) const {
  */
 void Feeds::appendTag(std::string* text, uint32_t place, const Watcher& watcher) const {
   const Feed& feed = *feeds_[watcher.feed];
-  if (watcher.many) {
+  if (watcher.hasManyFeeds) {
     base::appendDigits(text, place);
     *text += ':';
   }
@@ -168,7 +169,7 @@ std::string Feeds::shortTag(std::string_view text) {
 }
 
 /** Appends the turn of the next request, or, while the server ends, its `retry`. */
-void Feeds::appendNext(std::string* text, bool turns) {
+void Feeds::appendTurnOrRetry(std::string* text, bool turns) {
   if (turns) {
     *text += ",\"turn\":\"";
     appendTurn(text);
@@ -176,7 +177,7 @@ void Feeds::appendNext(std::string* text, bool turns) {
   }
   if (!draining()) return;
   *text += ",\"retry\":";
-  base::appendDigits(text, retry());
+  base::appendDigits(text, retryDelay());
 }
 
 /**
@@ -185,19 +186,19 @@ void Feeds::appendNext(std::string* text, bool turns) {
  * next.
  */
 void Feeds::appendTurn(std::string* text) const {
-  base::appendDigits(text, (wallAt_ + now_) / (uint64_t{1000} * kShortestHold), 36);
+  base::appendDigits(text, (wallClockAtZero_ + now_) / (uint64_t{1000} * kShortestHold), 36);
 }
 
-FeedResponder::Taken Feeds::deliver(uint32_t token, FeedAnswer answer) {
-  answer.items = items_.data();
-  answer.count = static_cast<uint32_t>(items_.size());
-  answer.gzip = gzip_;
+FeedResponder::WriteResult Feeds::deliver(uint32_t token, FeedAnswer answer) {
+  answer.pieces = pieces_.data();
+  answer.count = static_cast<uint32_t>(pieces_.size());
+  answer.gzip = isCompressed_;
   return responder_->answer(token, answer);
 }
 
 /** Answers a due poll, or writes to a due stream. */
 void Feeds::serve(uint32_t first) {
-  if (watchers_[first].stream) {
+  if (watchers_[first].isStream) {
     serveStream(first);
   } else {
     servePoll(first);
@@ -207,82 +208,82 @@ void Feeds::serve(uint32_t first) {
 void Feeds::servePoll(uint32_t first) {
   const Watcher one = watchers_[first];
   const Feed& feed = *feeds_[one.feed];
-  const Outcome over = grantOver(one);
-  const bool mayWait = over == Outcome::kOk && mayBeBehind() && !draining();
+  const Outcome grantOutcome = grantProblem(one);
+  const bool mayWait = grantOutcome == Outcome::kOk && mayBeBehind() && !draining();
   if (mayWait && wheel_.armed(first)) {
-    const bool waits = one.many && awaitsValue(first);
-    if (waits || (knowsAll(first) && !refused_.contains(first))) return parkAll(first);
-  } else if (mayWait && awaitsWord(first)) {
-    arm(first, withinGrant(one, kWordEvery));
+    const bool waits = one.hasManyFeeds && awaitsValue(first);
+    if (waits || (isUpToDate(first) && !deferredProblems_.contains(first))) return parkAll(first);
+  } else if (mayWait && pollAwaitsMainTable(first)) {
+    arm(first, limitToGrant(one, kMainTableCheckEvery));
     return parkAll(first);
   }
-  begin();
+  beginAnswer();
   FeedAnswer answer;
   // How long a cache may keep the answer, and its tag.
-  bool cached = one.keep != Keep::kNot && !draining();
+  bool isCacheable = one.cacheLifetime != CacheLifetime::kNone && !draining();
   bool isPing = false;
   std::string tag;
-  if (over != Outcome::kOk) {
-    answer.outcome = over;
-  } else if (one.many) {
-    const auto refuse = [&](std::string_view key, Outcome why) {
+  if (grantOutcome != Outcome::kOk) {
+    answer.outcome = grantOutcome;
+  } else if (one.hasManyFeeds) {
+    const auto addFailure = [&](std::string_view key, Outcome why) {
       addProblem(key, why);
-      cached = false;
+      isCacheable = false;
     };
-    if (const auto found = refused_.find(first); found != refused_.end()) {
-      for (const auto& [key, why] : found->second) refuse(key, why);
+    if (const auto found = deferredProblems_.find(first); found != deferredProblems_.end()) {
+      for (const auto& [key, why] : found->second) addFailure(key, why);
     }
     for (uint32_t at = first, place = 0;; ++place) {
       const Watcher& each = watchers_[at];
-      const Feed& its = *feeds_[each.feed];
-      if (its.gone || (!its.value && its.failedUntil > 0)) {
-        refuse(its.key, Outcome{its.failure});
-      } else if (isUnknown(its, each)) {
-        refuse(its.key, Outcome::kUnknownFeed);
+      const Feed& eachFeed = *feeds_[each.feed];
+      if (eachFeed.isDeleted || (!eachFeed.value && eachFeed.failedUntil > 0)) {
+        addFailure(eachFeed.key, Outcome{eachFeed.failure});
+      } else if (isUnknown(eachFeed, each)) {
+        addFailure(eachFeed.key, Outcome::kUnknownFeed);
       } else if (hasNews(each)) {
-        if (cached) appendTag(&tag, place, each);
+        if (isCacheable) appendTag(&tag, place, each);
         addNews(each);
       }
       at = each.sibling;
       if (at == first) break;
     }
-    isPing = items_.empty();
-    if (!isPing && cached) tag = shortTag(tag);
-    joinItems(isPing && cached);
-  } else if (feed.gone) {
+    isPing = pieces_.empty();
+    if (!isPing && isCacheable) tag = shortTag(tag);
+    joinPieces(isPing && isCacheable);
+  } else if (feed.isDeleted) {
     answer.outcome = Outcome{feed.failure};
   } else if (isUnknown(feed, one)) {
     answer.outcome = Outcome::kUnknownFeed;
-  } else if (!feed.value && !feed.awaited) {
+  } else if (!feed.value && !feed.isAwaited) {
     // The hold ended before the first fetch: for this watcher the fetch has failed.
     const Outcome why = feed.failedUntil > 0 ? Outcome{feed.failure} : Outcome::kUpstreamFailed;
     answer.outcome = draining() ? Outcome::kDraining : why;
   } else if (isNoLog(feed, one)) {
     answer.outcome = Outcome::kNotALog;
   } else if (hasNews(one)) {
-    if (cached) appendTag(&tag, 0, one);
+    if (isCacheable) appendTag(&tag, 0, one);
     addNews(one);
   } else {
     isPing = true;
     // A watcher that is ahead of this table keeps its cursor.
-    const Cursor cursor = {feed.cursor.epoch, std::max(feed.cursor.version, one.seen)};
-    addText(envelope([&](std::string* text) {
+    const Cursor cursor = {feed.cursor.epoch, std::max(feed.cursor.version, one.seenVersion)};
+    addTextPiece(appendToEnvelope([&](std::string* text) {
       appendFeed(text, feed.key);
       appendCursor(text, "cursor", cursor);
-      appendNext(text, cached);
+      appendTurnOrRetry(text, isCacheable);
       *text += '}';
     }));
-    if (cached) {
+    if (isCacheable) {
       cursor.appendTo(&tag);
       tag += '.';
     }
   }
   if (isPing) ++counts_.pings;
-  answer.packs = packs_ && one.gzip;
-  if (cached && answer.outcome == Outcome::kOk) {
+  answer.mayCompress = mayCompress_ && one.acceptsGzip;
+  if (isCacheable && answer.outcome == Outcome::kOk) {
     if (isPing) appendTurn(&(tag += "turn-"));
-    const bool isShort = one.keep == Keep::kShort && !isPing;
-    answer.fresh = isShort ? std::min(kFreshNewest, options_.cache) : options_.cache;
+    const bool isShort = one.cacheLifetime == CacheLifetime::kShort && !isPing;
+    answer.cacheSeconds = isShort ? std::min(kFreshNewest, options_.cache) : options_.cache;
     answer.tag = tag;
   }
   // The answer points into the feed, which may go with its last watcher: the watcher is freed last.
@@ -293,49 +294,50 @@ void Feeds::servePoll(uint32_t first) {
 void Feeds::serveStream(uint32_t first) {
   Watcher& one = watchers_[first];
   const Feed& feed = *feeds_[one.feed];
-  const Outcome over = grantOver(one);
-  if (over == Outcome::kOk && !draining() && awaitsWord(first)) return parkAll(first);
-  takeAfter(first);
-  begin();
-  gzip_ = one.gzip;
+  const Outcome grantOutcome = grantProblem(one);
+  if (grantOutcome == Outcome::kOk && !draining() && pollAwaitsMainTable(first))
+    return parkAll(first);
+  applyDeferredCursor(first);
+  beginAnswer();
+  isCompressed_ = one.acceptsGzip;
   FeedAnswer answer;
-  answer.stream = true;
-  if (over != Outcome::kOk) {
-    answer.outcome = over;
-  } else if (feed.gone) {
+  answer.isEvent = true;
+  if (grantOutcome != Outcome::kOk) {
+    answer.outcome = grantOutcome;
+  } else if (feed.isDeleted) {
     answer.outcome = Outcome{feed.failure};
-  } else if (!feed.value && !feed.awaited) {
+  } else if (!feed.value && !feed.isAwaited) {
     answer.outcome = feed.failedUntil > 0 ? Outcome{feed.failure} : Outcome::kUpstreamFailed;
   } else if (draining()) {
-    answer.ends = true;
-    answer.retry = retry();
+    answer.endsStream = true;
+    answer.retry = retryDelay();
   } else if (isNoLog(feed, one)) {
     answer.outcome = Outcome::kNotALog;
   } else if (hasNews(one)) {
-    one.seen = addNews(one);
-    const Cursor cursor = {feed.cursor.epoch, one.seen};
-    answer.cursor = envelope([&](std::string* text) { cursor.appendTo(text); });
+    one.seenVersion = addNews(one);
+    const Cursor cursor = {feed.cursor.epoch, one.seenVersion};
+    answer.cursor = appendToEnvelope([&](std::string* text) { cursor.appendTo(text); });
   }
   if (answer.outcome != Outcome::kOk) {
     addProblem(feed.key, answer.outcome);
-    answer.ends = true;
+    answer.endsStream = true;
   }
-  unhang(first);
+  removeFromList(first);
   const uint32_t token = one.token;
-  if (answer.ends) {
+  if (answer.endsStream) {
     deliver(token, answer);
     release(first);
     return;
   }
   switch (deliver(token, answer)) {
-    case FeedResponder::Taken::kWhole:
+    case FeedResponder::WriteResult::kWhole:
       // A log may have more items.
-      if (!hasNews(one)) return hang(first, List::kParked);
-      hang(first, List::kDue);
-      return spread(feeds_[one.feed].get());
-    case FeedResponder::Taken::kInPart:
+      if (!hasNews(one)) return addToList(first, List::kParked);
+      addToList(first, List::kDue);
+      return queueForStep(feeds_[one.feed].get());
+    case FeedResponder::WriteResult::kInPart:
       return;
-    case FeedResponder::Taken::kLost:
+    case FeedResponder::WriteResult::kLost:
       return release(first);
   }
 }

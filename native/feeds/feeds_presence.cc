@@ -9,29 +9,29 @@ namespace server {
 namespace {
 
 /** Shortest time between two versions of a presence feed, in milliseconds. */
-constexpr uint64_t kTellEvery = 1000;
+constexpr uint64_t kPresenceEvery = 1000;
 
 /** A presence feed without requests is forgotten after this time, in milliseconds. */
 constexpr uint64_t kPresenceIdle = 60000;
 
 /** Presence feeds that a tick updates: with more feeds than those of a second, each is updated less
  * often. */
-constexpr uint32_t kTellShare = 256;
+constexpr uint32_t kPresenceBudget = 256;
 
 /** Interval between two questions to the other servers of a world, in milliseconds. */
 constexpr uint64_t kAskEvery = 5000;
 
 /** How long an asked server sends its share: two questions may get lost. */
-constexpr uint64_t kShareFor = 3 * kAskEvery;
+constexpr uint64_t kSendShareFor = 3 * kAskEvery;
 
 /** Names whose lease a tick checks. */
-constexpr uint32_t kLeaseShare = 4096;
+constexpr uint32_t kLeaseBudget = 4096;
 
 /** An epoch is a number below 2^48. */
 constexpr uint64_t kEpochs = (uint64_t{1} << 48) - 1;
 
 /** Appends a string in canonical JSON (RFC 8785, section 3.2.2.2). */
-void appendText(std::string* to, std::string_view text) {
+void appendJsonText(std::string* to, std::string_view text) {
   constexpr std::string_view kHex = "0123456789abcdef";
   constexpr std::string_view kControls = "\b\t\n\f\r\"\\";
   constexpr std::string_view kLetters = "btnfr\"\\";
@@ -52,34 +52,34 @@ void appendText(std::string* to, std::string_view text) {
 }
 
 /** Returns the value of a presence feed: this server's share and those of the other servers. */
-Attendance withOthers(const Presence& presence, Attendance here) {
-  uint64_t watching = here.watching;
-  std::vector<std::string>& who = here.who;
-  for (const auto& [server, share] : presence.others) {
+Attendance withOthers(const Presence& presence, Attendance own) {
+  uint64_t watching = own.watching;
+  std::vector<std::string>& names = own.names;
+  for (const auto& [server, share] : presence.otherShares) {
     watching += share.watching;
-    who.insert(who.end(), share.who.begin(), share.who.end());
+    names.insert(names.end(), share.names.begin(), share.names.end());
   }
-  here.watching = static_cast<uint32_t>(std::min<uint64_t>(watching, UINT32_MAX));
-  if (presence.others.empty()) return here;
-  std::sort(who.begin(), who.end());
-  who.erase(std::unique(who.begin(), who.end()), who.end());
-  if (who.size() > kMostNamed) who.resize(kMostNamed);
-  return here;
+  own.watching = static_cast<uint32_t>(std::min<uint64_t>(watching, UINT32_MAX));
+  if (presence.otherShares.empty()) return own;
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  if (names.size() > kMostNamed) names.resize(kMostNamed);
+  return own;
 }
 
-std::string valueOf(const Attendance& told) {
+std::string presenceValue(const Attendance& attendance) {
   std::string text = "{\"watching\":";
-  base::appendDigits(&text, told.watching);
+  base::appendDigits(&text, attendance.watching);
   text += ",\"who\":[";
-  for (const std::string& name : told.who) {
+  for (const std::string& name : attendance.names) {
     if (text.back() != '[') text += ',';
-    appendText(&text, name);
+    appendJsonText(&text, name);
   }
   return text + "]}";
 }
 
 /** Returns the operations from one value to another, different one. */
-std::string patchOf(const Attendance& before, const Attendance& now) {
+std::string presencePatch(const Attendance& before, const Attendance& now) {
   std::string text;
   if (before.watching != now.watching) {
     text += ",{\"op\":\"replace\",\"path\":\"/watching\",\"value\":";
@@ -92,21 +92,21 @@ std::string patchOf(const Attendance& before, const Attendance& now) {
     text += '"';
   };
   // Both lists are sorted: the names before `index` are final.
-  auto old = before.who.begin();
-  const auto end = before.who.end();
-  for (size_t index = 0; index < now.who.size() || old != end;) {
-    const bool isNext = index < now.who.size();
-    if (isNext && old != end && *old == now.who[index]) {
+  auto old = before.names.begin();
+  const auto end = before.names.end();
+  for (size_t index = 0; index < now.names.size() || old != end;) {
+    const bool isNext = index < now.names.size();
+    if (isNext && old != end && *old == now.names[index]) {
       ++old;
       ++index;
-    } else if (!isNext || (old != end && *old < now.who[index])) {
+    } else if (!isNext || (old != end && *old < now.names[index])) {
       begin("remove", index);
       text += '}';
       ++old;
     } else {
       begin("add", index);
       text += ",\"value\":";
-      appendText(&text, now.who[index++]);
+      appendJsonText(&text, now.names[index++]);
       text += '}';
     }
   }
@@ -119,283 +119,287 @@ std::string patchOf(const Attendance& before, const Attendance& now) {
 
 /** Returns the grant with which a watch ends: kNone for a grant that neither opens one of its feeds
  * nor names the watcher there. */
-uint32_t Feeds::bindingOf(const Wanted* wanted, uint32_t count, uint32_t grant) const {
+uint32_t Feeds::bindingGrant(const FeedRequest* requests, uint32_t count, uint32_t grant) const {
   if (grant == Grants::kNone) return grant;
-  const bool binds = std::any_of(wanted, wanted + count, [&](const Wanted& one) {
-    return isPrivate(one.key) || !nameOf(one.key, grant).empty();
+  const bool binds = std::any_of(requests, requests + count, [&](const FeedRequest& one) {
+    return isPrivate(one.key) || !watcherName(one.key, grant).empty();
   });
   return binds ? grant : Grants::kNone;
 }
 
 /** Returns the name of a watcher of a feed by its grant; empty: none. */
-std::string_view Feeds::nameOf(std::string_view key, uint32_t grant) const {
+std::string_view Feeds::watcherName(std::string_view key, uint32_t grant) const {
   const std::string_view name = grants_.nameOf(grant);
   const bool isNamed = !name.empty() && toldBy(key).empty() && grants_.reads(grant, key);
   return isNamed ? name : std::string_view();
 }
 
 /** Finds a name of the feed, or adds it; nullptr: there is no room. */
-Present* Feeds::presentIn(Feed* feed, std::string_view name) {
+PresentName* Feeds::findOrAddName(Feed* feed, std::string_view name) {
   if (!feed->names) feed->names = std::make_unique<Names>();
   const auto found = feed->names->find(name);
   if (found != feed->names->end()) return &found->second;
-  if (names_ == options_.names) {
+  if (nameCount_ == options_.maxNames) {
     if (feed->names->empty()) feed->names.reset();
     return nullptr;
   }
-  ++names_;
-  if (shows()) named_.push_back({feed->key, std::string(name), true});
-  return &feed->names->emplace(name, Present{}).first->second;
+  ++nameCount_;
+  if (isWorkerTable()) nameChanges_.push_back({feed->key, std::string(name), true});
+  return &feed->names->emplace(name, PresentName{}).first->second;
 }
 
 /** Adds a watcher with this name. */
-void Feeds::come(Feed* feed, std::string_view name) {
+void Feeds::addNamedWatcher(Feed* feed, std::string_view name) {
   if (name.empty()) return;
-  if (Present* const one = presentIn(feed, name)) ++one->watching;
+  if (PresentName* const one = findOrAddName(feed, name)) ++one->watching;
 }
 
 /** Removes a watcher with this grant. */
-void Feeds::go(Feed* feed, uint32_t grant) {
-  const std::string_view name = nameOf(feed->key, grant);
+void Feeds::removeNamedWatcher(Feed* feed, uint32_t grant) {
+  const std::string_view name = watcherName(feed->key, grant);
   if (name.empty() || !feed->names) return;
   const auto found = feed->names->find(name);
   // There was no room for the name when the watcher came.
   if (found == feed->names->end() || found->second.watching == 0) return;
-  Present& one = found->second;
+  PresentName& one = found->second;
   if (--one.watching > 0) return;
-  if (grants_.over(grant, clockNow()) == Outcome::kBadGrant) return leave(feed, found);
-  one.until = now_ + options_.lease;
-  if (std::exchange(one.leaving, true)) return;
-  leaving_.emplace(one.until, Leaving{feed->number, std::string(name)});
+  if (grants_.problemOf(grant, clockNow()) == Outcome::kBadGrant) return endName(feed, found);
+  one.leaseEnd = now_ + options_.lease;
+  if (std::exchange(one.hasLeaseEntry, true)) return;
+  nameLeases_.emplace(one.leaseEnd, NameLease{feed->number, std::string(name)});
 }
 
 /** Ends a name that no watcher here has. */
-void Feeds::leave(Feed* feed, Names::iterator one) {
-  one->second.until = 0;
-  if (shows()) named_.push_back({feed->key, one->first, false});
-  forgetName(feed, one);
+void Feeds::endName(Feed* feed, Names::iterator one) {
+  one->second.leaseEnd = 0;
+  if (isWorkerTable()) nameChanges_.push_back({feed->key, one->first, false});
+  removeNameIfUnused(feed, one);
 }
 
 /** Removes a name without watchers. */
-void Feeds::forgetName(Feed* feed, Names::iterator one) {
-  if (one->second.isThere(now_)) return;
+void Feeds::removeNameIfUnused(Feed* feed, Names::iterator one) {
+  if (one->second.isPresent(now_)) return;
   feed->names->erase(one);
-  --names_;
+  --nameCount_;
   if (feed->names->empty()) feed->names.reset();
 }
 
-void Feeds::forgetNames(Feed* feed) {
-  while (feed->presence && !feed->presence->others.empty()) {
-    forgetShare(feed->presence.get(), feed->presence->others.begin()->first);
+void Feeds::removeAllNames(Feed* feed) {
+  while (feed->presence && !feed->presence->otherShares.empty()) {
+    removeShare(feed->presence.get(), feed->presence->otherShares.begin()->first);
   }
   if (!feed->names) return;
-  names_ -= static_cast<uint32_t>(feed->names->size());
+  nameCount_ -= static_cast<uint32_t>(feed->names->size());
   feed->names.reset();
 }
 
 /** Checks a share of the names whose leases may be over. */
-void Feeds::endLeases() {
-  for (uint32_t share = kLeaseShare; share > 0 && !leaving_.empty(); --share) {
-    if (leaving_.begin()->first > now_) return;
-    const Leaving due = std::move(leaving_.extract(leaving_.begin()).mapped());
+void Feeds::endNameLeases() {
+  for (uint32_t share = kLeaseBudget; share > 0 && !nameLeases_.empty(); --share) {
+    if (nameLeases_.begin()->first > now_) return;
+    const NameLease due = std::move(nameLeases_.extract(nameLeases_.begin()).mapped());
     Feed* const feed = feeds_[due.feed].get();
     if (feed == nullptr || !feed->names) continue;
     const auto found = feed->names->find(due.name);
     if (found == feed->names->end()) continue;
-    Present& one = found->second;
-    one.leaving = one.watching == 0 && one.until > now_;
-    if (one.leaving) {
-      leaving_.emplace(one.until, due);
+    PresentName& one = found->second;
+    one.hasLeaseEntry = one.watching == 0 && one.leaseEnd > now_;
+    if (one.hasLeaseEntry) {
+      nameLeases_.emplace(one.leaseEnd, due);
     } else if (one.watching == 0) {
-      leave(feed, found);
+      endName(feed, found);
     }
   }
 }
 
-void Feeds::namedAtWorker(std::string_view key, std::string_view name, uint32_t thread,
-                          bool there) {
+void Feeds::setNameAtWorker(std::string_view key, std::string_view name, uint32_t thread,
+                            bool isPresent) {
   Feed* const feed = lookUp(key);
   if (feed == nullptr) return;
-  if (there) {
-    if (Present* const one = presentIn(feed, name)) one->threads.set(thread);
+  if (isPresent) {
+    if (PresentName* const one = findOrAddName(feed, name)) one->workers.set(thread);
     return;
   }
   if (!feed->names) return;
   const auto found = feed->names->find(name);
   if (found == feed->names->end()) return;
-  found->second.threads.reset(thread);
-  forgetName(feed, found);
+  found->second.workers.reset(thread);
+  removeNameIfUnused(feed, found);
 }
 
-void Feeds::leftAtWorker(std::string_view key, uint32_t thread) {
+void Feeds::detachWorker(std::string_view key, uint32_t thread) {
   Feed* const feed = lookUp(key);
   if (feed == nullptr) return;
-  std::vector<std::string> those;
+  std::vector<std::string> departing;
   if (feed->names) {
     for (const auto& [name, one] : *feed->names) {
-      if (one.threads.test(thread)) those.push_back(name);
+      if (one.workers.test(thread)) departing.push_back(name);
     }
   }
-  for (const std::string& name : those) namedAtWorker(key, name, thread, false);
-  feed->threads.reset(thread);
-  if (feed->awaited) eraseIfOver(feed);
+  for (const std::string& name : departing) setNameAtWorker(key, name, thread, false);
+  feed->waitingWorkers.reset(thread);
+  if (feed->isAwaited) eraseIfUnused(feed);
 }
 
 // ---- Other servers of a world -------------------------------------------------------------------
 
-void Feeds::askShare(std::string_view key) {
+void Feeds::answerShareRequest(std::string_view key) {
   Feed* feed = lookUp(key);
-  if (feed == nullptr || feed->awaited) {
-    if (beginPresence(key, now_ + kAskEvery) != Outcome::kOk) return;
+  if (feed == nullptr || feed->isAwaited) {
+    if (createPresence(key, now_ + kAskEvery) != Outcome::kOk) return;
     feed = lookUp(key);
-    feed->askedAt = 0;  // no request came here
+    feed->lastRequestAt = 0;  // no request came here
   }
   if (!feed->presence) return;
   Presence& presence = *feed->presence;
   // If one server asks, each server sends its share to all others.
-  presence.askAt = now_ + kAskEvery;
-  presence.shared.reset();
-  if (std::exchange(presence.shareUntil, now_ + kShareFor) > now_) return;
-  share(feed, presentHere(lookUp(toldBy(key)), &presence));
+  presence.nextAskAt = now_ + kAskEvery;
+  presence.sentShare.reset();
+  if (std::exchange(presence.sendsShareUntil, now_ + kSendShareFor) > now_) return;
+  exchangeShares(feed, ownShare(lookUp(toldBy(key)), &presence));
 }
 
 /** Asks the other servers, or sends them a changed share. */
-void Feeds::share(Feed* feed, const Attendance& here) {
-  if (!options_.shared) return;
+void Feeds::exchangeShares(Feed* feed, const Attendance& own) {
+  if (!options_.inWorld) return;
   Presence& presence = *feed->presence;
-  Want one = {.key = feed->key};
-  one.asks = presence.askAt <= now_ && isAsked(*feed);
-  if (one.asks) {
-    presence.askAt = now_ + kAskEvery;
-    presence.shareUntil = now_ + kShareFor;
-    presence.shared.reset();
+  Task one = {.key = feed->key};
+  one.asksForShares = presence.nextAskAt <= now_ && isRecentlyWatched(*feed);
+  if (one.asksForShares) {
+    presence.nextAskAt = now_ + kAskEvery;
+    presence.sendsShareUntil = now_ + kSendShareFor;
+    presence.sentShare.reset();
   }
-  if (presence.shareUntil > now_ && presence.shared != here) one.share = presence.shared = here;
-  if (one.asks || one.share) want(std::move(one));
+  if (presence.sendsShareUntil > now_ && presence.sentShare != own)
+    one.ownShare = presence.sentShare = own;
+  if (one.asksForShares || one.ownShare) addTask(std::move(one));
 }
 
-void Feeds::takeShare(std::string_view key, std::string_view server, Attendance share) {
+void Feeds::setShare(std::string_view key, std::string_view server, Attendance share) {
   Feed* const feed = lookUp(key);
   if (feed == nullptr || !feed->presence) return;
-  forgetShare(feed->presence.get(), server);
-  const size_t room = std::min<size_t>(kMostNamed, options_.names - names_);
-  if (share.who.size() > room) share.who.resize(room);
-  names_ += static_cast<uint32_t>(share.who.size());
-  feed->presence->others.emplace(server, std::move(share));
+  removeShare(feed->presence.get(), server);
+  const size_t room = std::min<size_t>(kMostNamed, options_.maxNames - nameCount_);
+  if (share.names.size() > room) share.names.resize(room);
+  nameCount_ += static_cast<uint32_t>(share.names.size());
+  feed->presence->otherShares.emplace(server, std::move(share));
 }
 
-void Feeds::forgetShare(Presence* presence, std::string_view server) {
-  const auto found = presence->others.find(server);
-  if (found == presence->others.end()) return;
-  names_ -= static_cast<uint32_t>(found->second.who.size());
-  presence->others.erase(found);
+void Feeds::removeShare(Presence* presence, std::string_view server) {
+  const auto found = presence->otherShares.find(server);
+  if (found == presence->otherShares.end()) return;
+  nameCount_ -= static_cast<uint32_t>(found->second.names.size());
+  presence->otherShares.erase(found);
 }
 
-void Feeds::forgetShares(std::string_view server) {
+void Feeds::removeShares(std::string_view server) {
   for (const std::unique_ptr<Feed>& feed : feeds_) {
-    if (feed != nullptr && feed->presence) forgetShare(feed->presence.get(), server);
+    if (feed != nullptr && feed->presence) removeShare(feed->presence.get(), server);
   }
 }
 
 // ---- Presence feeds -----------------------------------------------------------------------------
 
 /** Returns this server's share of a presence feed. */
-Attendance Feeds::presentHere(Feed* of, Presence* presence) const {
-  const uint32_t now = of->watchers();
-  Attendance told = {presence->take(now_, std::max(std::exchange(of->most, now), now)), {}};
-  if (!of->names) return told;
-  for (const auto& [name, one] : *of->names) {
-    if (told.who.size() == kMostNamed) break;
-    if (one.isThere(now_)) told.who.push_back(name);
+Attendance Feeds::ownShare(Feed* subject, Presence* presence) const {
+  const uint32_t now = subject->watchers();
+  Attendance attendance = {
+      presence->recordPeak(now_, std::max(std::exchange(subject->peakWatchers, now), now)), {}};
+  if (!subject->names) return attendance;
+  for (const auto& [name, one] : *subject->names) {
+    if (attendance.names.size() == kMostNamed) break;
+    if (one.isPresent(now_)) attendance.names.push_back(name);
   }
-  return told;
+  return attendance;
 }
 
 /** Creates a presence feed, which is missing or awaited, and asks the other servers from `askAt`
  * on: kOk, kUnknownFeed where its feed does not exist, kTooManyFeeds, kFeedMemoryFull. */
-Outcome Feeds::beginPresence(std::string_view key, uint64_t askAt) {
-  Feed* const of = lookUp(toldBy(key));
-  if (of == nullptr || !of->value || of->presence) return Outcome::kUnknownFeed;
+Outcome Feeds::createPresence(std::string_view key, uint64_t askAt) {
+  Feed* const subject = lookUp(toldBy(key));
+  if (subject == nullptr || !subject->value || subject->presence) return Outcome::kUnknownFeed;
   if (counts_.presences >= options_.feeds) return Outcome::kTooManyFeeds;
   // Watchers before the first request do not count.
-  of->most = 0;
+  subject->peakWatchers = 0;
   auto presence = std::make_unique<Presence>(now_, options_.lease);
-  presence->askAt = askAt;
-  const Attendance told = presentHere(of, presence.get());
-  const std::string value = valueOf(told);
-  if (!fits(nullptr, mostOf(value.size(), 0))) return Outcome::kFeedMemoryFull;
+  presence->nextAskAt = askAt;
+  const Attendance attendance = ownShare(subject, presence.get());
+  const std::string value = presenceValue(attendance);
+  if (!fits(nullptr, peakBytesOf(value.size(), 0))) return Outcome::kFeedMemoryFull;
   Feed* feed = lookUp(key);
   if (feed == nullptr) {
-    feed = make(key);
+    feed = createUncounted(key);
   } else {
-    --placesOf(*feed);
-    feed->awaited = false;
+    --countOf(*feed);
+    feed->isAwaited = false;
   }
   feed->presence = std::move(presence);
-  ++placesOf(*feed);
+  ++countOf(*feed);
   const uint64_t random = uint64_t{std::random_device{}()} << 32 | std::random_device{}();
-  tell(feed, {1 + random % kEpochs, 1}, told, value, {});
-  share(feed, told);
+  publishPresence(feed, {1 + random % kEpochs, 1}, attendance, value, {});
+  exchangeShares(feed, attendance);
   return Outcome::kOk;
 }
 
 /** Publishes a version of a presence feed, and plans the next one. */
-void Feeds::tell(Feed* feed, Cursor cursor, Attendance told, std::string_view value,
-                 std::string patch) {
+void Feeds::publishPresence(Feed* feed, Cursor cursor, Attendance attendance,
+                            std::string_view value, std::string patch) {
   apply({.key = feed->key,
          .cursor = cursor,
-         .value = base::Bytes::copyOf(value, &shared_->ledger),
+         .value = base::Bytes::copyOf(value, &sharedCounts_->ledger),
          .patch = std::move(patch)});
   Presence& presence = *feed->presence;
-  presence.told = std::move(told);
-  if (std::exchange(presence.heard, false)) {
-    want({.key = feed->key, .cursor = cursor, .heard = true});
+  presence.published = std::move(attendance);
+  if (std::exchange(presence.reportsNextChange, false)) {
+    addTask({.key = feed->key, .cursor = cursor, .reportsChange = true});
   }
-  tellLater(feed);
+  schedulePresence(feed);
 }  // NOLINT(clang-analyzer-unix.Malloc): a reference is counted, not leaked
 
 /** Publishes a version if the value has changed. */
-void Feeds::tellAgain(Feed* feed) {
+void Feeds::updatePresence(Feed* feed) {
   Presence& presence = *feed->presence;
   // A presence feed ends with its feed.
-  Attendance here = presentHere(lookUp(toldBy(feed->key)), &presence);
-  share(feed, here);
-  Attendance told = withOthers(presence, std::move(here));
-  if (told != presence.told) {
-    const std::string value = valueOf(told);
+  Attendance own = ownShare(lookUp(toldBy(feed->key)), &presence);
+  exchangeShares(feed, own);
+  Attendance attendance = withOthers(presence, std::move(own));
+  if (attendance != presence.published) {
+    const std::string value = presenceValue(attendance);
     // Without memory for it, the next version has the change.
-    if (fits(feed, mostOf(value.size(), 0))) {
+    if (fits(feed, peakBytesOf(value.size(), 0))) {
       const Cursor next = {feed->cursor.epoch, feed->cursor.version + 1};
-      const std::string patch = patchOf(presence.told, told);
-      return tell(feed, next, std::move(told), value, patch);
+      const std::string patch = presencePatch(presence.published, attendance);
+      return publishPresence(feed, next, std::move(attendance), value, patch);
     }
   }
-  tellLater(feed);
+  schedulePresence(feed);
 }
 
 /** Queues a presence feed for its next version. */
-void Feeds::tellLater(Feed* feed) {
-  feed->presence->at = now_ + kTellEvery;
-  telling_.emplace_back(feed->presence->at, feed->number);
+void Feeds::schedulePresence(Feed* feed) {
+  feed->presence->nextVersionAt = now_ + kPresenceEvery;
+  presenceSchedule_.emplace_back(feed->presence->nextVersionAt, feed->number);
 }
 
 /** Whether a client of this server watches a presence feed, or has watched it recently. */
-bool Feeds::isAsked(const Feed& presence) const {
-  return presence.watchers() > 0 || presence.presence->heard ||
-         presence.askedAt + kPresenceIdle > now_;
+bool Feeds::isRecentlyWatched(const Feed& presence) const {
+  return presence.watchers() > 0 || presence.presence->reportsNextChange ||
+         presence.lastRequestAt + kPresenceIdle > now_;
 }
 
 /** Updates a share of the presence feeds whose time has come. */
-void Feeds::tellDue() {
-  for (uint32_t share = kTellShare; share > 0 && !telling_.empty(); --share) {
-    const auto [at, number] = telling_.front();
+void Feeds::updateDuePresences() {
+  for (uint32_t share = kPresenceBudget; share > 0 && !presenceSchedule_.empty(); --share) {
+    const auto [at, number] = presenceSchedule_.front();
     if (at > now_) return;
-    telling_.pop_front();
+    presenceSchedule_.pop_front();
     Feed* const feed = feeds_[number].get();
     // The number may be another feed's by now.
-    if (feed == nullptr || feed->gone || !feed->presence || feed->presence->at != at) continue;
-    if (isAsked(*feed) || feed->presence->shareUntil > now_) {
-      tellAgain(feed);
+    if (feed == nullptr || feed->isDeleted || !feed->presence ||
+        feed->presence->nextVersionAt != at)
+      continue;
+    if (isRecentlyWatched(*feed) || feed->presence->sendsShareUntil > now_) {
+      updatePresence(feed);
     } else {
       end(feed);
     }
@@ -403,23 +407,23 @@ void Feeds::tellDue() {
 }
 
 /** Deletes the presence feed of a deleted feed. */
-void Feeds::endPresenceOf(std::string_view key) {
+void Feeds::deletePresenceOf(std::string_view key) {
   if (counts_.presences == 0) return;
   Feed* const feed = lookUp(std::string(kPresence).append(key));
   if (feed != nullptr && feed->presence) end(feed);
 }
 
-const Feed* Feeds::seek(std::string_view key) {
+const Feed* Feeds::findOrCreatePresence(std::string_view key) {
   Feed* const feed = lookUp(key);
-  const bool begins = !toldBy(key).empty() && (feed == nullptr || feed->awaited);
-  if (begins && beginPresence(key) != Outcome::kOk) return feed;
+  const bool begins = !toldBy(key).empty() && (feed == nullptr || feed->isAwaited);
+  if (begins && createPresence(key) != Outcome::kOk) return feed;
   return lookUp(key);
 }
 
-const Feed* Feeds::hear(std::string_view key) {
-  const Feed* const feed = seek(key);
-  if (feed != nullptr && feed->presence) feed->presence->heard = true;
-  for (Staged& one : staged_) one.heard = one.heard || one.key == key;
+const Feed* Feeds::reportNextChange(std::string_view key) {
+  const Feed* const feed = findOrCreatePresence(key);
+  if (feed != nullptr && feed->presence) feed->presence->reportsNextChange = true;
+  for (Staged& one : staged_) one.reportsChange = one.reportsChange || one.key == key;
   return feed;
 }
 

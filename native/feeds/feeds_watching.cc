@@ -9,10 +9,10 @@ namespace server {
 namespace {
 
 /** Watchers of one feed that are answered before it is the next feed's turn. */
-constexpr uint32_t kShare = 64;
+constexpr uint32_t kDueBudget = 64;
 
 /** Watchers that a tick checks for an ended grant. */
-constexpr uint32_t kLookShare = 1 << 17;
+constexpr uint32_t kGrantScanBudget = 1 << 17;
 
 /** From this length on a value is not written at once: its watcher becomes due. */
 constexpr uint32_t kLargeAnswer = 16384;
@@ -25,57 +25,57 @@ constexpr uint32_t kLargeAnswer = 16384;
  * Finds the feed of a request. A feed without a value is fetched, if there is an upstream;
  * otherwise its watchers await it. It counts for the address that asks first.
  */
-Outcome Feeds::ask(const Wanted& wanted, const WatchHow& how, Feed** found) {
-  const bool tells = !toldBy(wanted.key).empty();
-  Feed* feed = lookUp(wanted.key);
-  if (tells && !shows() && (feed == nullptr || feed->awaited)) {
-    const Outcome outcome = beginPresence(wanted.key);
+Outcome Feeds::findOrRequest(const FeedRequest& request, const WatchOptions& how, Feed** found) {
+  const bool isPresence = !toldBy(request.key).empty();
+  Feed* feed = lookUp(request.key);
+  if (isPresence && !isWorkerTable() && (feed == nullptr || feed->isAwaited)) {
+    const Outcome outcome = createPresence(request.key);
     if (outcome != Outcome::kOk && outcome != Outcome::kUnknownFeed) return outcome;
-    feed = lookUp(wanted.key);
+    feed = lookUp(request.key);
   }
-  const bool fetched = shows() || mayBeFetched(wanted.key);
-  const bool waits = waitsFor(wanted, how);
+  const bool isFetched = isWorkerTable() || mayBeFetched(request.key);
+  const bool isWaiting = waitsForFirst(request, how);
   if (feed == nullptr) {
-    if (!fetched && !waits) return Outcome::kUnknownFeed;
-    if (fetched && draining()) return Outcome::kDraining;
+    if (!isFetched && !isWaiting) return Outcome::kUnknownFeed;
+    if (isFetched && draining()) return Outcome::kDraining;
     Source source = kNoSource;
-    if (limits_ != nullptr && (source = limits_->fetch(how.from)) == kNoSource) {
+    if (limits_ != nullptr && (source = limits_->fetch(how.address)) == kNoSource) {
       return Outcome::kTooManyFetches;
     }
-    feed = create(wanted.key, !fetched);
+    feed = create(request.key, !isFetched);
     if (feed == nullptr) {
       if (limits_ != nullptr) limits_->forget(source);
       return Outcome::kTooManyFeeds;
     }
-    feed->upstream = fetched;
+    feed->upstream = isFetched;
     feed->source = source;
   }
   *found = feed;
-  asked(feed, how.delta);
-  if (feed->awaited) return waits ? Outcome::kOk : Outcome::kUnknownFeed;
+  noteRequest(feed, how.delta);
+  if (feed->isAwaited) return isWaiting ? Outcome::kOk : Outcome::kUnknownFeed;
   // At a worker, a watcher that waits for a first value asks for more than the others do.
-  const bool asks = shows() && waits && !feed->wantedByWaiter;
-  if (feed->value || (feed->wanted && !asks)) return Outcome::kOk;
+  const bool mustAsk = isWorkerTable() && isWaiting && !feed->fetchRequestedByWaiter;
+  if (feed->value || (feed->fetchRequested && !mustAsk)) return Outcome::kOk;
   if (feed->failedUntil > now_) return Outcome{feed->failure};
-  feed->wanted = true;
-  feed->want = ++lastWant_;
-  feed->wantedByWaiter = waits;
+  feed->fetchRequested = true;
+  feed->fetchTaskNumber = ++lastFetchTask_;
+  feed->fetchRequestedByWaiter = isWaiting;
   feed->failedUntil = 0;
   // Names that were reported before are lost if the main table had refused the first request.
-  if (asks && feed->names) {
-    for (const auto& [name, one] : *feed->names) named_.push_back({feed->key, name, true});
+  if (mustAsk && feed->names) {
+    for (const auto& [name, one] : *feed->names) nameChanges_.push_back({feed->key, name, true});
   }
-  want({.key = feed->key,
-        .fetch = true,
-        .source = feed->source,
-        .number = feed->want,
-        .from = how.from,
-        .waits = waits});
+  addTask({.key = feed->key,
+           .fetch = true,
+           .source = feed->source,
+           .number = feed->fetchTaskNumber,
+           .address = how.address,
+           .waitsForFirst = isWaiting});
   return Outcome::kOk;
 }
 
-Outcome Feeds::watch(const Wanted* wanted, uint32_t count, const WatchHow& how, uint32_t token,
-                     uint32_t* watcher) {
+Outcome Feeds::watch(const FeedRequest* requests, uint32_t count, const WatchOptions& how,
+                     uint32_t token, uint32_t* watcher) {
   *watcher = kNoWatcher;
   const uint32_t hold = how.hold == kNoFeedHold ? options_.hold : how.hold;
   if (!isHold(hold, options_.hold)) {
@@ -84,48 +84,48 @@ Outcome Feeds::watch(const Wanted* wanted, uint32_t count, const WatchHow& how, 
   if (watchingInAll() + count > options_.watchers) return Outcome::kTooManyWatchers;
   Feed* feeds[kFeedsAtOnce];
   Outcome problems[kFeedsAtOnce];
-  bool unknown = false;
+  bool hasProblem = false;
   for (uint32_t i = 0; i < count; ++i) {
-    problems[i] = wanted[i].problem;
-    if (problems[i] == Outcome::kOk) problems[i] = ask(wanted[i], how, &feeds[i]);
-    if (problems[i] == Outcome::kOk && how.last != kNotLast && feeds[i]->value &&
+    problems[i] = requests[i].problem;
+    if (problems[i] == Outcome::kOk) problems[i] = findOrRequest(requests[i], how, &feeds[i]);
+    if (problems[i] == Outcome::kOk && how.lastItems != kNoLastItems && feeds[i]->value &&
         !feeds[i]->isLog) {
       problems[i] = Outcome::kNotALog;
     }
     if (problems[i] == Outcome::kOk) continue;
-    if (!how.many) return problems[i];
-    unknown = true;
+    if (!how.hasManyFeeds) return problems[i];
+    hasProblem = true;
   }
   ++counts_.polls;
-  const uint32_t grant = bindingOf(wanted, count, how.grant);
+  const uint32_t grant = bindingGrant(requests, count, how.grant);
 
   // Creates a watcher for each feed, linked in a circle, and checks whether one of them has news.
   uint32_t first = kNoWatcher;
   uint32_t last = kNoWatcher;
-  bool news = unknown || draining();
-  bool large = false;
-  bool ahead = false;
-  const Keep keep = keepOf(wanted, count, how);
+  bool news = hasProblem || draining();
+  bool isLarge = false;
+  bool isAhead = false;
+  const CacheLifetime cacheLifetime = cacheLifetimeOf(requests, count, how);
   for (uint32_t i = 0; i < count; ++i) {
     if (problems[i] != Outcome::kOk) continue;
-    const uint32_t number = newWatcher();
+    const uint32_t number = allocateWatcher();
     Watcher& one = watchers_[number];
-    one = watcherOf(*feeds[i], wanted[i], how);
-    one.live = true;
+    one = watcherOf(*feeds[i], requests[i], how);
+    one.isLive = true;
     one.token = token;
-    one.keep = keep;
-    const bool hasAfter = shows() || one.reads || (options_.shared && one.knew);
-    if (hasAfter && !feeds[i]->value) afters_[number] = afterOf(wanted[i], how);
-    if (noteAhead(number)) ahead = true;
+    one.cacheLifetime = cacheLifetime;
+    const bool hasAfter = isWorkerTable() || one.readsLog || (options_.inWorld && one.hadCursor);
+    if (hasAfter && !feeds[i]->value) deferredCursors_[number] = cursorOf(requests[i], how);
+    if (noteAhead(number)) isAhead = true;
     if (grant != Grants::kNone) {
       one.grant = grant;
-      grants_.watched(grant);
-      come(feeds[i], nameOf(wanted[i].key, grant));
+      grants_.addWatcher(grant);
+      addNamedWatcher(feeds[i], watcherName(requests[i].key, grant));
     }
     one.sibling = number;
     if (first == kNoWatcher) {
       first = number;
-      one.first = true;
+      one.isFirst = true;
     } else {
       watchers_[last].sibling = number;
       one.sibling = first;
@@ -134,33 +134,34 @@ Outcome Feeds::watch(const Wanted* wanted, uint32_t count, const WatchHow& how, 
     ++feeds[i]->watching;
     if (how.delta) ++feeds[i]->patching;
     ++counts_.watching;
-    ++shared_->watching;
+    ++sharedCounts_->watching;
     if (how.stream) ++counts_.streams;
     if (hasNews(one)) {
       news = true;
-      large = large || newsLength(one) >= kLargeAnswer;
+      isLarge = isLarge || newsLength(one) >= kLargeAnswer;
     }
   }
   // The main table answers within microseconds: a list of feeds is answered as a whole.
-  const bool together = how.many && first != kNoWatcher && (ahead || awaitsValue(first));
-  if (unknown && together && !draining()) {
+  const bool waitsForAll =
+      how.hasManyFeeds && first != kNoWatcher && (isAhead || awaitsValue(first));
+  if (hasProblem && waitsForAll && !draining()) {
     for (uint32_t i = 0; i < count; ++i) {
       if (problems[i] != Outcome::kOk)
-        refused_[first].push_back({std::string(wanted[i].key), problems[i]});
+        deferredProblems_[first].push_back({std::string(requests[i].key), problems[i]});
     }
-  } else if (unknown) {
+  } else if (hasProblem) {
     // A missing feed is reported at once, together with the news of the others.
-    begin();
+    beginAnswer();
     uint32_t at = first;
     for (uint32_t i = 0; i < count; ++i) {
       if (problems[i] != Outcome::kOk) {
-        addProblem(wanted[i].key, problems[i]);
+        addProblem(requests[i].key, problems[i]);
         continue;
       }
       if (hasNews(watchers_[at])) addNews(watchers_[at]);
       at = watchers_[at].sibling;
     }
-    joinItems(false);
+    joinPieces(false);
     deliver(token, {});
     if (first != kNoWatcher) release(first);
     return Outcome::kOk;
@@ -168,42 +169,42 @@ Outcome Feeds::watch(const Wanted* wanted, uint32_t count, const WatchHow& how, 
   *watcher = first;
   const uint64_t most =
       how.stream ? kCommentEvery : hold * uint64_t{1000} + random(hold * 1000 / kJitterShare);
-  arm(first, withinGrant(watchers_[first], most));
+  arm(first, limitToGrant(watchers_[first], most));
   // The head of a stream is sent at once.
-  const bool opens = how.stream && (feeds[0]->value || feeds[0]->awaited);
+  const bool opens = how.stream && (feeds[0]->value || feeds[0]->isAwaited);
   const bool compression = awaitsCompression(watchers_[first]);
-  const bool waits = compression || together || (!news && !opens);
+  const bool mustWait = compression || waitsForAll || (!news && !opens);
   parkAll(first);
-  if (waits && !draining()) return Outcome::kOk;
-  if (large && !draining()) {
+  if (mustWait && !draining()) return Outcome::kOk;
+  if (isLarge && !draining()) {
     // A turn may serve hundreds of requests: large answers have their own share of the turn.
     Feed* const feed = feeds_[watchers_[first].feed].get();
-    unhang(first);
-    hang(first, List::kDue);
-    spread(feed);
+    removeFromList(first);
+    addToList(first, List::kDue);
+    queueForStep(feed);
     return Outcome::kOk;
   }
   // The answer ends a poll, so that there is no watcher to drop.
   *watcher = how.stream ? first : kNoWatcher;
   serve(first);
-  if (how.stream && !watchers_[first].live) *watcher = kNoWatcher;
+  if (how.stream && !watchers_[first].isLive) *watcher = kNoWatcher;
   return Outcome::kOk;
 }
 
 void Feeds::drop(uint32_t watcher) {
-  if (watcher < used_ && watchers_[watcher].live) release(watcher);
+  if (watcher < used_ && watchers_[watcher].isLive) release(watcher);
 }
 
 void Feeds::writable(uint32_t watcher) {
   Watcher& one = watchers_[watcher];
-  if (!one.live || one.listed) return;
+  if (!one.isLive || one.isListed) return;
   Feed* const feed = feeds_[one.feed].get();
   // While the server ends, the timer of a slow reader may have fired already.
-  if (hasNews(one) || feed->gone || draining() || grantOver(one) != Outcome::kOk) {
-    hang(watcher, List::kDue);
-    spread(feed);
+  if (hasNews(one) || feed->isDeleted || draining() || grantProblem(one) != Outcome::kOk) {
+    addToList(watcher, List::kDue);
+    queueForStep(feed);
   } else {
-    hang(watcher, List::kParked);
+    addToList(watcher, List::kParked);
   }
 }
 
@@ -213,103 +214,108 @@ void Feeds::writable(uint32_t watcher) {
  * elsewhere. The reader of a log has all items before the `after.version` newest, or none for
  * kFromStart.
  */
-uint64_t Feeds::seenOf(const Feed& feed, const Watcher& watcher, Cursor after) const {
-  if (watcher.reads) {
-    const bool back = feed.isLog && after.version != kFromStart;
+uint64_t Feeds::seenVersionOf(const Feed& feed, const Watcher& watcher, Cursor after) const {
+  if (watcher.readsLog) {
+    const bool back = feed.isLog && after.version != kAllItems;
     return back && after.version < feed.cursor.version ? feed.cursor.version - after.version : 0;
   }
-  const bool ours = feed.value && after.epoch == feed.cursor.epoch;
-  return ours && (mayBeBehind() || after.version <= feed.cursor.version) ? after.version : 0;
+  const bool isOurEpoch = feed.value && after.epoch == feed.cursor.epoch;
+  return isOurEpoch && (mayBeBehind() || after.version <= feed.cursor.version) ? after.version : 0;
 }
 
 /** Returns the watcher of a request, without its place in a list. */
-Feeds::Watcher Feeds::watcherOf(const Feed& feed, const Wanted& wanted, const WatchHow& how) const {
+Feeds::Watcher Feeds::watcherOf(const Feed& feed, const FeedRequest& request,
+                                const WatchOptions& how) const {
   Watcher one = {};
   one.feed = feed.number;
-  one.delta = how.delta;
-  one.gzip = how.gzip;
-  one.stream = how.stream;
-  one.many = how.many;
-  one.waits = waitsFor(wanted, how);
-  one.reads = how.last != kNotLast;
-  one.knew = !one.reads && !wanted.after.empty() && wanted.after != kNoCursor;
-  one.seen = seenOf(feed, one, afterOf(wanted, how));
+  one.takesPatches = how.delta;
+  one.acceptsGzip = how.gzip;
+  one.isStream = how.stream;
+  one.hasManyFeeds = how.hasManyFeeds;
+  one.waitsForFirst = waitsForFirst(request, how);
+  one.readsLog = how.lastItems != kNoLastItems;
+  one.hadCursor = !one.readsLog && !request.after.empty() && request.after != kNoCursor;
+  one.seenVersion = seenVersionOf(feed, one, cursorOf(request, how));
   return one;
 }
 
-Feeds::Keep Feeds::keepOf(const Wanted* wanted, uint32_t count, const WatchHow& how) const {
-  if (options_.cache == 0 || how.posted || how.stream) return Keep::kNot;
-  Keep keep = Keep::kLong;
+Feeds::CacheLifetime Feeds::cacheLifetimeOf(const FeedRequest* requests, uint32_t count,
+                                            const WatchOptions& how) const {
+  if (options_.cache == 0 || how.isPost || how.stream) return CacheLifetime::kNone;
+  CacheLifetime cacheLifetime = CacheLifetime::kLong;
   for (uint32_t i = 0; i < count; ++i) {
-    if (isPrivate(wanted[i].key)) return Keep::kNot;
-    if (wanted[i].after.empty() || wanted[i].after == kNoCursor) keep = Keep::kShort;
+    if (isPrivate(requests[i].key)) return CacheLifetime::kNone;
+    if (requests[i].after.empty() || requests[i].after == kNoCursor)
+      cacheLifetime = CacheLifetime::kShort;
   }
-  return keep;
+  return cacheLifetime;
 }
 
-std::string Feeds::tagNow(const Wanted* wanted, uint32_t count, const WatchHow& how) {
-  if (keepOf(wanted, count, how) == Keep::kNot || draining()) return {};
+std::string Feeds::tagNow(const FeedRequest* requests, uint32_t count, const WatchOptions& how) {
+  if (cacheLifetimeOf(requests, count, how) == CacheLifetime::kNone || draining()) return {};
   std::string tag;
   for (uint32_t i = 0; i < count; ++i) {
-    Feed* const feed = lookUp(wanted[i].key);
+    Feed* const feed = lookUp(requests[i].key);
     if (feed == nullptr || !feed->value) return {};
-    const Watcher one = watcherOf(*feed, wanted[i], how);
+    const Watcher one = watcherOf(*feed, requests[i], how);
     if (isNoLog(*feed, one)) return {};
     if (hasNews(one)) appendTag(&tag, i, one);
-    asked(feed, how.delta);
+    noteRequest(feed, how.delta);
   }
-  return how.many && !tag.empty() ? shortTag(tag) : tag;
+  return how.hasManyFeeds && !tag.empty() ? shortTag(tag) : tag;
 }
 
 /** Whether the newest version is new to the watcher. */
 bool Feeds::hasNews(const Watcher& watcher) const {
   const Feed& feed = *feeds_[watcher.feed];
-  return feed.value && watcher.seen < feed.cursor.version;
+  return feed.value && watcher.seenVersion < feed.cursor.version;
 }
 
 /** Returns whether the answer waits for the compressed value. Asks JavaScript for it. */
 bool Feeds::awaitsCompression(const Watcher& watcher) {
   Feed& feed = *feeds_[watcher.feed];
   if (!takesGzip(watcher)) return false;
-  if (feed.awaited) feed.gzipAsked = true;
+  if (feed.isAwaited) feed.hasGzipReaders = true;
   if (!feed.value || feed.value->length() < Feed::kCompressFrom) return false;
-  feed.gzipAsked = true;
+  feed.hasGzipReaders = true;
   if (feed.gzip || feed.gzipFailed || !hasNews(watcher)) return false;
   if (patchFor(feed, watcher) > 0) return false;
-  if (!feed.gzipWanted) {
-    feed.gzipWanted = true;
-    want({feed.key, false, feed.source, feed.cursor});
+  if (!feed.gzipRequested) {
+    feed.gzipRequested = true;
+    addTask({feed.key, false, feed.source, feed.cursor});
   }
   return true;
 }
 
-void Feeds::want(Want want) {
-  wants_.push_back(std::move(want));
-  if (busy_) busy_();
+void Feeds::addTask(Task want) {
+  tasks_.push_back(std::move(want));
+  if (onBusy_) onBusy_();
 }
 
 /** At a worker: whether a feed of a poll is on its way from the main table. */
 bool Feeds::awaitsValue(uint32_t first) const {
-  return shows() && isAny(first, [](const Watcher&, const Feed& feed) {
-           return feed.wanted && !feed.value && !feed.gone;
+  return isWorkerTable() && isAnyOfPoll(first, [](const Watcher&, const Feed& feed) {
+           return feed.fetchRequested && !feed.value && !feed.isDeleted;
          });
 }
 
 /** At a worker: whether the main table has not said yet whether there is such a feed. With an
  * upstream this is unknown. */
-bool Feeds::isUnheard(const Feed& feed) const {
-  return shows() && !mayBeFetched(feed.key) && feed.wanted && !feed.value && !feed.gone;
+bool Feeds::awaitsMainTable(const Feed& feed) const {
+  return isWorkerTable() && !mayBeFetched(feed.key) && feed.fetchRequested && !feed.value &&
+         !feed.isDeleted;
 }
 
 /** At a worker: whether the answer waits for the word of the main table. */
-bool Feeds::awaitsWord(uint32_t first) const {
-  return isAny(first, [this](const Watcher&, const Feed& feed) { return isUnheard(feed); });
+bool Feeds::pollAwaitsMainTable(uint32_t first) const {
+  return isAnyOfPoll(first,
+                     [this](const Watcher&, const Feed& feed) { return awaitsMainTable(feed); });
 }
 
 /** Whether a poll has all versions there are, so that it parks. */
-bool Feeds::knowsAll(uint32_t first) const {
-  return !isAny(first, [this](const Watcher& one, const Feed& feed) {
-    const bool isMissing = feed.gone || feed.failedUntil > 0 || isUnknown(feed, one);
+bool Feeds::isUpToDate(uint32_t first) const {
+  return !isAnyOfPoll(first, [this](const Watcher& one, const Feed& feed) {
+    const bool isMissing = feed.isDeleted || feed.failedUntil > 0 || isUnknown(feed, one);
     return hasNews(one) || (!feed.value && isMissing);
   });
 }
@@ -317,7 +323,7 @@ bool Feeds::knowsAll(uint32_t first) const {
 /** Parks all watchers of a poll. Removes them from other lists. */
 void Feeds::parkAll(uint32_t first) {
   for (uint32_t at = first;;) {
-    unhang(at);
+    removeFromList(at);
     park(at);
     at = watchers_[at].sibling;
     if (at == first) return;
@@ -327,13 +333,13 @@ void Feeds::parkAll(uint32_t first) {
 void Feeds::park(uint32_t watcher) {
   const Watcher& one = watchers_[watcher];
   const Feed& feed = *feeds_[one.feed];
-  const bool waits = !feed.value || hasNews(one);
-  hang(watcher, waits ? List::kUnready : List::kParked);
+  const bool mustWait = !feed.value || hasNews(one);
+  addToList(watcher, mustWait ? List::kUnready : List::kParked);
 }
 
 // ---- The lists of watchers ----------------------------------------------------------------------
 
-uint32_t Feeds::newWatcher() {
+uint32_t Feeds::allocateWatcher() {
   uint32_t number;
   if (freeWatcher_ != 0) {
     number = freeWatcher_ - 1;
@@ -350,25 +356,25 @@ void Feeds::release(uint32_t watcher) {
     Watcher& one = watchers_[at];
     const uint32_t sibling = one.sibling;
     Feed* const feed = feeds_[one.feed].get();
-    unhang(at);
-    if (one.first) wheel_.disarm(at);
-    if (!afters_.empty()) afters_.erase(at);
-    if (!refused_.empty()) refused_.erase(at);
-    if (!ahead_.empty()) std::erase(ahead_, at);
+    removeFromList(at);
+    if (one.isFirst) wheel_.disarm(at);
+    if (!deferredCursors_.empty()) deferredCursors_.erase(at);
+    if (!deferredProblems_.empty()) deferredProblems_.erase(at);
+    if (!watchersAhead_.empty()) std::erase(watchersAhead_, at);
     --feed->watching;
-    if (one.delta) --feed->patching;
-    asked(feed, one.delta);
+    if (one.takesPatches) --feed->patching;
+    noteRequest(feed, one.takesPatches);
     if (one.grant != Grants::kNone) {
-      go(feed, one.grant);
-      grants_.unwatched(one.grant);
+      removeNamedWatcher(feed, one.grant);
+      grants_.removeWatcher(one.grant);
     }
     --counts_.watching;
-    --shared_->watching;
-    if (one.stream) --counts_.streams;
-    one.live = false;
+    --sharedCounts_->watching;
+    if (one.isStream) --counts_.streams;
+    one.isLive = false;
     one.next = freeWatcher_;
     freeWatcher_ = at + 1;
-    eraseIfOver(feed);
+    eraseIfUnused(feed);
     if (sibling == watcher) return;
     at = sibling;
   }
@@ -378,32 +384,32 @@ uint32_t Feeds::listOf(const Feed& feed, List list) const {
   return options_.watchers + feed.number * kLists + static_cast<uint32_t>(list);
 }
 
-bool Feeds::empty(uint32_t list) const { return watchers_[list].next == list; }
+bool Feeds::isEmpty(uint32_t list) const { return watchers_[list].next == list; }
 
 /** Appends a watcher to a list of its feed. */
-void Feeds::hang(uint32_t watcher, List which) {
+void Feeds::addToList(uint32_t watcher, List which) {
   Watcher& one = watchers_[watcher];
   const uint32_t list = listOf(*feeds_[one.feed], which);
   const uint32_t last = watchers_[list].previous;
   one.next = list;
   one.previous = last;
-  one.listed = true;
+  one.isListed = true;
   watchers_[last].next = watcher;
   watchers_[list].previous = watcher;
 }
 
-void Feeds::unhang(uint32_t watcher) {
+void Feeds::removeFromList(uint32_t watcher) {
   Watcher& one = watchers_[watcher];
-  if (!one.listed) return;
+  if (!one.isListed) return;
   watchers_[one.previous].next = one.next;
   watchers_[one.next].previous = one.previous;
-  one.listed = false;
+  one.isListed = false;
 }
 
 /** Appends a whole list to the due watchers, in constant time. */
 void Feeds::makeDue(Feed* feed, List which) {
   const uint32_t from = listOf(*feed, which);
-  if (empty(from)) return;
+  if (isEmpty(from)) return;
   const uint32_t due = listOf(*feed, List::kDue);
   const uint32_t first = watchers_[from].next;
   const uint32_t last = watchers_[from].previous;
@@ -413,15 +419,15 @@ void Feeds::makeDue(Feed* feed, List which) {
   watchers_[last].next = due;
   watchers_[due].previous = last;
   watchers_[from].next = watchers_[from].previous = from;
-  spread(feed);
+  queueForStep(feed);
 }
 
 /** Queues a feed, so that `step` answers its due watchers. */
-void Feeds::spread(Feed* feed) {
-  if (feed->spreading) return;
-  feed->spreading = true;
-  spreading_.push_back(feed);
-  if (busy_) busy_();
+void Feeds::queueForStep(Feed* feed) {
+  if (feed->isQueued) return;
+  feed->isQueued = true;
+  feedsWithDue_.push_back(feed);
+  if (onBusy_) onBusy_();
 }
 
 /**
@@ -437,26 +443,26 @@ void Feeds::prefetch(uint32_t watcher) const {
 
 bool Feeds::step(uint64_t budget) {
   const uint64_t end = clock_() + budget;
-  while (!spreading_.empty()) {
-    Feed* const feed = spreading_.front();
-    spreading_.pop_front();
+  while (!feedsWithDue_.empty()) {
+    Feed* const feed = feedsWithDue_.front();
+    feedsWithDue_.pop_front();
     const uint32_t due = listOf(*feed, List::kDue);
-    bool late = false;
-    for (uint32_t share = kShare; share > 0 && !late && !empty(due); --share) {
+    bool isOutOfTime = false;
+    for (uint32_t share = kDueBudget; share > 0 && !isOutOfTime && !isEmpty(due); --share) {
       const uint32_t watcher = watchers_[due].next;
       prefetch(watchers_[watcher].next);
       serve(firstOf(watcher));
-      late = clock_() >= end;
+      isOutOfTime = clock_() >= end;
     }
-    if (!empty(due)) {
-      spreading_.push_back(feed);
+    if (!isEmpty(due)) {
+      feedsWithDue_.push_back(feed);
     } else {
-      feed->spreading = false;
-      eraseIfOver(feed);
+      feed->isQueued = false;
+      eraseIfUnused(feed);
     }
-    if (late) break;
+    if (isOutOfTime) break;
   }
-  return !spreading_.empty();
+  return !feedsWithDue_.empty();
 }
 
 // ---- Time ---------------------------------------------------------------------------------------
@@ -472,45 +478,45 @@ uint32_t Feeds::random(uint32_t below) {
 
 bool Feeds::tick(uint64_t now) {
   now_ = now;
-  if (lookFrom_ < used_) endOver();
-  if (!leaving_.empty()) endLeases();
-  if (!telling_.empty()) tellDue();
-  const bool done = wheel_.sweep(now, kTickBudget, [this](uint32_t watcher) { fire(watcher); });
-  return done && lookFrom_ >= used_;
+  if (grantScanFrom_ < used_) serveEndedGrants();
+  if (!nameLeases_.empty()) endNameLeases();
+  if (!presenceSchedule_.empty()) updateDuePresences();
+  const bool done = wheel_.sweep(now, kTickBudget, [this](uint32_t watcher) { onTimer(watcher); });
+  return done && grantScanFrom_ >= used_;
 }
 
 // ---- Grants -------------------------------------------------------------------------------------
 
 void Feeds::endGrants(GrantPart part, std::string_view name) {
-  if (grants_.end(part, name)) lookFrom_ = 0;
+  if (grants_.endByPart(part, name)) grantScanFrom_ = 0;
   if (part != GrantPart::kSub) return;
   // A name without watchers is removed at once; other names go with their watchers.
   for (const std::unique_ptr<Feed>& feed : feeds_) {
     if (feed == nullptr || !feed->names) continue;
     const auto found = feed->names->find(name);
-    if (found != feed->names->end() && found->second.watching == 0) leave(feed.get(), found);
+    if (found != feed->names->end() && found->second.watching == 0) endName(feed.get(), found);
   }
 }
 
 /** Answers a share of the watchers whose grants were ended before their time. */
-void Feeds::endOver() {
-  const uint32_t end = std::min(used_, lookFrom_ + kLookShare);
-  for (; lookFrom_ < end; ++lookFrom_) {
-    const Watcher& one = watchers_[lookFrom_];
-    const bool waits = one.live && one.first && one.listed;
-    if (waits && grantOver(one) != Outcome::kOk) serve(lookFrom_);
+void Feeds::serveEndedGrants() {
+  const uint32_t end = std::min(used_, grantScanFrom_ + kGrantScanBudget);
+  for (; grantScanFrom_ < end; ++grantScanFrom_) {
+    const Watcher& one = watchers_[grantScanFrom_];
+    const bool mustWait = one.isLive && one.isFirst && one.isListed;
+    if (mustWait && grantProblem(one) != Outcome::kOk) serve(grantScanFrom_);
   }
 }
 
-void Feeds::fire(uint32_t watcher) {
+void Feeds::onTimer(uint32_t watcher) {
   Watcher& one = watchers_[watcher];
-  if (one.stream) {
-    const uint64_t quietAt = feeds_[one.feed]->quietAt;
+  if (one.isStream) {
+    const uint64_t quietAt = feeds_[one.feed]->commentDueAt;
     const bool quiet =
-        now_ >= quietAt || hasNews(one) || draining() || grantOver(one) != Outcome::kOk;
-    arm(watcher, withinGrant(one, quiet ? kCommentEvery : quietAt - now_));
+        now_ >= quietAt || hasNews(one) || draining() || grantProblem(one) != Outcome::kOk;
+    arm(watcher, limitToGrant(one, quiet ? kCommentEvery : quietAt - now_));
     // No comment: a slow reader still has bytes to read, or the stream has just had a version.
-    if (!one.listed || !quiet) return;
+    if (!one.isListed || !quiet) return;
   }
   serve(watcher);
 }
@@ -519,12 +525,12 @@ void Feeds::drain(uint32_t window) {
   drainWindow_ = window;
   drainEnd_ = now_ + window + 1;
   for (uint32_t watcher = 0; watcher < used_; ++watcher) {
-    if (watchers_[watcher].live && watchers_[watcher].first) arm(watcher, random(window));
+    if (watchers_[watcher].isLive && watchers_[watcher].isFirst) arm(watcher, random(window));
   }
 }
 
 /** When a drained watcher may come back, in milliseconds: after the window, within a second one. */
-uint32_t Feeds::retry() {
+uint32_t Feeds::retryDelay() {
   return static_cast<uint32_t>((drainEnd_ > now_ ? drainEnd_ - now_ : 0) +
                                random(drainWindow_ + 1));
 }

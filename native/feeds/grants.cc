@@ -11,21 +11,21 @@ constexpr uint64_t kBadFor = 30000;
 
 }  // namespace
 
-void Grants::refuse(const TokenHash& token, uint64_t now) {
-  bad_.resize(kMostBad);
-  bad_[Hash()(token) % kMostBad] = {token, now + kBadFor};
+void Grants::rememberBad(const TokenHash& token, uint64_t now) {
+  badTokens_.resize(kMostBad);
+  badTokens_[Hash()(token) % kMostBad] = {token, now + kBadFor};
 }
 
 bool Grants::isBad(const TokenHash& token, uint64_t now) const {
-  if (bad_.empty()) return false;
-  const Bad& one = bad_[Hash()(token) % kMostBad];
+  if (badTokens_.empty()) return false;
+  const BadToken& one = badTokens_[Hash()(token) % kMostBad];
   return one.token == token && one.until > now;
 }
 
 uint32_t Grants::find(const TokenHash& token, uint64_t now) const {
   const auto found = byToken_.find(token);
   if (found == byToken_.end()) return kNone;
-  return over(found->second, now) == Outcome::kOk ? found->second : kNone;
+  return problemOf(found->second, now) == Outcome::kOk ? found->second : kNone;
 }
 
 uint64_t Grants::bytesOf(const Grant& grant) {
@@ -35,22 +35,22 @@ uint64_t Grants::bytesOf(const Grant& grant) {
   return sum;
 }
 
-uint32_t Grants::take(const GrantRights& rights, uint64_t now) {
+uint32_t Grants::add(const GrantRights& rights, uint64_t now) {
   if (const uint32_t known = find(rights.token, now); known != kNone) return known;
   // Each new grant removes up to two ended ones, and as many as it needs room for.
   for (int i = 0; i < 2 && !idle_.empty(); ++i) {
-    if (over(idle_.front(), now) == Outcome::kOk) break;
-    forget(idle_.front());
+    if (problemOf(idle_.front(), now) == Outcome::kOk) break;
+    remove(idle_.front());
   }
   Grant grant = {.token = rights.token,
-                 .end = now + rights.left,
+                 .end = now + rights.timeLeft,
                  .read = KeyPatterns(rights.read),
                  .parts = rights.parts,
-                 .present = rights.present};
+                 .showsName = rights.present};
   const uint64_t bytes = bytesOf(grant);
   while (bytes_ + bytes > kMostBytes || (free_.empty() && grants_.size() > kMost)) {
     if (idle_.empty()) return kNone;
-    forget(idle_.front());
+    remove(idle_.front());
   }
   uint32_t number;
   if (free_.empty()) {
@@ -63,41 +63,41 @@ uint32_t Grants::take(const GrantRights& rights, uint64_t now) {
   bytes_ += bytes;
   // An ended grant of this token may still have watchers: it is not found any more.
   byToken_[grant.token] = number;
-  grant.idle = idle_.insert(idle_.end(), number);
+  grant.idlePosition = idle_.insert(idle_.end(), number);
   grants_[number] = std::move(grant);
   return number;
 }
 
-void Grants::forget(uint32_t number) {
+void Grants::remove(uint32_t number) {
   Grant& grant = grants_[number];
   bytes_ -= bytesOf(grant);
-  idle_.erase(grant.idle);
+  idle_.erase(grant.idlePosition);
   const auto found = byToken_.find(grant.token);
   if (found != byToken_.end() && found->second == number) byToken_.erase(found);
   grant = {};
   free_.push_back(number);
 }
 
-void Grants::watched(uint32_t number) {
+void Grants::addWatcher(uint32_t number) {
   Grant& grant = grants_[number];
-  if (grant.watchers++ == 0) idle_.erase(grant.idle);
+  if (grant.watchers++ == 0) idle_.erase(grant.idlePosition);
 }
 
-void Grants::unwatched(uint32_t number) {
+void Grants::removeWatcher(uint32_t number) {
   Grant& grant = grants_[number];
   if (--grant.watchers > 0) return;
-  grant.idle = idle_.insert(idle_.end(), number);
-  if (grant.ended) forget(number);
+  grant.idlePosition = idle_.insert(idle_.end(), number);
+  if (grant.isEnded) remove(number);
 }
 
-bool Grants::end(GrantPart part, std::string_view name) {
+bool Grants::endByPart(GrantPart part, std::string_view name) {
   bool watched = false;
   for (uint32_t number = 1; number < grants_.size(); ++number) {
     Grant& grant = grants_[number];
     if (grant.parts[static_cast<size_t>(part)] != name) continue;
-    grant.ended = true;
+    grant.isEnded = true;
     watched = watched || grant.watchers > 0;
-    if (grant.watchers == 0) forget(number);
+    if (grant.watchers == 0) remove(number);
   }
   return watched;
 }

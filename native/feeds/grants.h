@@ -39,29 +39,29 @@ namespace server {
 class KeyPatterns {
  public:
   KeyPatterns() = default;
-  explicit KeyPatterns(std::vector<std::string> all) : all_(std::move(all)) {}
+  explicit KeyPatterns(std::vector<std::string> all) : patterns_(std::move(all)) {}
 
   /** Memory of the patterns, in bytes. */
   size_t size() const {
     size_t sum = 0;
-    for (const std::string& one : all_) sum += sizeof(std::string) + one.capacity();
+    for (const std::string& one : patterns_) sum += sizeof(std::string) + one.capacity();
     return sum;
   }
 
   /** Whether a pattern matches the key. */
   bool covers(std::string_view key) const {
-    return std::any_of(all_.begin(), all_.end(),
-                       [key](std::string_view one) { return isOf(one, key); });
+    return std::any_of(patterns_.begin(), patterns_.end(),
+                       [key](std::string_view one) { return matches(one, key); });
   }
 
  private:
-  static bool isOf(std::string_view pattern, std::string_view key) {
+  static bool matches(std::string_view pattern, std::string_view key) {
     if (pattern.back() != '*') return pattern == key;
     pattern.remove_suffix(1);
     return key.size() > pattern.size() && key.starts_with(pattern);
   }
 
-  std::vector<std::string> all_;
+  std::vector<std::string> patterns_;
 };
 
 /** The SHA-256 of a token. */
@@ -74,7 +74,7 @@ constexpr size_t kGrantParts = 3;
 /** The rights that JavaScript has read from a token. */
 struct GrantRights {
   TokenHash token = {};
-  uint64_t left = 0;  // milliseconds until its end
+  uint64_t timeLeft = 0;  // milliseconds until its end
   std::vector<std::string> read;
   std::array<std::string, kGrantParts> parts;  // empty: absent
   bool present = false;                        // presence shows `sub`
@@ -92,13 +92,13 @@ class Grants {
   uint32_t find(const TokenHash& token, uint64_t now) const;
 
   /** Adds a verified grant. kNone: there is no room. */
-  uint32_t take(const GrantRights& rights, uint64_t now);
+  uint32_t add(const GrantRights& rights, uint64_t now);
 
   /** Most tokens that are no grants. */
   static constexpr size_t kMostBad = 1024;
 
   /** Remembers that a token is no grant. */
-  void refuse(const TokenHash& token, uint64_t now);
+  void rememberBad(const TokenHash& token, uint64_t now);
 
   /** Whether a token is known to be no grant. */
   bool isBad(const TokenHash& token, uint64_t now) const;
@@ -110,28 +110,28 @@ class Grants {
   /** The name that presence shows for its watchers; empty: none. */
   std::string_view nameOf(uint32_t number) const {
     const Grant& grant = grants_[number];
-    return grant.present ? grant.parts[static_cast<size_t>(GrantPart::kSub)] : std::string_view();
+    return grant.showsName ? grant.parts[static_cast<size_t>(GrantPart::kSub)] : std::string_view();
   }
 
   /** kOk while the grant is valid; otherwise the problem of its end. */
-  Outcome over(uint32_t number, uint64_t now) const {
+  Outcome problemOf(uint32_t number, uint64_t now) const {
     const Grant& grant = grants_[number];
-    if (grant.ended) return Outcome::kBadGrant;
+    if (grant.isEnded) return Outcome::kBadGrant;
     return grant.end <= now ? Outcome::kGrantExpired : Outcome::kOk;
   }
 
   /** Milliseconds until the grant ends. */
-  uint64_t left(uint32_t number, uint64_t now) const {
+  uint64_t timeLeft(uint32_t number, uint64_t now) const {
     const uint64_t end = grants_[number].end;
     return end > now ? end - now : 0;
   }
 
   /** A watcher with this grant has come, or gone. */
-  void watched(uint32_t number);
-  void unwatched(uint32_t number);
+  void addWatcher(uint32_t number);
+  void removeWatcher(uint32_t number);
 
   /** Ends all grants with this name. Returns whether one of them has watchers. */
-  bool end(GrantPart part, std::string_view name);
+  bool endByPart(GrantPart part, std::string_view name);
 
  private:
   struct Grant {
@@ -140,9 +140,9 @@ class Grants {
     KeyPatterns read;
     std::array<std::string, kGrantParts> parts;
     uint32_t watchers = 0;
-    bool present = false;
-    bool ended = false;
-    std::list<uint32_t>::iterator idle = {};  // its place in idle_, without watchers
+    bool showsName = false;
+    bool isEnded = false;
+    std::list<uint32_t>::iterator idlePosition = {};  // its place in idle_, without watchers
   };
 
   struct Hash {
@@ -154,19 +154,19 @@ class Grants {
     }
   };
 
-  struct Bad {
+  struct BadToken {
     TokenHash token;
     uint64_t until;
   };
 
   static uint64_t bytesOf(const Grant& grant);
-  void forget(uint32_t number);
+  void remove(uint32_t number);
 
   std::vector<Grant> grants_ = std::vector<Grant>(1);  // by number
   std::vector<uint32_t> free_;
   std::unordered_map<TokenHash, uint32_t, Hash> byToken_;
-  std::list<uint32_t> idle_;  // grants without watchers, the least recently used first
-  std::vector<Bad> bad_;      // by hash; empty until the first one
+  std::list<uint32_t> idle_;         // grants without watchers, the least recently used first
+  std::vector<BadToken> badTokens_;  // by hash; empty until the first one
   uint64_t bytes_ = 0;
 };
 

@@ -36,17 +36,17 @@
 namespace server {
 
 /** A name that watches a feed, or has just done so. */
-struct Present {
-  uint32_t watching = 0;     // its watchers in this table
-  bool leaving = false;      // in Feeds::leaving_, until its lease is over
-  uint64_t until = 0;        // milliseconds: the end of its lease without a watcher
-  std::bitset<128> threads;  // workers that have the name
+struct PresentName {
+  uint32_t watching = 0;       // its watchers in this table
+  bool hasLeaseEntry = false;  // in Feeds::nameLeases_, until its lease is over
+  uint64_t leaseEnd = 0;       // milliseconds: the end of its lease without a watcher
+  std::bitset<128> workers;    // workers that have the name
 
-  bool isThere(uint64_t now) const { return watching > 0 || until > now || threads.any(); }
+  bool isPresent(uint64_t now) const { return watching > 0 || leaseEnd > now || workers.any(); }
 };
 
 /** Names in the order of their bytes. */
-using Names = std::map<std::string, Present, std::less<>>;
+using Names = std::map<std::string, PresentName, std::less<>>;
 
 /** Most names in a presence feed. */
 constexpr size_t kMostNamed = 100;
@@ -54,7 +54,7 @@ constexpr size_t kMostNamed = 100;
 /** The value of a presence feed. */
 struct Attendance {
   uint32_t watching;
-  std::vector<std::string> who;
+  std::vector<std::string> names;
 
   bool operator==(const Attendance&) const = default;
 };
@@ -64,36 +64,36 @@ class Presence {
  public:
   /** `now` and `lease` in milliseconds. */
   Presence(uint64_t now, uint64_t lease)
-      : share_(std::max<uint64_t>(1, lease / kShares)), newest_(now / share_) {}
+      : partLength_(std::max<uint64_t>(1, lease / kParts)), newestPart_(now / partLength_) {}
 
   /** Takes the most watchers at a time since the last call. Returns the most within a lease. */
-  uint32_t take(uint64_t now, uint32_t most) {
-    const uint64_t newest = now / share_;
-    for (uint64_t i = 1; i <= std::min<uint64_t>(newest - newest_, kShares); ++i) {
-      shares_[(newest_ + i) % kShares] = 0;
+  uint32_t recordPeak(uint64_t now, uint32_t most) {
+    const uint64_t newest = now / partLength_;
+    for (uint64_t i = 1; i <= std::min<uint64_t>(newest - newestPart_, kParts); ++i) {
+      peaks_[(newestPart_ + i) % kParts] = 0;
     }
-    newest_ = newest;
-    uint32_t& share = shares_[newest % kShares];
+    newestPart_ = newest;
+    uint32_t& share = peaks_[newest % kParts];
     share = std::max(share, most);
-    return *std::max_element(shares_.begin(), shares_.end());
+    return *std::max_element(peaks_.begin(), peaks_.end());
   }
 
-  Attendance told = {};  // the last value
-  uint64_t at = 0;       // milliseconds: the time of the next version
-  bool heard = false;    // this program waits for a change
+  Attendance published = {};       // the last value
+  uint64_t nextVersionAt = 0;      // milliseconds: the time of the next version
+  bool reportsNextChange = false;  // this program waits for a change
 
   // In a world:
-  std::map<std::string, Attendance, std::less<>> others;  // shares of other servers
-  std::optional<Attendance> shared;                       // the share that was sent to them last
-  uint64_t shareUntil = 0;  // milliseconds: the others want the share until then
-  uint64_t askAt = 0;       // milliseconds: the next question to the others
+  std::map<std::string, Attendance, std::less<>> otherShares;  // shares of other servers
+  std::optional<Attendance> sentShare;  // the share that was sent to them last
+  uint64_t sendsShareUntil = 0;         // milliseconds: the others want the share until then
+  uint64_t nextAskAt = 0;               // milliseconds: the next question to the others
 
  private:
-  static constexpr uint64_t kShares = 8;
+  static constexpr uint64_t kParts = 8;
 
-  uint64_t share_;   // length of a part of the lease, milliseconds
-  uint64_t newest_;  // number of the newest part
-  std::array<uint32_t, kShares> shares_ = {};
+  uint64_t partLength_;  // length of a part of the lease, milliseconds
+  uint64_t newestPart_;  // number of the newest part
+  std::array<uint32_t, kParts> peaks_ = {};
 };
 
 }  // namespace server

@@ -241,7 +241,7 @@ class Door : public PollResponder {
    * Has the request watch these feeds. The answer comes now, with the first news, or when the hold
    * is over; or it is the problem of the feeds.
    */
-  void watch(Ticket ticket, const Wanted* wanted, uint32_t count, WatchHow how);
+  void watch(Ticket ticket, const FeedRequest* wanted, uint32_t count, WatchOptions how);
 
   /**
    * Asks the client for the awaited body. JavaScript handles the request again when the body is

@@ -251,7 +251,7 @@ void Door::respond(Ticket ticket, std::string_view statusLine, std::string_view 
   if (answers_.send(*connection, text)) resumeLater(*connection);
 }
 
-void Door::watch(Ticket ticket, const Wanted* wanted, uint32_t count, WatchHow how) {
+void Door::watch(Ticket ticket, const FeedRequest* wanted, uint32_t count, WatchOptions how) {
   Connection* const connection = asked(ticket);
   if (connection == nullptr) return;
   connection->state = ConnectionState::kReading;
@@ -259,7 +259,7 @@ void Door::watch(Ticket ticket, const Wanted* wanted, uint32_t count, WatchHow h
   // Without chunks the end of the connection ends a stream.
   connection->last = connection->last || (how.stream && connection->plain);
   Outcome outcome = Outcome::kOk;
-  if (how.verified != nullptr && !feeds_.takeGrant(*how.verified, &how)) {
+  if (how.verifiedGrant != nullptr && !feeds_.takeGrant(*how.verifiedGrant, &how)) {
     outcome = Outcome::kTooManyWatchers;
   }
   if (outcome == Outcome::kOk) outcome = feeds_.watch(*connection, wanted, count, how);
@@ -269,7 +269,7 @@ void Door::watch(Ticket ticket, const Wanted* wanted, uint32_t count, WatchHow h
     if (parked && connection->interest == Interest::kReset) connections_.close(*connection);
     return;
   }
-  noteOutcome(*connection, how.many ? Route::kFeeds : Route::kFeed, outcome);
+  noteOutcome(*connection, how.hasManyFeeds ? Route::kFeeds : Route::kFeed, outcome);
   const Reply& reply = replies_.replies().outcomes[static_cast<size_t>(outcome)];
   if (answers_.send(*connection, replies_.write(reply, connection->last))) {
     resumeLater(*connection);

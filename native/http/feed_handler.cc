@@ -109,18 +109,18 @@ bool FeedHandler::takes(const HotRequest& request, const char* head, std::string
   }
   noneMatch_ = text(request.noneMatch);
   grant_ = Grants::kNone;
-  const bool judges = feeds_->hasPrivate() || feeds_->options().named;
+  const bool judges = feeds_->hasPrivate() || feeds_->options().hasGrants;
   return !judges || judge(request, head);
 }
 
 /** Decides which private feeds may be read. Returns false when JavaScript must decide. */
 bool FeedHandler::judge(const HotRequest& request, const char* head) {
-  Wanted* const end = watch_.wanted + watch_.count;
-  const auto isPrivate = [this](const Wanted& one) { return feeds_->isPrivate(one.key); };
+  FeedRequest* const end = watch_.wanted + watch_.count;
+  const auto isPrivate = [this](const FeedRequest& one) { return feeds_->isPrivate(one.key); };
   const bool opens = std::any_of(watch_.wanted, end, isPrivate);
   // For a public feed a grant only gives the name of the reader.
   const bool names =
-      feeds_->options().named && request.authorization.length + request.grant.length > 0;
+      feeds_->options().hasGrants && request.authorization.length + request.grant.length > 0;
   if (!opens && !names) return true;
   // With both, JavaScript decides which one counts.
   if (request.authorization.length > 0 && request.grant.length > 0) return false;
@@ -136,7 +136,7 @@ bool FeedHandler::judge(const HotRequest& request, const char* head) {
     if (grant_ == Grants::kNone) return !opens && hash && feeds_->isBadGrant(*hash);
     without = Outcome::kNotGranted;
   }
-  for (Wanted* one = watch_.wanted; one != end; ++one) {
+  for (FeedRequest* one = watch_.wanted; one != end; ++one) {
     const bool reads = grant_ != Grants::kNone && feeds_->reads(grant_, one->key);
     if (isPrivate(*one) && !reads) one->problem = without;
   }
@@ -144,15 +144,15 @@ bool FeedHandler::judge(const HotRequest& request, const char* head) {
 }
 
 bool FeedHandler::serve(Connection& connection, const HotRequest& request, const Address& client) {
-  const WatchHow how = {.hold = watch_.hold,
-                        .delta = watch_.delta,
-                        .gzip = request.gzip,
-                        .stream = request.stream,
-                        .many = request.route == Route::kFeeds,
-                        .posted = request.key.length == 0,
-                        .noneMatch = noneMatch_,
-                        .grant = grant_,
-                        .from = client};
+  const WatchOptions how = {.hold = watch_.hold,
+                            .delta = watch_.delta,
+                            .gzip = request.gzip,
+                            .stream = request.stream,
+                            .hasManyFeeds = request.route == Route::kFeeds,
+                            .isPost = request.key.length == 0,
+                            .noneMatch = noneMatch_,
+                            .grant = grant_,
+                            .address = client};
   connection.plain = false;
   const Ticket ticket = connections_->ticketOf(connection);
   const Outcome outcome = watch(connection, watch_.wanted, watch_.count, how);
@@ -164,8 +164,8 @@ bool FeedHandler::serve(Connection& connection, const HotRequest& request, const
          connection.output == nullptr;
 }
 
-Outcome FeedHandler::watch(Connection& connection, const Wanted* wanted, uint32_t count,
-                           const WatchHow& how) {
+Outcome FeedHandler::watch(Connection& connection, const FeedRequest* wanted, uint32_t count,
+                           const WatchOptions& how) {
   // Answers 304 if the client's tag matches.
   if (!how.noneMatch.empty()) {
     std::string tag = feeds_->tagNow(wanted, count, how);
@@ -180,7 +180,7 @@ Outcome FeedHandler::watch(Connection& connection, const Wanted* wanted, uint32_
   connection.state = ConnectionState::kWatching;
   connection.record = Feeds::kNoWatcher;
   // Otherwise the connection waits only until the feed has been fetched.
-  connection.waits = how.stream || std::all_of(wanted, wanted + count, [](const Wanted& one) {
+  connection.waits = how.stream || std::all_of(wanted, wanted + count, [](const FeedRequest& one) {
                        return !one.after.empty();
                      });
   connections_->disarm(connection);
@@ -216,8 +216,9 @@ uint32_t FeedHandler::tick() {
   if (feeds_ == nullptr) return 0;
   uint32_t closed = 0;
   const uint64_t most = feeds_->options().memory;
-  // areSlowest is called in every tick: it tells the other threads about this one's slowest reader.
-  while (feeds_->areSlowest(answers_->slowestSince()) && feeds_->held() > most &&
+  // hasSlowestReader is called in every tick: it tells the other threads about this one's slowest
+  // reader.
+  while (feeds_->hasSlowestReader(answers_->slowestSince()) && feeds_->unsentBytes() > most &&
          answers_->closeSlowest()) {
     ++closed;
   }
@@ -226,12 +227,12 @@ uint32_t FeedHandler::tick() {
 
 // ---- Answers ------------------------------------------------------------------------------------
 
-FeedResponder::Taken FeedHandler::answer(uint32_t token, const FeedAnswer& answer) {
+FeedResponder::WriteResult FeedHandler::answer(uint32_t token, const FeedAnswer& answer) {
   Connection& connection = (*connections_)[token];
   const Ticket ticket = connections_->ticketOf(connection);
   const bool opens = connection.state == ConnectionState::kWatching;
-  const bool problem = answer.outcome != Outcome::kOk && (!answer.stream || opens);
-  const bool goesOn = answer.stream && !answer.ends && !problem;
+  const bool problem = answer.outcome != Outcome::kOk && (!answer.isEvent || opens);
+  const bool goesOn = answer.isEvent && !answer.endsStream && !problem;
   // The watcher is taken off before the write: if the connection is lost in it, the returned value
   // tells the table, not `drop`.
   connection.state = goesOn ? ConnectionState::kStreaming : ConnectionState::kReading;
@@ -243,29 +244,30 @@ FeedResponder::Taken FeedHandler::answer(uint32_t token, const FeedAnswer& answe
   } else {
     whole = answers_->send(connection, messageOf(answer, opens, connection));
   }
-  if (connections_->find(ticket) == nullptr) return Taken::kLost;
+  if (connections_->find(ticket) == nullptr) return WriteResult::kLost;
   if (goesOn) connection.record = watcher;
   if (!goesOn && whole) answered_(connection);
-  return whole ? Taken::kWhole : Taken::kInPart;
+  return whole ? WriteResult::kWhole : WriteResult::kInPart;
 }
 
 FeedHandler::Made::Made(base::Ref<base::Message> message, const FeedAnswer& answer)
     : message(std::move(message)),
       tag(answer.tag),
       gzip(answer.gzip),
-      packs(answer.packs),
-      stream(answer.stream),
-      fresh(answer.fresh) {
+      packs(answer.mayCompress),
+      stream(answer.isEvent),
+      fresh(answer.cacheSeconds) {
   for (uint32_t i = 0; i < answer.count; ++i) {
-    const FeedItem& item = answer.items[i];
+    const BodyPiece& item = answer.pieces[i];
     pieces.push_back({item.bytes, item.begin, item.end});
     text.append(item.before).append(item.after);
   }
 }
 
 bool FeedHandler::Made::isOf(const FeedAnswer& answer) const {
-  if (!message || answer.count != pieces.size() || answer.gzip != gzip || answer.packs != packs ||
-      answer.stream != stream || answer.fresh != fresh || answer.tag != tag) {
+  if (!message || answer.count != pieces.size() || answer.gzip != gzip ||
+      answer.mayCompress != packs || answer.isEvent != stream || answer.cacheSeconds != fresh ||
+      answer.tag != tag) {
     return false;
   }
   std::string_view rest = text;
@@ -275,7 +277,7 @@ bool FeedHandler::Made::isOf(const FeedAnswer& answer) const {
     return same;
   };
   for (uint32_t i = 0; i < answer.count; ++i) {
-    const FeedItem& item = answer.items[i];
+    const BodyPiece& item = answer.pieces[i];
     const base::Piece& piece = pieces[i];
     const bool same =
         item.bytes == piece.bytes && item.begin == piece.begin && item.end == piece.end;
@@ -287,10 +289,10 @@ bool FeedHandler::Made::isOf(const FeedAnswer& answer) const {
 /** Returns the message of an answer: a kept one with the same parts, or a new one. */
 base::Ref<base::Message> FeedHandler::messageOf(const FeedAnswer& answer, bool opens,
                                                 const Connection& to) {
-  const bool own = answer.stream ? opens || to.plain : to.last;
-  const auto isShared = [](const FeedItem& item) { return item.bytes != nullptr; };
-  const bool shared =
-      !own && !answer.ends && std::any_of(answer.items, answer.items + answer.count, isShared);
+  const bool own = answer.isEvent ? opens || to.plain : to.last;
+  const auto isShared = [](const BodyPiece& item) { return item.bytes != nullptr; };
+  const bool shared = !own && !answer.endsStream &&
+                      std::any_of(answer.pieces, answer.pieces + answer.count, isShared);
   if (!shared) return compose(answer, opens, to);
   for (Made& made : made_) {
     if (!made.isOf(answer)) continue;
@@ -314,7 +316,7 @@ base::Ref<base::Message> FeedHandler::compose(const FeedAnswer& answer, bool ope
   insertions_.clear();
   const Replies& replies = replies_->replies();
   const bool gzip = answer.gzip && !to.plain;
-  if (!answer.stream) {
+  if (!answer.isEvent) {
     const bool packed = pack(answer);
     addHead(answer, packed, to);
     base::appendDigits(&text_, packed ? packed_.size() : answer.length());
@@ -353,7 +355,7 @@ base::Ref<base::Message> FeedHandler::compose(const FeedAnswer& answer, bool ope
       text_ += end;
       if (!to.plain) text_ += "\r\n";
     }
-    if (!to.plain && answer.ends) text_ += "0\r\n\r\n";
+    if (!to.plain && answer.endsStream) text_ += "0\r\n\r\n";
   }
   const base::Ref<base::Bytes> own = base::Bytes::copyOf(text_, nullptr);
   pieces_.clear();
@@ -378,7 +380,7 @@ void FeedHandler::beginChunk(uint64_t length) {
 
 /** Compresses the body of a poll into packed_. Returns false when it is sent plain. */
 bool FeedHandler::pack(const FeedAnswer& answer) {
-  if (!answer.packs) return false;
+  if (!answer.mayCompress) return false;
   const uint64_t length = answer.length();
   const uint64_t most = std::min(mayPack_, kCompressedEventMost);
   if (length < Feed::kCompressFrom || length > most) return false;
@@ -396,7 +398,7 @@ bool FeedHandler::pack(const FeedAnswer& answer) {
 /** Appends a body to event_. */
 void FeedHandler::gather(const FeedAnswer& answer) {
   for (uint32_t i = 0; i < answer.count; ++i) {
-    const FeedItem& item = answer.items[i];
+    const BodyPiece& item = answer.pieces[i];
     event_ += item.before;
     if (item.bytes != nullptr)
       event_.append(item.bytes->data() + item.begin, item.end - item.begin);
@@ -436,7 +438,7 @@ void FeedHandler::addStored(const FeedAnswer& answer, std::string_view fields,
     event_.clear();
   };
   for (uint32_t i = 0; i < answer.count; ++i) {
-    const FeedItem& item = answer.items[i];
+    const BodyPiece& item = answer.pieces[i];
     event_ += item.before;
     const uint32_t shared = item.bytes == nullptr ? 0 : item.end - item.begin;
     if (shared < kCompressedEvent) {
@@ -462,12 +464,12 @@ void FeedHandler::addHead(const FeedAnswer& answer, bool packed, const Connectio
   const Replies& replies = replies_->replies();
   const bool gzip = answer.gzip || packed;
   const Reply& plain = gzip ? replies.feedGzip : replies.feed;
-  const Reply& head = answer.fresh > 0 ? replies.feedPublic : plain;
+  const Reply& head = answer.cacheSeconds > 0 ? replies.feedPublic : plain;
   text_ += replies_->write(head, to.last);
-  if (answer.fresh == 0) return;
+  if (answer.cacheSeconds == 0) return;
   text_.append(answer.tag).append(packed ? kPackedTag : "");
   text_.append("\"\r\nCache-Control: public, s-maxage=");
-  base::appendDigits(&text_, answer.fresh);
+  base::appendDigits(&text_, answer.cacheSeconds);
   text_ += ", max-age=0\r\n";
   if (gzip) text_ += "Content-Encoding: gzip\r\n";
   text_ += "Content-Length: ";
@@ -475,7 +477,7 @@ void FeedHandler::addHead(const FeedAnswer& answer, bool packed, const Connectio
 
 void FeedHandler::addBody(const FeedAnswer& answer) {
   for (uint32_t i = 0; i < answer.count; ++i) {
-    const FeedItem& item = answer.items[i];
+    const BodyPiece& item = answer.pieces[i];
     text_ += item.before;
     if (item.bytes != nullptr && item.end > item.begin) {
       insertions_.push_back({text_.size(), {item.bytes, item.begin, item.end}});

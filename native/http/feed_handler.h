@@ -59,7 +59,8 @@ class FeedHandler : public FeedResponder {
    * before this returns. Any outcome but kOk: the connection watches nothing, and the caller
    * answers with that outcome.
    */
-  Outcome watch(Connection& connection, const Wanted* wanted, uint32_t count, const WatchHow& how);
+  Outcome watch(Connection& connection, const FeedRequest* wanted, uint32_t count,
+                const WatchOptions& how);
 
   /**
    * Serves a request for which `takes` has just returned true.
@@ -81,7 +82,7 @@ class FeedHandler : public FeedResponder {
    */
   uint32_t tick();
 
-  Taken answer(uint32_t token, const FeedAnswer& answer) override;
+  WriteResult answer(uint32_t token, const FeedAnswer& answer) override;
 
   void prefetch(uint32_t token) const override { connections_->prefetch(token); }
 
@@ -89,13 +90,13 @@ class FeedHandler : public FeedResponder {
    * Stores the result of verifying a token: a grant, in `how.grant`, or a token that is no grant.
    * Returns false when there is no room.
    */
-  bool takeGrant(const GrantRights& rights, WatchHow* how) {
+  bool takeGrant(const GrantRights& rights, WatchOptions* how) {
     // Every grant has a key.
     if (rights.parts[static_cast<size_t>(GrantPart::kKey)].empty()) {
-      feeds_->refuseGrant(rights.token);
+      feeds_->rememberBadGrant(rights.token);
       return true;
     }
-    how->grant = feeds_->takeGrant(rights);
+    how->grant = feeds_->addGrant(rights);
     return how->grant != Grants::kNone;
   }
 

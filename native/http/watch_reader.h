@@ -16,7 +16,7 @@ constexpr uint32_t kWatchBytes = 16384;
 
 /** A request for feeds. The string views point into the text that was read. */
 struct WatchRequest {
-  Wanted wanted[kFeedsAtOnce];
+  FeedRequest wanted[kFeedsAtOnce];
   uint32_t count;
   uint32_t hold;  // seconds, or kNoFeedHold
   bool delta;

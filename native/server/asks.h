@@ -153,13 +153,13 @@ struct RespondLengths {
 
 /** The feeds that a request watches, with its own copies of all texts. */
 struct WatchOrder {
-  /** A Wanted with its own copies of the texts. */
+  /** A FeedRequest with its own copies of the texts. */
   struct One {
     std::string key, after;
     Outcome problem;
   };
   std::vector<One> wanted;
-  WatchHow how;
+  WatchOptions how;
   std::string noneMatch;                // of `how`
   std::optional<GrantRights> verified;  // of `how`
 };

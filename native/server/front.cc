@@ -41,7 +41,7 @@ Front::Front(const DoorOptions& options, const FrontParts& parts, const Replies&
     tellWaits_(false);
   });
   parts_.turn->onEnded([this] { sendToWorkers(); });
-  if (parts_.feeds != nullptr) parts_.feeds->watchFor(this);
+  if (parts_.feeds != nullptr) parts_.feeds->setObserver(this);
 }
 
 DoorParts Front::doorParts() {
@@ -66,7 +66,7 @@ void Front::startWorkers(const DoorOptions& options, const Replies& replies, uin
                         .main = &waker_};
   if (parts_.feeds != nullptr) {
     shared.feeds = parts_.feeds->options();
-    shared.feeds->shows = parts_.feeds;
+    shared.feeds->mainTable = parts_.feeds;
     // A worker may show the presence feed of each feed too.
     shared.feeds->feeds *= 2;
   }
@@ -94,7 +94,7 @@ void Front::startWorkers(const DoorOptions& options, const Replies& replies, uin
 
 void Front::close() {
   if (std::exchange(closed_, true)) return;
-  if (parts_.feeds != nullptr) parts_.feeds->watchFor(nullptr);
+  if (parts_.feeds != nullptr) parts_.feeds->setObserver(nullptr);
   for (const Served& one : workers_) one.worker->stop();
   workers_.clear();
   door_.closeAll();
@@ -198,10 +198,11 @@ void Front::respond(Caller caller, std::string_view statusLine, std::string_view
   say(caller, {.say = Say::kRespond}, text);
 }
 
-void Front::watch(Caller caller, const Wanted* wanted, uint32_t count, const WatchHow& how) {
+void Front::watch(Caller caller, const FeedRequest* wanted, uint32_t count,
+                  const WatchOptions& how) {
   if (caller.worker == 0) return door_.watch(caller.ticket, wanted, count, how);
   auto order = std::make_unique<WatchOrder>(WatchOrder{{}, how, std::string(how.noneMatch), {}});
-  if (how.verified != nullptr) order->verified = *how.verified;
+  if (how.verifiedGrant != nullptr) order->verified = *how.verifiedGrant;
   for (uint32_t i = 0; i < count; ++i) {
     const auto& [key, after, problem] = wanted[i];
     order->wanted.push_back({std::string(key), std::string(after), problem});

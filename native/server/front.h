@@ -49,7 +49,7 @@ struct FrontAsker {
   BodyBounds bodies;
 };
 
-class Front : private FeedsWatcher {
+class Front : private FeedsObserver {
  public:
   /** The options of a port. */
   struct PortOptions {
@@ -123,7 +123,7 @@ class Front : private FeedsWatcher {
   // Answers of JavaScript: see Door.
   void respond(Caller caller, std::string_view statusLine, std::string_view fields,
                std::string_view body);
-  void watch(Caller caller, const Wanted* wanted, uint32_t count, const WatchHow& how);
+  void watch(Caller caller, const FeedRequest* wanted, uint32_t count, const WatchOptions& how);
   void proceed(Caller caller);
   void abandon(Caller caller);
   bool park(Caller caller);

@@ -54,7 +54,7 @@ void Turn::attach(Arena* arena) {
   });
   arena_ = arena;
   if (arena == nullptr) return;
-  arena->settled();
+  arena->finishRestore();
   arena->keepJournal(journal);
 }
 
@@ -112,7 +112,7 @@ void Turn::each(Taker* taker) const {
   }
   for (const auto& [name, bytes] : notes_) taker->note(name, bytes);
   if (arena_ == nullptr) return;
-  arena_->eachNote(
+  arena_->forEachNote(
       [&](const std::string& name, std::string_view bytes) { taker->note(name, bytes); });
 }
 

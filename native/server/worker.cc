@@ -124,7 +124,7 @@ void Worker::turn() {
   behind_ = saysRing_.owes();
   takeSays();
   if (!behind_) {
-    if (feeds_ != nullptr) feeds_->table().caughtUp();
+    if (feeds_ != nullptr) feeds_->table().resolveAhead();
     door_.turn();
     // The main thread can start on these asks.
     send();
@@ -132,9 +132,9 @@ void Worker::turn() {
     door_.sendAnswers();
   }
   if (feeds_ != nullptr) {
-    if (feeds_->table().busy()) feeds_->step();
+    if (feeds_->table().hasWork()) feeds_->step();
     feeds_->turn();
-    busy_ = feeds_->table().busy();
+    busy_ = feeds_->table().hasWork();
   }
   send();
 }
@@ -210,10 +210,10 @@ void Worker::take(const SayHead& head, std::string_view text) {
       return respond(head.ticket, text);
     case Say::kWatch: {
       const auto order = Handed::take<WatchOrder>(text);
-      std::vector<Wanted> wanted;
+      std::vector<FeedRequest> wanted;
       for (const auto& one : order->wanted) wanted.push_back({one.key, one.after, one.problem});
       order->how.noneMatch = order->noneMatch;
-      order->how.verified = order->verified ? &*order->verified : nullptr;
+      order->how.verifiedGrant = order->verified ? &*order->verified : nullptr;
       return door_.watch(head.ticket, wanted.data(), static_cast<uint32_t>(wanted.size()),
                          order->how);
     }

@@ -10,8 +10,9 @@
 //
 // Threads: from `start` to `stop` the worker's own thread owns everything here, except the rings
 // (batch_ring.h), the waker, `stops_`, and `counts_` and `logEvents_`, which have a lock. All
-// threads share AddressLimits, under its lock; and FeedsShared, references to bytes and the number
-// of connections, which are atomic. The main thread sends a kRun to have a command done here.
+// threads share AddressLimits, under its lock; and SharedFeedCounts, references to bytes and the
+// number of connections, which are atomic. The main thread sends a kRun to have a command done
+// here.
 //
 // Rejected: processes (frames, replicas of feeds, heartbeats, shares of every limit), one listening
 // socket for all workers (the thread that wakes first takes nearly all connections).

@@ -10,26 +10,27 @@ constexpr uint64_t kFeedShare = 2500;
 }  // namespace
 
 void WorkerFeeds::turn() {
-  for (const Feeds::Want& want : table_.takeWants()) {
-    AskHead head = askBy(want.fetch ? Ask::kFeedWant : Ask::kFeedGzip, {want.number, 0}, want.from);
-    head.number = want.waits ? 1 : 0;
+  for (const Feeds::Task& want : table_.takeTasks()) {
+    AskHead head =
+        askBy(want.fetch ? Ask::kFeedWant : Ask::kFeedGzip, {want.number, 0}, want.address);
+    head.number = want.waitsForFirst ? 1 : 0;
     asks_->add(head, want.key);
   }
   std::vector<std::string> left;
-  table_.takeTouched([&](const Feed& feed) {
+  table_.takeDirty([&](const Feed& feed) {
     // The main thread no longer counts watchers of a feed that has ended; a new feed may have its
     // key.
-    if (feed.gone) return;
-    const FeedWatchers watchers = {feed.watching, feed.patching, feed.patchesUntil};
+    if (feed.isDeleted) return;
+    const WatcherCounts watchers = {feed.watching, feed.patching, feed.patchesUntil};
     asks_->add(askBy(Ask::kFeedWatched, {}, watchers), feed.key);
-    if (feed.awaited && feed.watching == 0) left.push_back(feed.key);
+    if (feed.isAwaited && feed.watching == 0) left.push_back(feed.key);
   });
-  table_.takeNamed([this](std::string_view key, std::string_view name, bool there) {
+  table_.takeNameChanges([this](std::string_view key, std::string_view name, bool there) {
     asks_->add({.ask = Ask::kFeedNamed, .number = there ? uint64_t{1} : 0},
                std::string(key).append(1, kEndOfKey).append(name));
   });
   for (const std::string& key : left) {
-    if (table_.forgetAwaited(key)) leave(key);
+    if (table_.removeAwaited(key)) leave(key);
   }
 }
 
@@ -39,7 +40,7 @@ bool WorkerFeeds::tick(uint64_t now) {
   const bool done = table_.tick(now);
   if (now >= lookAt_) {
     lookAt_ = now + kLookEvery;
-    table_.forgetIdle(kIdle, [this](std::string_view key) { leave(key); });
+    table_.removeIdle(kIdle, [this](std::string_view key) { leave(key); });
   }
   return done;
 }
@@ -51,14 +52,14 @@ void WorkerFeeds::take(const SayHead& head, std::string_view text) {
   const Feed* const feed = table_.find(key);
   // The feed may have been forgotten and wanted again while this message was on its way: then its
   // own messages are still to come.
-  if (feed == nullptr || feed->want != head.ticket.connection) return;
+  if (feed == nullptr || feed->fetchTaskNumber != head.ticket.connection) return;
   switch (head.say) {
     case Say::kFeed:
       return table_.show(key, std::move(news->value), std::move(news->gzip));
     case Say::kFeedGzip:
       return table_.showCompressed(key, news->value.cursor, std::move(news->gzip));
     case Say::kFeedAwaited:
-      return table_.await(key);
+      return table_.markAwaited(key);
     default:
       // The next request asks the main thread again.
       return table_.end(key, head.outcome);

@@ -201,13 +201,13 @@ void WorkerService::serveFeed(const AskHead& head, std::string_view key) {
     watched.gzip = true;
     const Feed* const feed = parts_.feeds->find(key);
     if (feed != nullptr && feed->gzip) return owe(&watched, key, Say::kFeedGzip);
-    parts_.feeds->wantCompressed(key);
+    parts_.feeds->requestCompressed(key);
   } else if (head.ask == Ask::kFeedWatched) {
-    setWatchers(&watched, key, whoOf<FeedWatchers>(head));
+    setWatchers(&watched, key, whoOf<WatcherCounts>(head));
   } else if (head.ask == Ask::kFeedNamed) {
-    parts_.feeds->namedAtWorker(key, name, thread(), head.number != 0);
+    parts_.feeds->setNameAtWorker(key, name, thread(), head.number != 0);
   } else {
-    parts_.feeds->leftAtWorker(key, thread());
+    parts_.feeds->detachWorker(key, thread());
     setWatchers(&watched, key, {});
     feeds_.erase(found);
   }
@@ -220,10 +220,10 @@ void WorkerService::want(std::string_view key, const AskHead& head) {
   const Feed* feed = parts_.feeds->find(key);
   if (feed != nullptr && feed->value) return owe(&watched, key, Say::kFeed);
   const Outcome outcome =
-      parts_.feeds->askForWorker(key, thread(), whoOf<Address>(head), head.number != 0);
+      parts_.feeds->requestForWorker(key, thread(), whoOf<Address>(head), head.number != 0);
   feed = parts_.feeds->find(key);
   const bool isFetched = outcome == Outcome::kOk && feed != nullptr && !feed->value;
-  if (isFetched || (feed != nullptr && feed->awaited)) {
+  if (isFetched || (feed != nullptr && feed->isAwaited)) {
     return say({.say = Say::kFeedAwaited, .ticket = {watched.want, 0}}, key);
   }
   if (outcome != Outcome::kOk) ended(key, outcome);
@@ -231,15 +231,15 @@ void WorkerService::want(std::string_view key, const AskHead& head) {
 
 /** Updates the count of the worker's watchers of a feed. */
 void WorkerService::setWatchers(Watched* watched, std::string_view key,
-                                const FeedWatchers& watchers) {
-  parts_.feeds->watchedAtWorkers(key, watched->watchers, watchers);
+                                const WatcherCounts& watchers) {
+  parts_.feeds->updateWorkerWatchers(key, watched->watchers, watchers);
   watched->watchers = watchers;
 }
 
 void WorkerService::published(const Feed& feed) {
   const auto found = feeds_.find(feed.key);
   if (found == feeds_.end()) return;
-  if (found->second.gzip) parts_.feeds->askCompressed(feed.key);
+  if (found->second.gzip) parts_.feeds->keepCompressing(feed.key);
   owe(&found->second, feed.key, Say::kFeed);
 }
 
@@ -277,7 +277,7 @@ void WorkerService::ended(std::string_view key, Outcome why) {
   const auto found = feeds_.find(std::string(key));
   if (found == feeds_.end()) return;
   say({.say = Say::kFeedEnd, .outcome = why, .ticket = {found->second.want, 0}}, key);
-  parts_.feeds->leftAtWorker(key, thread());
+  parts_.feeds->detachWorker(key, thread());
   setWatchers(&found->second, key, {});
   feeds_.erase(found);
 }

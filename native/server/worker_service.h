@@ -85,7 +85,7 @@ class WorkerService : public PollResponder {
    */
   bool send(BatchRing* ring);
 
-  // Of FeedsWatcher.
+  // Of FeedsObserver.
   void published(const Feed& feed);
   void compressed(const Feed& feed);
   void ended(std::string_view key, Outcome why);
@@ -103,7 +103,7 @@ class WorkerService : public PollResponder {
 
   /** A feed that the worker has asked for. */
   struct Watched {
-    FeedWatchers watchers;        // at the worker
+    WatcherCounts watchers;       // at the worker
     uint32_t want = 0;            // number of its last kFeedWant
     bool gzip = false;            // a watcher takes it compressed
     bool owesVersion = false;     // its newest version is in `owed_`
@@ -132,7 +132,7 @@ class WorkerService : public PollResponder {
   void want(std::string_view key, const AskHead& head);
   void owe(Watched* watched, std::string_view key, Say what);
   void sayOwed();
-  void setWatchers(Watched* watched, std::string_view key, const FeedWatchers& watchers);
+  void setWatchers(Watched* watched, std::string_view key, const WatcherCounts& watchers);
   void decide(Ticket ticket, Outcome outcome, std::string_view text = {});
 
   const ServiceParts parts_;

@@ -29,12 +29,14 @@ constexpr char kNoFeed[] = "a feed in it makes no sense";
 constexpr char kNoNote[] = "a note in it makes no sense";
 
 /** Start of the remembered patches in the log: earlier ones are forgotten, but still there. */
-uint32_t firstOf(const FeedValue& feed) { return feed.patches.empty() ? 0 : feed.patches.front(); }
+uint32_t firstOf(const FeedValue& feed) {
+  return feed.entryStarts.empty() ? 0 : feed.entryStarts.front();
+}
 
 /** The remembered patches. */
 std::string_view logOf(const FeedValue& feed) {
-  if (feed.patches.empty()) return {};
-  return feed.log->text().substr(firstOf(feed));
+  if (feed.entryStarts.empty()) return {};
+  return feed.history->text().substr(firstOf(feed));
 }
 
 Published whatOf(const FeedValue& feed) {
@@ -74,12 +76,12 @@ class Writer : public Keepers::Taker {
                        .key = static_cast<uint32_t>(key.size()),
                        .value = feed.value->length(),
                        .log = static_cast<uint32_t>(log.size()),
-                       .patches = static_cast<uint32_t>(feed.patches.size()),
+                       .patches = static_cast<uint32_t>(feed.entryStarts.size()),
                        .what = whatOf(feed)});
     to_->put(key.data(), key.size());
     to_->put(feed.value->data(), feed.value->length());
     to_->put(log.data(), log.size());
-    for (const uint32_t begin : feed.patches) to_->put(begin - firstOf(feed));
+    for (const uint32_t begin : feed.entryStarts) to_->put(begin - firstOf(feed));
   }
   void note(std::string_view name, std::string_view bytes) override {
     to_->put(NoteEntry{static_cast<uint32_t>(name.size()), static_cast<uint32_t>(bytes.size())});
@@ -151,15 +153,15 @@ bool Shelf::publish(const JournalRecord& record, std::string_view text) {
   if (value.empty()) return false;
   FeedValue& feed = feeds_.try_emplace(std::string(key)).first->second;
   feed.upstream = head.what != Published::kValue;
-  feed.take({head.epoch, version}, base::Bytes::copyOf(value, nullptr),
-            text.substr(uint64_t{head.key} + head.value), nullptr);
+  feed.setValue({head.epoch, version}, base::Bytes::copyOf(value, nullptr),
+                text.substr(uint64_t{head.key} + head.value), nullptr);
   return true;
 }
 
 bool Shelf::append(Cursor cursor, std::string_view key, std::string_view item, uint32_t kept) {
   const auto found = feeds_.find(key);
   const bool goesOn = found != feeds_.end() && found->second.isLog;
-  const size_t before = goesOn ? found->second.patches.size() : 0;
+  const size_t before = goesOn ? found->second.entryStarts.size() : 0;
   if (kept == 0 || kept > before + (item.empty() ? 0 : 1) || kept > cursor.version) return false;
   FeedValue& feed = goesOn ? found->second : feeds_[std::string(key)];
   feed.upstream = false;

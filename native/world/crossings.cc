@@ -9,23 +9,23 @@ namespace {
 /**
  * Returns the deadline of a waiting ack; 0: at once, since the peer is in no ring with this server.
  */
-uint64_t owedAt(const Peer& peer) { return peer.accepted ? peer.owedAt : 0; }
+uint64_t ackDueAt(const Peer& peer) { return peer.accepted ? peer.owedAt : 0; }
 
 /**
- * Returns whether the store, or an accepted frame, has told of the peer's process or of a later
- * one: every client of NATS can publish frames.
+ * Returns whether the store, or an accepted frame, names the peer's process or a later one: every
+ * client of NATS can publish frames.
  */
-bool isToldOf(uint64_t life, uint64_t heard, const Peer& peer) {
-  return life <= std::max(heard, peer.epoch);
+bool isKnownLife(uint64_t life, uint64_t acceptedLife, const Peer& peer) {
+  return life <= std::max(acceptedLife, peer.epoch);
 }
 
 }  // namespace
 
-bool Crossings::next(PeerNumber number, uint64_t now, std::string* message) {
+bool Crossings::nextMessage(PeerNumber number, uint64_t now, std::string* message) {
   if (!pool_->promising()) return false;
   Peer& peer = seams_->peer(number);
-  const bool sends = now >= peer.outbox.dueAt();
-  if (peer.owed != 0 && (sends || now >= owedAt(peer))) {
+  const bool isFrameDue = now >= peer.outbox.dueAt();
+  if (peer.owed != 0 && (isFrameDue || now >= ackDueAt(peer))) {
     FrameWriter({.kind = FrameKind::kAck,
                  .life = life_,
                  .peerLife = peer.sender.life,
@@ -35,7 +35,7 @@ bool Crossings::next(PeerNumber number, uint64_t now, std::string* message) {
                 message)
         .finish();
     peer.owed = 0;
-    if (!sends) return true;
+    if (!isFrameDue) return true;
   }
   return peer.outbox.next(now, seams_->self(), message);
 }
@@ -45,7 +45,7 @@ uint64_t Crossings::dueAt() const {
   for (size_t number = 0; number < seams_->size(); ++number) {
     const Peer& peer = seams_->peer(static_cast<PeerNumber>(number));
     at = std::min({at, peer.outbox.dueAt(), peer.outbox.sortedAt()});
-    if (peer.owed != 0) at = std::min(at, owedAt(peer));
+    if (peer.owed != 0) at = std::min(at, ackDueAt(peer));
   }
   return at;
 }
@@ -53,23 +53,24 @@ uint64_t Crossings::dueAt() const {
 FrameRefusal Crossings::receive(PeerNumber from, std::string_view message, uint64_t now,
                                 std::string* answer) {
   const FrameRefusal refusal = readMessage(message, &frames_);
-  if (refusal == FrameRefusal::kMalformed) return count(refusal);
+  if (refusal == FrameRefusal::kMalformed) return countRefused(refusal);
   if (!pool_->promising()) return FrameRefusal::kNone;
   const auto& [head, body] = frames_.at[0];
-  if (head.kind == FrameKind::kSprites) return sprites(from, refusal, frames_.at[0], now, answer);
+  if (head.kind == FrameKind::kSprites)
+    return receiveSprites(from, refusal, frames_.at[0], now, answer);
   if (refusal != FrameRefusal::kNone) {
     seams_->peer(from).outbox.pause(now);
-    return count(refusal);
+    return countRefused(refusal);
   }
-  const FrameRefusal told = acked(from, head, body, now);
+  const FrameRefusal ackRefusal = receiveAck(from, head, body, now);
   // Sprites that ride on a refused ack are not taken, either.
-  if (told != FrameRefusal::kNone || frames_.count == 1) return told;
-  return sprites(from, FrameRefusal::kNone, frames_.at[1], now, answer);
+  if (ackRefusal != FrameRefusal::kNone || frames_.count == 1) return ackRefusal;
+  return receiveSprites(from, FrameRefusal::kNone, frames_.at[1], now, answer);
 }
 
 /** Takes a frame of sprites, and writes or notes its ack. */
-FrameRefusal Crossings::sprites(PeerNumber from, FrameRefusal refusal, const Frame& frame,
-                                uint64_t now, std::string* answer) {
+FrameRefusal Crossings::receiveSprites(PeerNumber from, FrameRefusal refusal, const Frame& frame,
+                                       uint64_t now, std::string* answer) {
   const auto& [head, body] = frame;
   Peer& peer = seams_->peer(from);
   FrameHead ack = {.kind = FrameKind::kAck,
@@ -77,15 +78,17 @@ FrameRefusal Crossings::sprites(PeerNumber from, FrameRefusal refusal, const Fra
                    .peerLife = head.life,
                    .serial = head.serial,
                    .memory = seams_->self().memory};
-  ends_.clear();
+  rowEnds_.clear();
   if (refusal == FrameRefusal::kNone) {
     // There is no answer, which would say that nothing was taken.
-    if (!isToldOf(head.life, peer.sender.life, peer)) return count(FrameRefusal::kNotInRing);
-    refusal = judge(from, head);
-    if (refusal == FrameRefusal::kNone && head.serial >= peer.fence && !take(from, head, body)) {
+    if (!isKnownLife(head.life, peer.sender.life, peer))
+      return countRefused(FrameRefusal::kNotInRing);
+    refusal = checkSender(from, head);
+    if (refusal == FrameRefusal::kNone && head.serial >= peer.fence &&
+        !acceptSprites(from, head, body)) {
       refusal = FrameRefusal::kFull;
     }
-    if (refusal == FrameRefusal::kNone && !head.atOnce && !endsBusy()) {
+    if (refusal == FrameRefusal::kNone && !head.atOnce && !isAnyEndBusy()) {
       if (peer.owed == 0) peer.owedAt = now + kAckDelay;
       peer.owed = std::max(peer.owed, head.serial);
       return refusal;
@@ -95,27 +98,27 @@ FrameRefusal Crossings::sprites(PeerNumber from, FrameRefusal refusal, const Fra
   }
   ack.refusal = refusal;
   FrameWriter writer(ack, answer);
-  for (const auto& [row, over] : ends_) writer.add({row, over, pool_->endBusy(row, over)});
+  for (const auto& [row, over] : rowEnds_) writer.add({row, over, pool_->endBusy(row, over)});
   writer.finish();
-  if (refusal != FrameRefusal::kNone) return count(refusal);
+  if (refusal != FrameRefusal::kNone) return countRefused(refusal);
   if (head.serial >= peer.owed) peer.owed = 0;
   return refusal;
 }
 
 /** Returns whether a row's end that the frame names has no room for more. */
-bool Crossings::endsBusy() const {
+bool Crossings::isAnyEndBusy() const {
   return std::ranges::any_of(
-      ends_, [this](const auto& end) { return pool_->endBusy(end.first, end.second); });
+      rowEnds_, [this](const auto& end) { return pool_->endBusy(end.first, end.second); });
 }
 
 /** Decides whether a frame's sprites may be taken. Notes its sender and its fence. */
-FrameRefusal Crossings::judge(PeerNumber from, const FrameHead& head) {
+FrameRefusal Crossings::checkSender(PeerNumber from, const FrameHead& head) {
   Peer& peer = seams_->peer(from);
   if (head.life < peer.sender.life) return FrameRefusal::kOlderLife;
   if (head.life > peer.sender.life) {
     // From here on no frame of the earlier life counts, and what was taken from it is certain.
-    const bool goesOn = head.memory == peer.sender.memory;
-    pool_->meet(from, {.life = head.life, .memory = head.memory}, goesOn ? peer.taken : 0);
+    const bool hasSameMemory = head.memory == peer.sender.memory;
+    pool_->meet(from, {.life = head.life, .memory = head.memory}, hasSameMemory ? peer.taken : 0);
     peer.fence = 0;
     peer.owed = 0;
   }
@@ -131,49 +134,50 @@ FrameRefusal Crossings::judge(PeerNumber from, const FrameHead& head) {
 }
 
 /** Takes the new sprites of a frame. Returns false when there is no memory for one. */
-bool Crossings::take(PeerNumber from, const FrameHead& head, std::string_view body) {
+bool Crossings::acceptSprites(PeerNumber from, const FrameHead& head, std::string_view body) {
   const uint64_t& taken = seams_->peer(from).taken;
   uint64_t number = head.number;
   for (uint32_t i = 0; i < head.count; ++i) {
     std::string_view text;
-    const CrosserHead one = takeCrosser(&body, &text);
-    ends_.insert({one.row, one.over});
+    const CrosserHead crosser = takeCrosser(&body, &text);
+    rowEnds_.insert({crosser.row, crosser.over});
     if (text.empty()) continue;
     if (number > taken + 1) break;
     if (number++ <= taken) continue;
-    if (!pool_->crossIn(from, number - 1, one, text)) return false;
+    if (!pool_->crossIn(from, number - 1, crosser, text)) return false;
   }
   return true;
 }
 
 /** Applies an ack. */
-FrameRefusal Crossings::acked(PeerNumber from, const FrameHead& head, std::string_view body,
-                              uint64_t now) {
+FrameRefusal Crossings::receiveAck(PeerNumber from, const FrameHead& head, std::string_view body,
+                                   uint64_t now) {
   if (head.peerLife != life_) return FrameRefusal::kNone;
   Peer& peer = seams_->peer(from);
   Outbox& outbox = peer.outbox;
-  if (!isToldOf(head.life, outbox.peerLife(), peer)) return count(FrameRefusal::kNotInRing);
+  if (!isKnownLife(head.life, outbox.peerLife(), peer))
+    return countRefused(FrameRefusal::kNotInRing);
   const uint64_t before = outbox.base();
-  const bool asks = !outbox.settled();
+  const bool wasUnsettled = !outbox.settled();
   uint64_t crossed = before;
-  const bool good = outbox.acknowledge(head, body, now, [&](Sprite* sprite) {
+  const bool isWellFormed = outbox.acknowledge(head, body, now, [&](Sprite* sprite) {
     pool_->crossOut(sprite);
     ++crossed;
   });
   if (crossed > before) pool_->crossedUpTo(from, crossed - 1);
   // After a power cut the peer may have taken more numbers: none of these is of a waiting sprite.
-  if (asks && outbox.settled()) pool_->goOnBehind(from, outbox.base() - 1);
-  if (!good) return count(FrameRefusal::kMalformed);
-  return head.refusal == FrameRefusal::kNone ? FrameRefusal::kNone : count(head.refusal);
+  if (wasUnsettled && outbox.settled()) pool_->goOnBehind(from, outbox.base() - 1);
+  if (!isWellFormed) return countRefused(FrameRefusal::kMalformed);
+  return head.refusal == FrameRefusal::kNone ? FrameRefusal::kNone : countRefused(head.refusal);
 }
 
-void Crossings::sortOut(uint64_t now) {
+void Crossings::rerouteStranded(uint64_t now) {
   if (!pool_->promising()) return;
   for (size_t number = 0; number < seams_->size(); ++number) {
     const auto from = static_cast<PeerNumber>(number);
     Peer& peer = seams_->peer(from);
     if (peer.inRing) continue;
-    if (const size_t doubted = peer.outbox.giveUp(now)) pool_->giveUp(from, doubted);
+    if (const size_t uncertainCount = peer.outbox.giveUp(now)) pool_->giveUp(from, uncertainCount);
     const size_t place = peer.outbox.touched();
     peer.outbox.giveBack([&](const Crosser& crosser) { pool_->turnBack(from, place, crosser); });
   }

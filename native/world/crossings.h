@@ -49,7 +49,7 @@ class Crossings {
    * Appends the next message for a peer to `message`. Returns false when none is due. Call it until
    * it returns false: when the seams wake, after `receive`, and at `dueAt`. `now`: milliseconds.
    */
-  bool next(PeerNumber peer, uint64_t now, std::string* message);
+  bool nextMessage(PeerNumber peer, uint64_t now, std::string* message);
 
   /**
    * Takes a message of a peer, at `now`, and appends its answer to `answer` if the answer must go
@@ -59,37 +59,39 @@ class Crossings {
                        std::string* answer);
 
   /** Counts a message of an unknown server, which is refused. */
-  FrameRefusal strange() { return count(FrameRefusal::kNotInRing); }
+  FrameRefusal refuseUnknownServer() { return countRefused(FrameRefusal::kNotInRing); }
 
   /**
    * Sends sprites that wait for peers outside the ring to where they go now. Call it as often as
-   * `next`.
+   * `nextMessage`.
    */
-  void sortOut(uint64_t now);
+  void rerouteStranded(uint64_t now);
 
-  /** Returns the time to call `next` and `sortOut`; kNeverDue: not before something happens. */
+  /** Returns the time to call `nextMessage` and `rerouteStranded`; kNeverDue: not before something
+   * happens. */
   uint64_t dueAt() const;
 
   /** Frames refused by this server or by a peer, by the reason. */
   const uint64_t* refused() const { return refused_; }
 
  private:
-  FrameRefusal count(FrameRefusal refusal) {
+  FrameRefusal countRefused(FrameRefusal refusal) {
     ++refused_[static_cast<size_t>(refusal)];
     return refusal;
   }
-  FrameRefusal sprites(PeerNumber from, FrameRefusal refusal, const Frame& frame, uint64_t now,
-                       std::string* answer);
-  bool endsBusy() const;
-  FrameRefusal acked(PeerNumber from, const FrameHead& head, std::string_view body, uint64_t now);
-  FrameRefusal judge(PeerNumber from, const FrameHead& head);
-  bool take(PeerNumber from, const FrameHead& head, std::string_view body);
+  FrameRefusal receiveSprites(PeerNumber from, FrameRefusal refusal, const Frame& frame,
+                              uint64_t now, std::string* answer);
+  bool isAnyEndBusy() const;
+  FrameRefusal receiveAck(PeerNumber from, const FrameHead& head, std::string_view body,
+                          uint64_t now);
+  FrameRefusal checkSender(PeerNumber from, const FrameHead& head);
+  bool acceptSprites(PeerNumber from, const FrameHead& head, std::string_view body);
 
   Pool* const pool_;
   Seams* const seams_;
   const uint64_t life_;
   Frames frames_;
-  std::set<std::pair<uint32_t, Edge>> ends_;  // rows and sides in the frame being taken
+  std::set<std::pair<uint32_t, Edge>> rowEnds_;  // rows and sides in the frame being taken
   uint64_t refused_[kRefusals] = {};
 };
 

@@ -21,10 +21,10 @@ bool reads(std::string_view text, InputValues* out) { return readInput(text, kFi
 
 void testReader() {
   InputValues out;
-  EXPECT(reads("{}", &out) && out.given == 0);
-  EXPECT(reads(" \t\r\n{ \"y\" : 0.25 , \"taps\":3\n} ", &out) && out.given == 3);
+  EXPECT(reads("{}", &out) && out.namedFields == 0);
+  EXPECT(reads(" \t\r\n{ \"y\" : 0.25 , \"taps\":3\n} ", &out) && out.namedFields == 3);
   EXPECT(out.values[0] == 0.25 && out.values[1] == 3);
-  EXPECT(reads(R"({"taps":-1.0e1})", &out) && out.given == 2 && out.values[1] == -10);
+  EXPECT(reads(R"({"taps":-1.0e1})", &out) && out.namedFields == 2 && out.values[1] == -10);
   EXPECT(reads(R"({"taps":1E+3})", &out) && out.values[1] == 1000);
   EXPECT(reads(R"({"y":0})", &out) && reads(R"({"y":-0})", &out) && reads(R"({"y":1e-9})", &out));
   std::vector<std::string> bad = {"",
@@ -98,13 +98,13 @@ void testRestore() {
     EXPECT(!after.restore(name, bytes.substr(1)));
     EXPECT(!name.starts_with("player/") || !after.restore(name, bytes));
   };
-  before.eachNote(give);
-  after.settled();
+  before.forEachNote(give);
+  after.finishRestore();
   EXPECT(after.players(0) == 3);
   uint32_t numbers[8];
   uint8_t fresh[8];
   double values[16];
-  EXPECT(after.take(0, {8, numbers, fresh, values}) == 3);
+  EXPECT(after.collectInputs(0, {8, numbers, fresh, values}) == 3);
   for (int i = 0; i < 3; ++i) EXPECT(values[i] == (numbers[i] == 5 ? 0.75 : 0.5) && fresh[i] == 0);
   EXPECT(after.input("hall", ids[4], 7, R"({"y":0})", 0) == Outcome::kOk);
   EXPECT(after.counts().repeated == 1 && after.counts().inputs == 0);

@@ -176,8 +176,8 @@ class OddRoutes {
       case How::kWatch:
       case How::kWait: {
         const std::string after = how == How::kWait ? cursor_() : "";
-        const Wanted wanted = {kFeed, after};
-        WatchHow kind = {};
+        const FeedRequest wanted = {kFeed, after};
+        WatchOptions kind = {};
         kind.hold = kNoFeedHold;
         door_->watch(ticket, &wanted, 1, kind);
       }

@@ -34,8 +34,9 @@ inline uint64_t countingClock() {
  */
 inline void stepFeeds(Feeds* feeds) {
   feeds->step(40);
-  for (const Feeds::Want& want : feeds->takeWants()) {
-    feeds->compressed(want.key, want.cursor, "compressed " + std::to_string(want.cursor.version));
+  for (const Feeds::Task& want : feeds->takeTasks()) {
+    feeds->setCompressed(want.key, want.cursor,
+                         "compressed " + std::to_string(want.cursor.version));
   }
 }
 
@@ -98,7 +99,7 @@ class DoorFeeds {
     for (int turns = 0; turns < 100; ++turns) turn_();
     for (int i = 0; i < 3; ++i) publish(kLarge, kLargeValue);
     // The slow readers hold the first version, once.
-    EXPECT(feeds_->held() < 2 * kLargeValue);
+    EXPECT(feeds_->unsentBytes() < 2 * kLargeValue);
     // The client that reads gets the first version, then the newest (conflated).
     std::string versions;
     until([&] {
@@ -202,7 +203,7 @@ class DoorFeeds {
   void end() {
     for (const auto& [key, version] : version_) EXPECT(feeds_->remove(key) == Outcome::kOk);
     version_.clear();
-    until([&] { return feeds_->counts().watching == 0 && !feeds_->busy(); });
+    until([&] { return feeds_->counts().watching == 0 && !feeds_->hasWork(); });
   }
 
  private:

@@ -694,7 +694,7 @@ class Test : private Stage {
     EXPECT(door_.counts().heldBytes == 0 && limits_.size() == 0);
     // The door frees its last messages with the tick.
     pass(kTickMilliseconds);
-    EXPECT(feeds_.held() == 0 && feeds_.counts().memory == 0);
+    EXPECT(feeds_.unsentBytes() == 0 && feeds_.counts().memory == 0);
   }
 
   std::mt19937 random_;

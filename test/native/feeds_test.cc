@@ -26,7 +26,7 @@ uint64_t clockNow = 0;
 class Behind : FeedResponder {
  public:
   explicit Behind(bool many)
-      : feeds_({.hold = 20, .feeds = 6, .memory = 100000, .watchers = 40, .shared = true}, 0,
+      : feeds_({.hold = 20, .feeds = 6, .memory = 100000, .watchers = 40, .inWorld = true}, 0,
                [] { return clockNow; }),
         many_(many) {
     feeds_.setResponder(this);
@@ -63,7 +63,7 @@ class Behind : FeedResponder {
   /** Opens a stream of a log that has not come yet. The client got its first item elsewhere. */
   void log() {
     said_.clear();
-    const Wanted wanted = {"log", "e1-1"};
+    const FeedRequest wanted = {"log", "e1-1"};
     uint32_t watcher;
     EXPECT(feeds_.watch(&wanted, 1, {kNoFeedHold, false, false, true, false}, 0, &watcher) ==
            Outcome::kOk);
@@ -91,21 +91,21 @@ class Behind : FeedResponder {
   /** Watches a feed; in a list together with an unpublished feed. */
   void watch(const char* after) {
     said_.clear();
-    const Wanted wanted[] = {{"a", after}, {"b", "none"}};
+    const FeedRequest wanted[] = {{"a", after}, {"b", "none"}};
     uint32_t watcher;
     EXPECT(feeds_.watch(wanted, many_ ? 2 : 1, {kNoFeedHold, false, false, false, many_}, 0,
                         &watcher) == Outcome::kOk);
   }
 
-  Taken answer(uint32_t, const FeedAnswer& answer) override {
+  WriteResult answer(uint32_t, const FeedAnswer& answer) override {
     for (uint32_t i = 0; i < answer.count; ++i) {
-      const FeedItem& item = answer.items[i];
+      const BodyPiece& item = answer.pieces[i];
       said_ += item.before;
       if (item.bytes != nullptr)
         said_ += item.bytes->text().substr(item.begin, item.end - item.begin);
       said_ += item.after;
     }
-    return Taken::kWhole;
+    return WriteResult::kWhole;
   }
 
   Feeds feeds_;
@@ -157,7 +157,7 @@ class Times : FeedResponder {
 
   /** Adds a watcher of `key`; `token`: the counter of its answers. */
   uint32_t watch(const char* key, const char* after, uint32_t token, bool stream) {
-    const Wanted wanted = {key, after};
+    const FeedRequest wanted = {key, after};
     uint32_t watcher;
     EXPECT(feeds_.watch(&wanted, 1, {kNoFeedHold, false, false, stream, false}, token, &watcher) ==
            Outcome::kOk);
@@ -264,7 +264,7 @@ class Times : FeedResponder {
 
   /** A watcher of "b" that accepts gzip. */
   void watchCompressed(const char* after) {
-    const Wanted wanted = {"b", after};
+    const FeedRequest wanted = {"b", after};
     uint32_t watcher;
     EXPECT(feeds_.watch(&wanted, 1, {kNoFeedHold, false, true, false, false}, 0, &watcher) ==
            Outcome::kOk);
@@ -276,16 +276,16 @@ class Times : FeedResponder {
     answers_[0] = 0;
     const std::string value = "[\"" + std::string(2000, 'x') + "\"]";
     publish("b", 5, value, {});
-    feeds_.takeWants();
+    feeds_.takeTasks();
     for (uint32_t i = 0; i < kMany; ++i) watchCompressed("e1-4");
-    EXPECT(answers_[0] == 0 && feeds_.takeWants().size() == 1);
+    EXPECT(answers_[0] == 0 && feeds_.takeTasks().size() == 1);
     // A late result for an older version is ignored.
-    feeds_.compressed("b", {1, 4}, "of the version before");
+    feeds_.setCompressed("b", {1, 4}, "of the version before");
     EXPECT(!feeds_.step(kShare) && answers_[0] == 0);
-    feeds_.compressed("b", {1, 5}, "compressed");
+    feeds_.setCompressed("b", {1, 5}, "compressed");
     while (feeds_.step(kShare)) {
     }
-    EXPECT(answers_[0] == kMany && feeds_.takeWants().empty());
+    EXPECT(answers_[0] == kMany && feeds_.takeTasks().empty());
   }
 
   /** A version whose compression failed is sent uncompressed, also to later watchers. */
@@ -294,24 +294,24 @@ class Times : FeedResponder {
     const std::string value = "[\"" + std::string(2000, 'y') + "\"]";
     publish("b", 6, value, {});
     watchCompressed("e1-5");
-    EXPECT(answers_[0] == 0 && feeds_.takeWants().size() == 1);
-    feeds_.compressed("b", {1, 6}, {});
+    EXPECT(answers_[0] == 0 && feeds_.takeTasks().size() == 1);
+    feeds_.setCompressed("b", {1, 6}, {});
     while (feeds_.step(kShare)) {
     }
     EXPECT(answers_[0] == 1);
     watchCompressed("e1-5");
-    EXPECT(answers_[0] == 2 && !compressed_ && feeds_.takeWants().empty());
+    EXPECT(answers_[0] == 2 && !compressed_ && feeds_.takeTasks().empty());
     // A process that asks for it now learns of the failure.
     Told told;
-    feeds_.watchFor(&told);
-    feeds_.wantCompressed("b");
-    EXPECT(told.failed == 1 && feeds_.takeWants().empty());
-    feeds_.watchFor(nullptr);
+    feeds_.setObserver(&told);
+    feeds_.requestCompressed("b");
+    EXPECT(told.failed == 1 && feeds_.takeTasks().empty());
+    feeds_.setObserver(nullptr);
     // The next version may be compressed again.
     publish("b", 7, value, {});
     watchCompressed("e1-6");
-    EXPECT(answers_[0] == 2 && feeds_.takeWants().size() == 1);
-    feeds_.compressed("b", {1, 7}, "compressed");
+    EXPECT(answers_[0] == 2 && feeds_.takeTasks().size() == 1);
+    feeds_.setCompressed("b", {1, 7}, "compressed");
     while (feeds_.step(kShare)) {
     }
     EXPECT(answers_[0] == 3 && compressed_);
@@ -322,7 +322,7 @@ class Times : FeedResponder {
     const auto sentTo = [&](const char* after, bool delta) {
       sent_.clear();
       for (uint32_t i = 0; i < kMany; ++i) {
-        const Wanted wanted = {"a", after};
+        const FeedRequest wanted = {"a", after};
         uint32_t watcher;
         EXPECT(feeds_.watch(&wanted, 1, {kNoFeedHold, delta, false, false, false}, 0, &watcher) ==
                Outcome::kOk);
@@ -366,21 +366,21 @@ class Times : FeedResponder {
     EXPECT(feeds_.counts().watching == 0 && ended_ == 2);
   }
 
-  Taken answer(uint32_t token, const FeedAnswer& sent) override {
+  WriteResult answer(uint32_t token, const FeedAnswer& sent) override {
     clockNow += kCost;
     ++answers_[token];
     compressed_ = sent.gzip;
-    if (sent.ends) ++ended_;
+    if (sent.endsStream) ++ended_;
     for (uint32_t i = 0; i < sent.count; ++i) {
-      const FeedItem& item = sent.items[i];
+      const BodyPiece& item = sent.pieces[i];
       if (item.bytes != nullptr) sent_.emplace_back(item.bytes, item.begin, item.end);
     }
     if (token == 1) before_ = answers_[0];
-    return token == 1 && slow_ ? Taken::kInPart : Taken::kWhole;
+    return token == 1 && slow_ ? WriteResult::kInPart : WriteResult::kWhole;
   }
 
   /** Counts failed compressions, as another process would learn of them. */
-  struct Told : FeedsWatcher {
+  struct Told : FeedsObserver {
     void published(const Feed&) override {}
     void compressed(const Feed& feed) override { failed += feed.gzip ? 0 : 1; }
     void ended(std::string_view, Outcome) override {}
@@ -418,10 +418,10 @@ class Unfetched : FeedResponder {
 
  private:
   Outcome ask(const std::string& key, uint32_t* watcher) {
-    const Wanted wanted = {key, ""};
+    const FeedRequest wanted = {key, ""};
     const Outcome outcome =
         feeds_.watch(&wanted, 1, {kNoFeedHold, false, false, false, false}, 0, watcher);
-    feeds_.takeWants();
+    feeds_.takeTasks();
     return outcome;
   }
 
@@ -445,12 +445,12 @@ class Unfetched : FeedResponder {
       const std::string key = "key/" + std::to_string(i);
       failToFetch(key);
       feeds_.fail(key, kLater);
-      EXPECT(feeds_.failed() == 1);
-      EXPECT(feeds_.forget(key) && feeds_.failed() == 0);
+      EXPECT(feeds_.evictableCount() == 1);
+      EXPECT(feeds_.removeFetched(key) && feeds_.evictableCount() == 0);
     }
     failToFetch("a");
     publish("a");
-    EXPECT(feeds_.failed() == 0 && feeds_.remove("a") == Outcome::kOk);
+    EXPECT(feeds_.evictableCount() == 0 && feeds_.remove("a") == Outcome::kOk);
   }
 
   /** The oldest failed feed makes room first, except one with watchers. */
@@ -458,15 +458,15 @@ class Unfetched : FeedResponder {
     uint32_t watcher;
     for (const char* key : {"a", "b", "c"}) failToFetch(key);
     EXPECT(feeds_.find("a") == nullptr && feeds_.find("b") != nullptr);
-    EXPECT(feeds_.counts().feeds == 2 && feeds_.failed() == 2);
+    EXPECT(feeds_.counts().feeds == 2 && feeds_.evictableCount() == 2);
     feeds_.tick(kLater);
     EXPECT(ask("b", &watcher) == Outcome::kOk);
     failToFetch("d");
     EXPECT(feeds_.find("b") != nullptr && feeds_.find("c") == nullptr);
     feeds_.fail("b", 2 * kLater);
     feeds_.step(1000);
-    EXPECT(feeds_.failed() == 2 && feeds_.forget("b") && feeds_.forget("d"));
-    EXPECT(feeds_.counts().feeds == 0 && feeds_.failed() == 0);
+    EXPECT(feeds_.evictableCount() == 2 && feeds_.removeFetched("b") && feeds_.removeFetched("d"));
+    EXPECT(feeds_.counts().feeds == 0 && feeds_.evictableCount() == 0);
   }
 
   /** A feed whose watchers go before they are answered keeps its place until the next step. */
@@ -483,7 +483,7 @@ class Unfetched : FeedResponder {
     EXPECT(ask("c", &watcher) == Outcome::kOk);
     EXPECT(feeds_.counts().feeds == 1);
     feeds_.drop(watcher);
-    EXPECT(feeds_.forget("c") && feeds_.counts().feeds == 0);
+    EXPECT(feeds_.removeFetched("c") && feeds_.counts().feeds == 0);
   }
 
   /** A staged change keeps its place, and no other change comes before it. */
@@ -495,19 +495,19 @@ class Unfetched : FeedResponder {
     uint32_t watchers[2];
     EXPECT(ask("b", &watchers[0]) == Outcome::kOk);
     EXPECT(ask("c", &watchers[1]) == Outcome::kTooManyFeeds);
-    EXPECT(!feeds_.forget("a"));
-    EXPECT(feeds_.unchanged("a") == Outcome::kStateUnwritable);
+    EXPECT(!feeds_.removeFetched("a"));
+    EXPECT(feeds_.countUnchanged("a") == Outcome::kStateUnwritable);
     EXPECT(feeds_.remove("a") == Outcome::kStateUnwritable);
     feeds_.written();
     feeds_.reveal();
-    EXPECT(feeds_.find("a")->cursor.version == 1 && feeds_.unchanged("a") == Outcome::kOk);
+    EXPECT(feeds_.find("a")->cursor.version == 1 && feeds_.countUnchanged("a") == Outcome::kOk);
     feeds_.keepJournal(nullptr);
     EXPECT(feeds_.remove("a") == Outcome::kOk);
     feeds_.drop(watchers[0]);
-    EXPECT(feeds_.forget("b") && feeds_.counts().feeds == 0);
+    EXPECT(feeds_.removeFetched("b") && feeds_.counts().feeds == 0);
   }
 
-  Taken answer(uint32_t, const FeedAnswer&) override { return Taken::kWhole; }
+  WriteResult answer(uint32_t, const FeedAnswer&) override { return WriteResult::kWhole; }
 
   static constexpr uint64_t kLater = 1000;  // milliseconds
 
@@ -517,7 +517,7 @@ class Unfetched : FeedResponder {
 /** The awaited feeds of an address, and of all, are bounded. Publishers are not affected. */
 void testAwaited() {
   struct : FeedResponder {
-    Taken answer(uint32_t, const FeedAnswer&) override { return Taken::kWhole; }
+    WriteResult answer(uint32_t, const FeedAnswer&) override { return WriteResult::kWhole; }
   } responder;
   AddressLimits limits({.feeds = 2});
   Feeds feeds(
@@ -526,8 +526,8 @@ void testAwaited() {
   feeds.setResponder(&responder);
   std::vector<uint32_t> watchers;
   const auto awaits = [&](uint32_t host, const char* key) {
-    const Wanted wanted = {key, kNoCursor};
-    return feeds.watch(&wanted, 1, {.from = {.host = host}}, 0, &watchers.emplace_back());
+    const FeedRequest wanted = {key, kNoCursor};
+    return feeds.watch(&wanted, 1, {.address = {.host = host}}, 0, &watchers.emplace_back());
   };
   const auto publish = [&](const char* key) {
     uint32_t watching;
@@ -571,13 +571,13 @@ void testLogs() {
   EXPECT(feeds.remove("a") == Outcome::kOk && feeds.counts().memory < 200);
   // A value replaces the log, and a log the value.
   EXPECT(feeds.publish({.key = "b", .cursor = {4, 1}, .value = "{}"}, &watching) == Outcome::kOk);
-  EXPECT(!feeds.find("b")->isLog && feeds.find("b")->patches.empty());
+  EXPECT(!feeds.find("b")->isLog && feeds.find("b")->entryStarts.empty());
   // A log with a new epoch, from another server of a world: it keeps none of the earlier items.
   for (const uint64_t one : {1, 2, 3}) {
     EXPECT(feeds.append("a", {5, one}, "1", &watching) == Outcome::kOk);
   }
   EXPECT(feeds.append("a", {6, 9}, "2", &watching, true) == Outcome::kOk);
-  EXPECT(feeds.find("a")->cursor.version == 9 && feeds.find("a")->patches.size() == 1);
+  EXPECT(feeds.find("a")->cursor.version == 9 && feeds.find("a")->entryStarts.size() == 1);
 }
 
 /** A log keeps the newest items up to both of its bounds, and always one. */
@@ -594,7 +594,7 @@ void testLogBounds() {
     uint32_t watching;
     const std::string item(length, '1');
     EXPECT(feeds.append("a", {1, ++version}, item, &watching) == Outcome::kOk);
-    return feeds.find("a")->patches.size();
+    return feeds.find("a")->entryStarts.size();
   };
   // A comma is one byte.
   for (const size_t kept : {1, 2, 3, 4, 4, 4}) EXPECT(keptWith(5) == kept);

@@ -25,13 +25,14 @@ uint64_t timeNow = 0;  // milliseconds
 uint64_t clockNow() { return timeNow * 1000; }
 
 FeedsOptions optionsOf(uint32_t feeds) {
-  return {.hold = 20,
-          .feeds = feeds,
-          .memory = 1 << 20,
-          .watchers = 2000,
-          .privates = std::make_shared<const KeyPatterns>(std::vector<std::string>{"room/*"}),
-          .named = true,
-          .lease = kLease};
+  return {
+      .hold = 20,
+      .feeds = feeds,
+      .memory = 1 << 20,
+      .watchers = 2000,
+      .privatePatterns = std::make_shared<const KeyPatterns>(std::vector<std::string>{"room/*"}),
+      .hasGrants = true,
+      .lease = kLease};
 }
 
 /** A table of feeds, which records the answers to its watchers. */
@@ -58,18 +59,18 @@ class Table : public FeedResponder {
     GrantRights rights;
     const uint32_t number = ++grants_;
     memcpy(rights.token.data(), &number, sizeof number);
-    rights.left = 1 << 30;
+    rights.timeLeft = 1 << 30;
     rights.read = std::move(reads);
     rights.parts = {"", name, "key"};
     rights.present = present;
-    return feeds.takeGrant(rights);
+    return feeds.addGrant(rights);
   }
 
   /** Watches from the newest version on: the watcher parks. */
   uint32_t watch(const std::string& key, uint32_t grant, uint32_t token, bool stream = false) {
     std::string after;
     if (const Feed* feed = feeds.find(key)) feed->cursor.appendTo(&after);
-    const Wanted wanted = {key, after};
+    const FeedRequest wanted = {key, after};
     uint32_t watcher;
     const Outcome outcome =
         feeds.watch(&wanted, 1, {.hold = 20, .stream = stream, .grant = grant}, token, &watcher);
@@ -79,7 +80,7 @@ class Table : public FeedResponder {
 
   /** Asks for the current value. The answer comes at once. */
   Outcome ask(const std::string& key) {
-    const Wanted wanted = {key, {}};
+    const FeedRequest wanted = {key, {}};
     uint32_t watcher;
     return feeds.watch(&wanted, 1, {.hold = 20}, kNobody, &watcher);
   }
@@ -101,9 +102,9 @@ class Table : public FeedResponder {
     return feed == nullptr || !feed->value ? "" : std::string(feed->value->text());
   }
 
-  Taken answer(uint32_t token, const FeedAnswer& answer) override {
-    if (token != kNobody && (!answer.stream || answer.ends)) over.push_back(token);
-    return Taken::kWhole;
+  WriteResult answer(uint32_t token, const FeedAnswer& answer) override {
+    if (token != kNobody && (!answer.isEvent || answer.endsStream)) over.push_back(token);
+    return WriteResult::kWhole;
   }
 
   static constexpr uint32_t kNobody = UINT32_MAX;
@@ -169,7 +170,7 @@ void keepsANameForALease() {
  * next request once there is room. */
 void keepsSoManyNames() {
   FeedsOptions options = optionsOf(4);
-  options.names = 2;
+  options.maxNames = 2;
   Table table(options);
   table.publish("open");
   const uint32_t first = table.watch("open", table.grant("ann", true, {"*"}), 0);
@@ -290,16 +291,16 @@ class Member : public Table {
   /** Returns its messages since the last call: the number of questions, and the sent shares. */
   std::pair<uint32_t, std::vector<Attendance>> said() {
     std::pair<uint32_t, std::vector<Attendance>> all;
-    for (const Feeds::Want& want : feeds.takeWants()) {
-      all.first += want.asks;
-      if (want.share) all.second.push_back(*want.share);
+    for (const Feeds::Task& want : feeds.takeTasks()) {
+      all.first += want.asksForShares;
+      if (want.ownShare) all.second.push_back(*want.ownShare);
     }
     return all;
   }
 
  private:
   static FeedsOptions sharing(FeedsOptions options) {
-    options.shared = true;
+    options.inWorld = true;
     return options;
   }
 };
@@ -316,7 +317,7 @@ void asksOthers() {
   member.pass(20000);
   EXPECT(member.said().first == 4);
   for (int i = 0; i < 5; ++i) {
-    member.feeds.askShare(kOpen);
+    member.feeds.answerShareRequest(kOpen);
     member.pass(4000);
   }
   EXPECT(member.said().first == 0);
@@ -331,27 +332,27 @@ void asksOthers() {
 void tellsOthers() {
   Member member(optionsOf(4));
   member.pass(60000);
-  member.feeds.askShare("presence/none");
-  member.feeds.askShare("open");
+  member.feeds.answerShareRequest("presence/none");
+  member.feeds.answerShareRequest("open");
   EXPECT(member.said().second.empty());
-  member.feeds.askShare(kOpen);
+  member.feeds.answerShareRequest(kOpen);
   const auto first = member.said();
   EXPECT(first.first == 0 && first.second == std::vector<Attendance>({{0, {}}}));
   const uint32_t ann = member.grant("ann", true, {"*"});
   // The others' shares are no part of its share.
-  member.feeds.takeShare(kOpen, "b", {7, {"bo"}});
+  member.feeds.setShare(kOpen, "b", {7, {"bo"}});
   for (int i = 0; i < 10; ++i) {
     member.watch("open", ann, 0);
     member.pass(300);
   }
   const std::vector<Attendance> told = member.said().second;
   EXPECT(told.size() >= 2 && told.size() <= 3);
-  EXPECT(told.back().watching >= 7 && told.back().who == std::vector<std::string>({"ann"}));
+  EXPECT(told.back().watching >= 7 && told.back().names == std::vector<std::string>({"ann"}));
   member.pass(3000);
   member.said();
   member.pass(3000);
   EXPECT(member.said().second.empty());
-  member.feeds.askShare(kOpen);
+  member.feeds.answerShareRequest(kOpen);
   member.pass(1000);
   EXPECT(member.said().second.size() == 1);
   member.pass(14000);
@@ -363,26 +364,26 @@ void tellsOthers() {
 /** The shares of all servers are added up: each name once, a hundred names, any number. */
 void addsUpShares() {
   Member member(optionsOf(4));
-  member.feeds.takeShare(kOpen, "b", {7, {}});  // not watched here
+  member.feeds.setShare(kOpen, "b", {7, {}});  // not watched here
   EXPECT(member.feeds.find(kOpen) == nullptr);
   member.watch("open", member.grant("cy", true, {"*"}), 0);
   EXPECT(member.ask(kOpen) == Outcome::kOk);
   EXPECT(member.valueOf(kOpen) == text(1, {"cy"}));
-  member.feeds.takeShare(kOpen, "b", {7, {"ann", "cy"}});
-  member.feeds.takeShare(kOpen, "c", {2, {"di", "ann"}});
-  member.feeds.takeShare(kOpen, "b", {8, {"ann", "cy", "bo"}});
+  member.feeds.setShare(kOpen, "b", {7, {"ann", "cy"}});
+  member.feeds.setShare(kOpen, "c", {2, {"di", "ann"}});
+  member.feeds.setShare(kOpen, "b", {8, {"ann", "cy", "bo"}});
   const uint64_t before = member.feeds.find(kOpen)->cursor.version;
   member.pass(900);
   EXPECT(member.feeds.find(kOpen)->cursor.version == before);
   member.pass(200);
   EXPECT(member.valueOf(kOpen) == text(11, {"ann", "bo", "cy", "di"}));
-  member.feeds.forgetShares("b");
+  member.feeds.removeShares("b");
   member.pass(1100);
   EXPECT(member.valueOf(kOpen) == text(3, {"ann", "cy", "di"}));
   std::vector<std::string> names;
   names.reserve(150);
   for (int i = 0; i < 150; ++i) names.push_back("a" + std::to_string(100 + i));
-  member.feeds.takeShare(kOpen, "b", {UINT32_MAX, names});
+  member.feeds.setShare(kOpen, "b", {UINT32_MAX, names});
   member.pass(1100);
   names.resize(kMostNamed);
   EXPECT(member.valueOf(kOpen) == text(UINT32_MAX, names));
@@ -392,17 +393,17 @@ void addsUpShares() {
  * feed. */
 void keepsSoManyNamesOfOthers() {
   FeedsOptions options = optionsOf(4);
-  options.names = 3;
+  options.maxNames = 3;
   Member member(options);
   EXPECT(member.ask(kOpen) == Outcome::kOk);
   for (int round = 0; round < 3; ++round) {
-    member.feeds.takeShare(kOpen, "b", {2, {"a", "b"}});
-    member.feeds.takeShare(kOpen, "c", {2, {"c", "d"}});
+    member.feeds.setShare(kOpen, "b", {2, {"a", "b"}});
+    member.feeds.setShare(kOpen, "c", {2, {"c", "d"}});
     member.pass(1100);
     EXPECT(member.valueOf(kOpen) == text(4, {"a", "b", "c"}));
     if (round == 0) {
-      member.feeds.forgetShares("b");
-      member.feeds.forgetShares("c");
+      member.feeds.removeShares("b");
+      member.feeds.removeShares("c");
     } else {
       EXPECT(member.feeds.remove("open") == Outcome::kOk);
       member.spread();
@@ -423,7 +424,7 @@ void remembersBadTokens() {
     return hash;
   };
   EXPECT(!table.feeds.isBadGrant(token(7)));
-  table.feeds.refuseGrant(token(7));
+  table.feeds.rememberBadGrant(token(7));
   EXPECT(table.feeds.isBadGrant(token(7)) && !table.feeds.isBadGrant(token(8)));
   EXPECT(table.feeds.findGrant(token(7)) == Grants::kNone);
   table.pass(29900);
@@ -431,7 +432,7 @@ void remembersBadTokens() {
   table.pass(200);
   EXPECT(!table.feeds.isBadGrant(token(7)));
   const uint32_t most = Grants::kMostBad;
-  for (uint32_t i = 0; i < 2 * most; ++i) table.feeds.refuseGrant(token(i));
+  for (uint32_t i = 0; i < 2 * most; ++i) table.feeds.rememberBadGrant(token(i));
   uint32_t known = 0;
   for (uint32_t i = 0; i < 2 * most; ++i) known += table.feeds.isBadGrant(token(i));
   EXPECT(known == most);

@@ -514,7 +514,7 @@ class Run : public Actor {
     });
     runUntil(10, "memory: an answer is held without a reader", [&] {
       return areAllServing() && std::ranges::all_of(hosts_, [](const auto& host) {
-               return host->life()->feeds().held() == 0;
+               return host->life()->feeds().unsentBytes() == 0;
              });
     });
     expect(Totals::read().waiting == 0, "sprites: one waits without a receiver");

@@ -215,20 +215,20 @@ class Admission {
                              "Content-Length: 0\r\n\r\n", {});
     }
     server::GrantRights rights;
-    server::WatchHow how = {.stream = job.stream, .from = job.from};
+    server::WatchOptions how = {.stream = job.stream, .address = job.from};
     if (!job.hold.empty()) how.hold = static_cast<uint32_t>(std::stoul(job.hold));
     if (holds) {
       unsigned length = 0;
       EVP_Digest(job.token.data(), job.token.size(), rights.token.data(), &length, EVP_sha256(),
                  nullptr);
       const uint64_t now = machine->now();
-      rights.left = (grant->end > now ? grant->end - now : 0) / kMillisecond;
+      rights.timeLeft = (grant->end > now ? grant->end - now : 0) / kMillisecond;
       rights.read = {grant->read};
       rights.parts = {grant->jti, grant->sub, "key"};
       rights.present = grant->present;
-      how.verified = &rights;
+      how.verifiedGrant = &rights;
     }
-    const server::Wanted wanted = {job.key, job.after};
+    const server::FeedRequest wanted = {job.key, job.after};
     front_->watch(job.caller, &wanted, 1, how);
   }
 

@@ -132,11 +132,11 @@ class Life {
                 .feeds = 16,
                 .memory = 1 << 24,
                 .watchers = 10000,
-                .privates = std::make_shared<KeyPatterns>(kPrivate),
-                .shared = plan.servers > 1,
+                .privatePatterns = std::make_shared<KeyPatterns>(kPrivate),
+                .inWorld = plan.servers > 1,
                 .log = kLog,
                 .answerBytes = 600,
-                .named = true,
+                .hasGrants = true,
                 .lease = kLease * 1000},
                milliseconds(), microseconds, &limits_),
         arena_({.rooms = {"hall"}, .players = 20, .lease = kLease, .rate = 4}, &limits_,
@@ -175,7 +175,7 @@ class Life {
       member_->setFeeds(&feeds_);
       scheduleTick(Due::kMember);
     }
-    if (feeds_.busy()) scheduleFeedsStep();
+    if (feeds_.hasWork()) scheduleFeedsStep();
     if (!machine->isDead) listen();
   }
 
@@ -241,15 +241,15 @@ class Life {
         return scheduleTick(due);
       case Due::kFeedsStep:
         isStepScheduled_ = false;
-        for (const Feeds::Want& want : feeds_.takeWants()) {
-          if (member_ && (want.asks || want.share)) {
+        for (const Feeds::Task& want : feeds_.takeTasks()) {
+          if (member_ && (want.asksForShares || want.ownShare)) {
             member_->sendPresence(want);
           } else if (!want.fetch) {
             compress(want.key, want.cursor);
           }
         }
         feeds_.step(2500);
-        if (feeds_.busy()) scheduleFeedsStep();
+        if (feeds_.hasWork()) scheduleFeedsStep();
         break;
       case Due::kCaughtUp:
         return turn_.caughtUp();
@@ -320,7 +320,7 @@ class Life {
   }
 
   bool openState() {
-    arena_.setFields(0, {{.name = "x", .min = 0, .max = 1e9, .start = 0, .integer = true}});
+    arena_.setFields(0, {{.name = "x", .min = 0, .max = 1e9, .start = 0, .isInteger = true}});
     if (!plan_.hasState) return true;
     recovery_ = turn_.open({.path = std::string(Disk::kFolder) + "state",
                             .stateBytes = uint64_t{1} << 30,
@@ -489,8 +489,8 @@ class Life {
     uint32_t numbers[20];
     uint8_t fresh[20];
     double values[20];
-    const uint32_t count =
-        arena_.take(0, {.most = 20, .numbers = numbers, .fresh = fresh, .values = values});
+    const uint32_t count = arena_.collectInputs(
+        0, {.capacity = 20, .numbers = numbers, .isNew = fresh, .values = values});
     Sheet sheet{machine->steps(), {}};
     for (uint32_t i = 0; i < count; ++i) {
       const auto value = static_cast<uint64_t>(values[i]);
@@ -527,7 +527,7 @@ class Life {
       whole.append(feed->value->text()).append("}");
     }
     // The table ignores the result if the version is not the requested one any more.
-    feeds_.compressed(key, cursor, whole.empty() ? std::string() : gzipOf(whole));
+    feeds_.setCompressed(key, cursor, whole.empty() ? std::string() : gzipOf(whole));
   }
 
   static uint64_t newEpoch() { return 1 + machine->below(uint64_t{1} << 40); }

@@ -194,15 +194,15 @@ class Member : private BrokerClient {
   }
 
   /** Sends this server's share of a feed's watchers to the others, or asks for theirs. */
-  void sendPresence(const Feeds::Want& want) const {
+  void sendPresence(const Feeds::Task& want) const {
     for (uint32_t to = 0; to < servers_; ++to) {
       if (to == number_) continue;
       broker->send({.kind = BrokerMessage::Kind::kPresence,
                     .from = number_,
                     .to = to,
                     .key = want.key,
-                    .asks = want.asks,
-                    .present = want.share});
+                    .asks = want.asksForShares,
+                    .present = want.ownShare});
     }
   }
 
@@ -300,14 +300,14 @@ class Member : private BrokerClient {
     for (uint32_t name = 0; name < servers_; ++name) {
       const bool there = isOwnLease(leases_[number_]) && leases_[name].isLiving();
       const uint64_t epoch = there && name != number_ ? leases_[name].epoch : 0;
-      if (std::exchange(peerEpochs_[name], epoch) != epoch) feeds_->forgetShares(nameOf(name));
+      if (std::exchange(peerEpochs_[name], epoch) != epoch) feeds_->removeShares(nameOf(name));
     }
   }
 
   void receivePresence(const BrokerMessage& told) {
     if (peerEpochs_[told.from] == 0) return;
-    if (told.asks) feeds_->askShare(told.key);
-    if (told.present) feeds_->takeShare(told.key, nameOf(told.from), *told.present);
+    if (told.asks) feeds_->answerShareRequest(told.key);
+    if (told.present) feeds_->setShare(told.key, nameOf(told.from), *told.present);
   }
 
   // ---- Like lib/world/crossing.js
@@ -389,10 +389,10 @@ class Member : private BrokerClient {
     if (!crossings_) return (void)turn_.endOwn();
     const uint64_t now = milliseconds();
     Messages messages = std::exchange(answers_, {});
-    crossings_->sortOut(now);
+    crossings_->rerouteStranded(now);
     for (uint32_t to = 0; to < servers_; ++to) {
       std::string message;
-      while (crossings_->next(peerOf(to), now, &message)) {
+      while (crossings_->nextMessage(peerOf(to), now, &message)) {
         messages.emplace_back(to, std::exchange(message, {}));
       }
     }

@@ -114,8 +114,8 @@ std::string besideOf(const FeedMap& feeds, const NoteMap& notes) {
     feed.cursor.appendTo(&text);
     text += " ";
     text += feed.value->text();
-    if (!feed.patches.empty()) text += feed.log->text().substr(feed.patches.front());
-    text += " " + std::to_string(feed.patches.size()) + (feed.isLog ? " items" : "");
+    if (!feed.entryStarts.empty()) text += feed.history->text().substr(feed.entryStarts.front());
+    text += " " + std::to_string(feed.entryStarts.size()) + (feed.isLog ? " items" : "");
   }
   for (const auto& [name, bytes] : notes) {
     for (const std::string_view part : {std::string_view("\nnote "), std::string_view(name),
@@ -266,7 +266,7 @@ class Life : private PollResponder {
       const std::string patch = below(3) == 0 ? "" : "{" + std::to_string(cursor.version) + "}";
       uint32_t watching;
       if (feeds_.publish({key, cursor, value, patch, {}, false}, &watching) == Outcome::kOk) {
-        feed.take(cursor, base::Bytes::copyOf(value, nullptr), patch, nullptr);
+        feed.setValue(cursor, base::Bytes::copyOf(value, nullptr), patch, nullptr);
       } else if (!feed.value) {
         told_.erase(key);
       }
@@ -290,8 +290,8 @@ class Life : private PollResponder {
                            feed.cursor.version + (renews ? 0 : 1)};
     const std::string item =
         renews ? "" : "\"" + std::string(below(30), 'i') + std::to_string(cursor.version) + "\"";
-    const uint32_t kept = renews ? static_cast<uint32_t>(feed.patches.size())
-                                 : feed.keptWith(item.size(), kLogBounds);
+    const uint32_t kept = renews ? static_cast<uint32_t>(feed.entryStarts.size())
+                                 : feed.itemCountWith(item.size(), kLogBounds);
     uint32_t watching;
     if (feeds_.append(key, cursor, item, &watching) == Outcome::kOk) {
       feed.append(cursor, item, kept, nullptr);

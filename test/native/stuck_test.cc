@@ -285,7 +285,7 @@ void aPlaceOfAnArenaIsTheLastPlayers() {
   EXPECT(replayJournal(file.bytes(), UINT64_MAX, &pool, &shelf).problem.empty());
   Arena after(options, &limits, 0);
   for (const auto& [name, bytes] : shelf.takeNotes()) after.restore(name, bytes);
-  after.settled();
+  after.finishRestore();
   EXPECT(after.playerNumber("hall", stays) == number);
 }
 

@@ -27,7 +27,7 @@ constexpr uint32_t kOther = 100;
 uint64_t microseconds() { return EventSet::now(); }
 
 /** The main thread, which has the feeds. */
-class Main : public FeedsWatcher {
+class Main : public FeedsObserver {
  public:
   explicit Main(bool upstream)
       : pool_({.capacity = 64,
@@ -43,7 +43,7 @@ class Main : public FeedsWatcher {
                0, microseconds),
         service({.pool = &pool_, .feeds = &feeds_, .clock = microseconds}, PollHolder::kFirstWorker,
                 16) {
-    feeds_.watchFor(this);
+    feeds_.setObserver(this);
   }
 
   void published(const Feed& feed) override { service.published(feed); }
@@ -61,12 +61,12 @@ class Main : public FeedsWatcher {
 
   /** A client of another worker begins to wait for a feed's first value, or stops. */
   void anotherWaits(std::string_view key) {
-    EXPECT(feeds_.askForWorker(key, kOther, {}, true) == Outcome::kOk);
-    feeds_.watchedAtWorkers(key, {}, {.watching = 1});
+    EXPECT(feeds_.requestForWorker(key, kOther, {}, true) == Outcome::kOk);
+    feeds_.updateWorkerWatchers(key, {}, {.watching = 1});
   }
   void anotherLeaves(std::string_view key) {
-    feeds_.watchedAtWorkers(key, {.watching = 1}, {});
-    feeds_.leftAtWorker(key, kOther);
+    feeds_.updateWorkerWatchers(key, {.watching = 1}, {});
+    feeds_.detachWorker(key, kOther);
   }
 
   const Feeds& feeds() const { return feeds_; }
@@ -75,7 +75,7 @@ class Main : public FeedsWatcher {
 
   /** Adds the compressed form of the newest version. */
   void compress(std::string_view key) {
-    feeds_.compressed(key, feeds_.find(key)->cursor, std::string(100, 'z'));
+    feeds_.setCompressed(key, feeds_.find(key)->cursor, std::string(100, 'z'));
   }
 
  private:
@@ -97,7 +97,7 @@ class Watchers : public FeedResponder {
                .memory = kMemory,
                .watchers = 200,
                .upstream = shown.options().upstream,
-               .shows = &shown},
+               .mainTable = &shown},
               0, microseconds, &asks) {
     feeds.table().setResponder(this);
   }
@@ -108,34 +108,35 @@ class Watchers : public FeedResponder {
    * @return the watcher, for `drop`
    */
   uint32_t watch(std::string_view key, std::string_view after, uint32_t grant = Grants::kNone) {
-    return watch(key, after, WatchHow{.grant = grant});
+    return watch(key, after, WatchOptions{.grant = grant});
   }
-  uint32_t watch(std::string_view key, std::string_view after, const WatchHow& how) {
-    const Wanted wanted = {key, after};
+  uint32_t watch(std::string_view key, std::string_view after, const WatchOptions& how) {
+    const FeedRequest wanted = {key, after};
     uint32_t watcher;
     EXPECT(feeds.table().watch(&wanted, 1, how, 0, &watcher) == Outcome::kOk);
     return watcher;
   }
 
   /** Watches two feeds by one poll. */
-  void watchBoth(const Wanted& one, const Wanted& other) {
-    const Wanted wanted[] = {one, other};
+  void watchBoth(const FeedRequest& one, const FeedRequest& other) {
+    const FeedRequest wanted[] = {one, other};
     uint32_t watcher;
-    EXPECT(feeds.table().watch(wanted, 2, {.many = true}, 0, &watcher) == Outcome::kOk);
+    EXPECT(feeds.table().watch(wanted, 2, {.hasManyFeeds = true}, 0, &watcher) == Outcome::kOk);
   }
 
   /** Watches a feed by an event stream. */
   void stream(std::string_view key) {
-    const Wanted wanted = {key, ""};
+    const FeedRequest wanted = {key, ""};
     uint32_t watcher;
     EXPECT(feeds.table().watch(&wanted, 1, {.stream = true}, 0, &watcher) == Outcome::kOk);
   }
 
   /** Adds a grant with this name. */
   uint32_t grant(const std::string& name) {
-    GrantRights rights = {.left = 1 << 30, .read = {"*"}, .parts = {"", name, ""}, .present = true};
+    GrantRights rights = {
+        .timeLeft = 1 << 30, .read = {"*"}, .parts = {"", name, ""}, .present = true};
     memcpy(rights.token.data(), name.data(), name.size());
-    return feeds.table().takeGrant(rights);
+    return feeds.table().addGrant(rights);
   }
 
   void drop(uint32_t watcher) { feeds.table().drop(watcher); }
@@ -149,14 +150,14 @@ class Watchers : public FeedResponder {
     while (!feeds.tick(now)) continue;
   }
 
-  Taken answer(uint32_t, const FeedAnswer& answer) override {
+  WriteResult answer(uint32_t, const FeedAnswer& answer) override {
     said.emplace_back();
     if (answer.outcome != Outcome::kOk) {
       said.back() = kOutcomeNames[static_cast<size_t>(answer.outcome)];
     }
     // These texts contain the cursors.
-    for (uint32_t i = 0; i < answer.count; ++i) said.back() += answer.items[i].before;
-    return Taken::kWhole;
+    for (uint32_t i = 0; i < answer.count; ++i) said.back() += answer.pieces[i].before;
+    return WriteResult::kWhole;
   }
 
   /** Whether there was exactly one answer since the last call, and it contains `text`. */
@@ -296,10 +297,11 @@ void crossesTakersOfPatches() {
   both.worker.watch("a", "e1-1");
   EXPECT(!patched(100));
   // The watcher is answered at once, and does not ask again.
-  both.worker.watch("a", "", WatchHow{.delta = true});
+  both.worker.watch("a", "", WatchOptions{.delta = true});
   EXPECT(patched(100 + kPatchesKept - 1));
   EXPECT(!patched(100 + kPatchesKept));
-  const uint32_t watcher = both.worker.watch("a", "e1-1", WatchHow{.delta = true, .stream = true});
+  const uint32_t watcher =
+      both.worker.watch("a", "e1-1", WatchOptions{.delta = true, .stream = true});
   EXPECT(patched(100000));
   EXPECT(patched(100000 + kPatchesKept));
   both.worker.drop(watcher);
@@ -420,8 +422,8 @@ void waitsForTheMainThread() {
 
 /** A result for one feed of a list is sent as soon as the other is known to have no news. */
 void saysWhatIsKnownOfOne() {
-  const Wanted refused = {"p", "", Outcome::kGrantRequired};
-  for (const Wanted& other : {Wanted{"a", "e1-1"}, Wanted{"b", kNoCursor}}) {
+  const FeedRequest refused = {"p", "", Outcome::kGrantRequired};
+  for (const FeedRequest& other : {FeedRequest{"a", "e1-1"}, FeedRequest{"b", kNoCursor}}) {
     Both both;
     both.main.publish("a", 1);
     both.worker.watchBoth(other, refused);
@@ -461,12 +463,12 @@ void sharesBytes() {
   both.settle();
   const Feed* const shown = both.worker.feeds.table().find("a");
   EXPECT(shown->value.get() == both.main.feeds().find("a")->value.get());
-  EXPECT(both.main.feeds().held() == 0);
+  EXPECT(both.main.feeds().unsentBytes() == 0);
   both.main.publish("a", 2, 100000);
   // The worker has not got the newer version yet, and keeps the older.
-  EXPECT(both.main.feeds().held() > 100000);
+  EXPECT(both.main.feeds().unsentBytes() > 100000);
   both.settle();
-  EXPECT(both.main.feeds().held() == 0);
+  EXPECT(both.main.feeds().unsentBytes() == 0);
   EXPECT(both.main.feeds().counts().memory < 300000);
 }
 
@@ -524,7 +526,7 @@ void keepsFewVersions() {
   for (uint64_t version = 2; version <= 80; ++version) {
     both.main.publish("a", version, kLength);
     both.say();
-    EXPECT(both.main.feeds().held() < (kMostAhead + 2) * kLength);
+    EXPECT(both.main.feeds().unsentBytes() < (kMostAhead + 2) * kLength);
   }
 }
 
@@ -542,7 +544,7 @@ void crossesNames() {
   const auto names = [&] {
     std::string all;
     if (const Names* of = both.main.feeds().find("a")->names.get()) {
-      for (const auto& [name, one] : *of) all += name + (one.isThere(0) ? " " : "? ");
+      for (const auto& [name, one] : *of) all += name + (one.isPresent(0) ? " " : "? ");
     }
     return all;
   };
@@ -588,7 +590,7 @@ void answersThoseThatAreAhead() {
     both.main.publish("a", 2);
     both.tell();
     EXPECT(both.worker.said.empty());
-    both.worker.feeds.table().caughtUp();
+    both.worker.feeds.table().resolveAhead();
     both.worker.step();
     EXPECT(both.worker.heard("\"cursor\":\"e1-2\",\"value\""));
   }
@@ -604,7 +606,7 @@ void answersThoseThatAreAhead() {
     EXPECT(both.worker.said.empty());
     if (after[3] == '2') both.main.publish("b", 2);
     both.hand();
-    both.worker.feeds.table().caughtUp();
+    both.worker.feeds.table().resolveAhead();
     both.worker.step();
     EXPECT(both.worker.said.size() == 1 && both.worker.said[0].find("\"a\"") != std::string::npos);
     EXPECT((both.worker.said[0].find("\"b\"") != std::string::npos) == (after[3] == '9'));
@@ -663,7 +665,7 @@ void compressesForAWorkerThatIsBehind() {
   constexpr size_t kLength = 2000;
   Both both;
   both.main.publish("a", 1, kLength);
-  both.worker.watch("a", "", WatchHow{.gzip = true});
+  both.worker.watch("a", "", WatchOptions{.gzip = true});
   both.settle();
   both.main.compress("a");
   both.settle();
@@ -680,7 +682,7 @@ void compressesForAWorkerThatIsBehind() {
   both.settle();
   both.worker.said.clear();
   // The watcher waits for the compressed form, which will come.
-  both.worker.watch("a", "", WatchHow{.gzip = true});
+  both.worker.watch("a", "", WatchOptions{.gzip = true});
   both.settle();
   EXPECT(both.worker.said.empty());
   both.main.compress("a");

@@ -122,7 +122,7 @@ class Server {
     // Every worker got connections, and the main thread none.
     EXPECT(each.size() == 1 + kWorkers && each[0] == 0 && each[1] > 0 && each[2] > 0);
     front_.close();
-    EXPECT(feeds_.held() == 0);
+    EXPECT(feeds_.unsentBytes() == 0);
     EXPECT(conserved());
     printf("workers_test: %" PRIu64 " requests, %" PRIu64 " handled, %" PRIu64
            " parked ones gone; %" PRIu64 " thrown, %" PRIu64 " acked, %" PRIu64 " lost\n",
@@ -195,10 +195,10 @@ class Server {
       return;
     }
     if (target.starts_with("/watch")) {
-      const Wanted wanted = {"news", ""};
+      const FeedRequest wanted = {"news", ""};
       // Lives for the call only.
       const std::string known = '"' + std::string(100, 'x') + '"';
-      WatchHow how = {};
+      WatchOptions how = {};
       how.hold = kNoFeedHold;
       how.noneMatch = known;
       return front_.watch(caller, &wanted, 1, how);
@@ -499,7 +499,7 @@ void awaitsFeedForHalf() {
   const FeedsOptions options = {.hold = 30, .feeds = 8, .memory = 1 << 20, .watchers = 8};
   const Feeds shown(options, milliseconds(), EventSet::now);
   FeedsOptions shows = options;
-  shows.shows = &shown;
+  shows.mainTable = &shown;
   for (const bool waits : {false, true}) {
     Alone alone(shows);
     alone.wire.send(request("GET", waits ? "/feed/news?after=e1-1" : "/feed/news"));
@@ -516,7 +516,7 @@ void awaitsFeedForHalf() {
 void closesTheSlowestOfAll() {
   FeedsOptions options = {.hold = 30, .feeds = 8, .memory = 1 << 27, .watchers = 8};
   Feeds shown(options, milliseconds(), EventSet::now);
-  options.shows = &shown;
+  options.mainTable = &shown;
   options.memory = 1 << 20;
   Alone old(options);
   Alone newer(options);

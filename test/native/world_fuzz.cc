@@ -84,7 +84,7 @@ class Pair {
   void carry(Server* from, Server* to, Random& random, std::vector<std::string>* said) {
     std::string frame;
     const auto peer = static_cast<PeerNumber>(to->number);
-    while (from->crossings.next(peer, now, &frame)) {
+    while (from->crossings.nextMessage(peer, now, &frame)) {
       std::string answer;
       to->crossings.receive(static_cast<PeerNumber>(from->number), frame, now, &answer);
       to->settle();

@@ -228,7 +228,8 @@ inline uint64_t carry(Server* from, Server* to, uint64_t now) {
   uint64_t messages = 0;
   const auto sender = static_cast<PeerNumber>(from->number);
   std::string frame;
-  for (; from->crossings.next(static_cast<PeerNumber>(to->number), now, &frame); frame.clear()) {
+  for (; from->crossings.nextMessage(static_cast<PeerNumber>(to->number), now, &frame);
+       frame.clear()) {
     std::string answer;
     EXPECT(to->crossings.receive(sender, frame, now, &answer) != FrameRefusal::kMalformed);
     to->settle();

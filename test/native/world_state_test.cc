@@ -94,10 +94,10 @@ class Town {
   /** The messages that a server sends now. */
   std::vector<Message> frames(size_t from) {
     std::vector<Message> sent;
-    at(from).crossings.sortOut(now_);
+    at(from).crossings.rerouteStranded(now_);
     for (size_t to = 0; to < servers_.size(); ++to) {
       std::string frame;
-      while (at(from).crossings.next(static_cast<PeerNumber>(to), now_, &frame)) {
+      while (at(from).crossings.nextMessage(static_cast<PeerNumber>(to), now_, &frame)) {
         sent.push_back({from, to, std::exchange(frame, {})});
       }
     }

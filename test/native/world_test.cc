@@ -181,7 +181,7 @@ void checkFar(uint64_t delay, uint64_t width, uint64_t most) {
       taken += outcome == Outcome::kQueued ? 1 : 0;
     }
     std::string frame;
-    while (from.crossings.next(1, now, &frame)) {
+    while (from.crossings.nextMessage(1, now, &frame)) {
       free = std::max(free, now) + (width > 0 ? frame.size() / width : 0);
       if (now > 5000) longest = std::max(longest, free - now);
       sent += frame.size();
@@ -193,7 +193,7 @@ void checkFar(uint64_t delay, uint64_t width, uint64_t most) {
       back.emplace_back(now + delay, answer);
     }
     std::string late;
-    if (to.crossings.next(0, now, &late)) back.emplace_back(now + delay, late);
+    if (to.crossings.nextMessage(0, now, &late)) back.emplace_back(now + delay, late);
     for (; !back.empty() && back.front().first <= now; back.pop_front()) {
       hear(&from, 1, back.front().second, now);
     }
@@ -283,7 +283,7 @@ void checkHaste() {
   for (; answer.empty() && sprites < 10; ++sprites) {
     met.throwTo(1);
     std::string message;
-    EXPECT(met.at(0).crossings.next(1, met.now, &message));
+    EXPECT(met.at(0).crossings.nextMessage(1, met.now, &message));
     EXPECT(met.at(1).crossings.receive(0, message, met.now, &answer) == FrameRefusal::kNone);
   }
   EXPECT(sprites <= 5);
@@ -376,30 +376,30 @@ void checkDoubt() {
   EXPECT(from.throwOne(0, Edge::kRight, 1, 0) == Outcome::kQueued);
   std::string hello, ack, none, first;
   // A frame that asks for the peer's life has no sprites, and is never in doubt.
-  EXPECT(from.crossings.next(1, 0, &hello));
+  EXPECT(from.crossings.nextMessage(1, 0, &hello));
   EXPECT(servers[1]->crossings.receive(0, hello, 0, &ack) == FrameRefusal::kOtherLife);
   EXPECT(from.crossings.receive(1, ack, 0, &none) == FrameRefusal::kOtherLife && none.empty());
-  EXPECT(from.crossings.next(1, 0, &first));
+  EXPECT(from.crossings.nextMessage(1, 0, &first));
   EXPECT(from.throwOne(0, Edge::kRight, 2, 0) == Outcome::kQueued);
   // The sprite that was never sent goes the other way at once; the sent one waits for an answer.
   from.seams.set(ringOf({{0, 1}, {2, 1}}, 0, true), 100);
-  from.crossings.sortOut(100);
+  from.crossings.rerouteStranded(100);
   EXPECT(from.seams.peer(1).outbox.size() == 1 && from.seams.peer(2).outbox.size() == 1);
   std::string question;
-  EXPECT(from.crossings.next(1, 100, &question));
+  EXPECT(from.crossings.nextMessage(1, 100, &question));
   std::string more;
   for (uint64_t now = 101; now < 1100; ++now) {
-    for (const PeerNumber peer : {1, 2}) (void)from.crossings.next(peer, now, &more);
+    for (const PeerNumber peer : {1, 2}) (void)from.crossings.nextMessage(peer, now, &more);
   }
   EXPECT(from.crossings.dueAt() == 1100);
-  from.crossings.sortOut(1099);
+  from.crossings.rerouteStranded(1099);
   EXPECT(from.seams.peer(1).outbox.size() == 1);
-  from.crossings.sortOut(1100);
+  from.crossings.rerouteStranded(1100);
   EXPECT(from.seams.peer(1).outbox.size() == 0 && from.seams.peer(2).outbox.size() == 2);
   EXPECT(from.pool.counts().doubted == 1);
   // With no other server the sprites land here.
   from.seams.set({}, 1200);
-  from.crossings.sortOut(1200);
+  from.crossings.rerouteStranded(1200);
   EXPECT(from.seams.sprites() == 0 && from.pool.counts().waiting == 2);
   from.check();
 }
@@ -412,18 +412,18 @@ void checkFence() {
   std::string hello, ack, late;
   EXPECT(from.throwOne(0, Edge::kRight, 1, 0) == Outcome::kQueued);
   // The first frame does not know its receiver yet.
-  EXPECT(from.crossings.next(1, 0, &hello));
+  EXPECT(from.crossings.nextMessage(1, 0, &hello));
   EXPECT(to.crossings.receive(0, hello, 0, &ack) == FrameRefusal::kOtherLife);
   std::string none;
   EXPECT(from.crossings.receive(1, ack, 0, &none) == FrameRefusal::kOtherLife && none.empty());
-  EXPECT(from.crossings.next(1, 0, &late));
+  EXPECT(from.crossings.nextMessage(1, 0, &late));
   from.seams.set({}, 10);
   std::string question, answer;
-  EXPECT(from.crossings.next(1, 10, &question));
+  EXPECT(from.crossings.nextMessage(1, 10, &question));
   EXPECT(to.crossings.receive(0, question, 10, &answer) == FrameRefusal::kNone);
   EXPECT(from.seams.sprites() == 1);
   EXPECT(from.crossings.receive(1, answer, 10, &none) == FrameRefusal::kNone);
-  from.crossings.sortOut(10);
+  from.crossings.rerouteStranded(10);
   EXPECT(from.seams.sprites() == 0 && from.pool.counts().waiting == 1);
   std::string last;
   to.crossings.receive(0, late, 10, &last);
@@ -469,7 +469,7 @@ void checkForgetting(bool receiverForgets) {
   for (Server* one : {&from, &to}) two.sew(one);
   EXPECT(from.throwOne(0, Edge::kRight, 4, 0) == Outcome::kQueued);
   std::string question, late;
-  EXPECT(from.crossings.next(1, two.now, &question));
+  EXPECT(from.crossings.nextMessage(1, two.now, &question));
   // A late ack of the first sprite alone.
   const FrameHead head = {.kind = FrameKind::kAck,
                           .life = 9,
