@@ -71,20 +71,20 @@ function isInOrder(value, depth) {
   return inOrder;
 }
 
-function written(value) {
+function writeInJavaScript(value) {
   if (typeof value !== 'object' || value === null) return JSON.stringify(value);
   if (Array.isArray(value)) {
     let text = '[';
     for (let i = 0; i < value.length; i += 1) {
       if (i > 0) text += ',';
-      text += written(value[i]);
+      text += writeInJavaScript(value[i]);
     }
     return `${text}]`;
   }
   let text = '{';
   for (const name of Object.keys(value).sort()) {
     if (text.length > 1) text += ',';
-    text += `${JSON.stringify(name)}:${written(value[name])}`;
+    text += `${JSON.stringify(name)}:${writeInJavaScript(value[name])}`;
   }
   return `${text}}`;
 }
@@ -104,7 +104,7 @@ export function canonical(value, depth = DEPTH) {
   const text = JSON.stringify(value);
   if (inOrder) return text;
   const bytes = nativelyCanonical(encoder.encode(text));
-  return bytes === undefined ? written(value) : utf8.decode(bytes);
+  return bytes === undefined ? writeInJavaScript(value) : utf8.decode(bytes);
 }
 
 /**

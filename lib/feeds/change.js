@@ -21,7 +21,7 @@ import { digestOf, pack, unpack } from './packing.js';
  */
 
 /** Most operations of a JSON Patch. */
-const OPERATIONS = 10000;
+const MAX_OPERATIONS = 10000;
 
 /** Smallest value that is compressed, in bytes; native/feeds/feed.h has the same number. */
 export const COMPRESS_FROM = 1024;
@@ -57,7 +57,7 @@ export const COMPRESS_FROM = 1024;
  * @property {string} [form] the form of `body`
  */
 
-const NONE = new Uint8Array(0);
+const NO_BYTES = new Uint8Array(0);
 const encoder = new TextEncoder();
 
 /**
@@ -85,23 +85,23 @@ function merge(target, patch, depth = DEPTH) {
 }
 
 /** Returns the value after a patch. */
-function patched({ kind, most }, before, given) {
-  if (kind === 'merge-patch') return merge(before, given);
-  if (!Array.isArray(given) || given.length > OPERATIONS) {
-    throw new ValueError(`Send an array of at most ${OPERATIONS} operations.`);
+function applyPatch({ kind, most }, before, patch) {
+  if (kind === 'merge-patch') return merge(before, patch);
+  if (!Array.isArray(patch) || patch.length > MAX_OPERATIONS) {
+    throw new ValueError(`Send an array of at most ${MAX_OPERATIONS} operations.`);
   }
-  return applyOperations(before, given, { room: most });
+  return applyOperations(before, patch, { room: most });
 }
 
 /** Returns the operations as text, joined by commas; nothing when they are longer than the value itself. */
-function textOf(operations, most) {
+function operationsText(operations, maxLength) {
   const texts = [];
   let length = 0;
   for (const operation of operations) {
     // An operation adds one level around a value.
     const text = canonical(operation, DEPTH + 1);
     length += text.length;
-    if (length > most) return NONE;
+    if (length > maxLength) return NO_BYTES;
     texts.push(text);
   }
   return encoder.encode(texts.join(','));
@@ -110,15 +110,18 @@ function textOf(operations, most) {
 /** Returns the problem of a publication. */
 function problemOf(error, kind) {
   const { message, operation } = error;
-  const where = operation === undefined ? message : `Operation ${operation}: ${message}.`;
+  const explanation = operation === undefined ? message : `Operation ${operation}: ${message}.`;
   if (error instanceof ConflictError) {
-    const detail = `Get the feed's value and make the patch anew. ${where}`;
+    const detail = `Get the feed's value and make the patch anew. ${explanation}`;
     return { problem: 'patch-conflict', detail };
   }
   if (error instanceof RoomError) {
-    return { problem: 'feed-too-large', detail: `Copy less, or publish the whole value. ${where}` };
+    return {
+      problem: 'feed-too-large',
+      detail: `Copy less, or publish the whole value. ${explanation}`
+    };
   }
-  return { problem: kind === 'value' ? 'bad-value' : 'bad-patch', detail: where };
+  return { problem: kind === 'value' ? 'bad-value' : 'bad-patch', detail: explanation };
 }
 
 /**
@@ -154,7 +157,7 @@ export function change(job) {
     // A whole value is parsed only to make a patch.
     const isWhole = job.kind === 'value';
     const before = isWhole ? undefined : parse(job.before);
-    const value = isWhole ? undefined : patched(job, before, parse(given));
+    const value = isWhole ? undefined : applyPatch(job, before, parse(given));
     const bytes =
       job.written ?? (isWhole ? canonicalBytes(given) : encoder.encode(canonical(value)));
     if (bytes.length > job.most) {
@@ -167,10 +170,10 @@ export function change(job) {
       job.patched !== false &&
       job.before &&
       compare(before ?? parse(job.before), value ?? parse(bytes));
-    const patch = operations ? textOf(operations, bytes.length) : NONE;
+    const patch = operations ? operationsText(operations, bytes.length) : NO_BYTES;
     const digest = job.digested ? digestOf(bytes) : undefined;
     const gzip =
-      job.gzip && bytes.length >= COMPRESS_FROM ? compress(job.key, job.cursor, bytes) : NONE;
+      job.gzip && bytes.length >= COMPRESS_FROM ? compress(job.key, job.cursor, bytes) : NO_BYTES;
     const packed = job.packed ? pack(bytes) : {};
     return { value: bytes, patch, gzip, digest, ...packed };
   } catch (error) {

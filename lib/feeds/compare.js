@@ -15,16 +15,16 @@ import { canonical } from './canonical.js';
  */
 
 /** Largest product of two lengths for which arrays are aligned: some milliseconds. */
-const ALIGN = 250000;
+const ALIGN_PRODUCT = 250000;
 
 /** Largest sum of these products and of the aligned characters in one comparison: some tenths of a second. */
-const ALIGN_ALL = 2 ** 25;
+const ALIGN_BUDGET = 2 ** 25;
 
 /** A patch with more operations than this is not worth having. */
-const OPERATIONS = 10000;
+const MAX_OPERATIONS = 10000;
 
 /** Thrown inside this module when a patch would have too many operations. */
-class TooMany extends Error {}
+class TooManyOperationsError extends Error {}
 
 const isObject = (value) => typeof value === 'object' && value !== null;
 
@@ -61,17 +61,17 @@ function align(left, right) {
 /** The operations that change one value into another. */
 class Comparison {
   operations = [];
-  #effort = ALIGN_ALL;
+  #alignBudget = ALIGN_BUDGET;
 
-  #note(operation) {
-    if (this.operations.length === OPERATIONS) throw new TooMany();
+  #addOperation(operation) {
+    if (this.operations.length === MAX_OPERATIONS) throw new TooManyOperationsError();
     this.operations.push(operation);
   }
 
   compare(a, b, path) {
     if (a === b) return;
     if (!isObject(a) || !isObject(b) || Array.isArray(a) !== Array.isArray(b)) {
-      this.#note({ op: 'replace', path, value: b });
+      this.#addOperation({ op: 'replace', path, value: b });
     } else if (Array.isArray(a)) {
       this.#compareArrays(a, b, path);
     } else {
@@ -81,12 +81,13 @@ class Comparison {
 
   #compareObjects(a, b, path) {
     for (const name of Object.keys(a)) {
-      if (!Object.hasOwn(b, name)) this.#note({ op: 'remove', path: `${path}/${escape(name)}` });
+      if (!Object.hasOwn(b, name))
+        this.#addOperation({ op: 'remove', path: `${path}/${escape(name)}` });
     }
     for (const name of Object.keys(b)) {
       const to = `${path}/${escape(name)}`;
       if (Object.hasOwn(a, name)) this.compare(a[name], b[name], to);
-      else this.#note({ op: 'add', path: to, value: b[name] });
+      else this.#addOperation({ op: 'add', path: to, value: b[name] });
     }
   }
 
@@ -107,9 +108,9 @@ class Comparison {
         this.compare(left[i++], right[j++], `${path}/${at}`);
         at += 1;
       }
-      for (; i < nextI; i += 1) this.#note({ op: 'remove', path: `${path}/${at}` });
+      for (; i < nextI; i += 1) this.#addOperation({ op: 'remove', path: `${path}/${at}` });
       for (; j < nextJ; j += 1, at += 1) {
-        this.#note({ op: 'add', path: `${path}/${at}`, value: right[j] });
+        this.#addOperation({ op: 'add', path: `${path}/${at}`, value: right[j] });
       }
       // The pair itself stays.
       [i, j, at] = [nextI + 1, nextJ + 1, at + 1];
@@ -120,12 +121,12 @@ class Comparison {
   #align(a, b) {
     const product = a.length * b.length;
     // Two single elements differ: equal ones would be in the common head.
-    if (product <= 1 || product > ALIGN || this.#effort < product) return [];
-    this.#effort -= product;
+    if (product <= 1 || product > ALIGN_PRODUCT || this.#alignBudget < product) return [];
+    this.#alignBudget -= product;
     const numbers = new Map();
     const numberOf = (value) => {
       const text = canonical(value);
-      this.#effort -= text.length;
+      this.#alignBudget -= text.length;
       if (!numbers.has(text)) numbers.set(text, numbers.size);
       return numbers.get(text);
     };
@@ -144,7 +145,7 @@ export function compare(before, after) {
   try {
     comparison.compare(before, after, '');
   } catch (error) {
-    if (error instanceof TooMany) return null;
+    if (error instanceof TooManyOperationsError) return null;
     throw error;
   }
   return comparison.operations;

@@ -14,7 +14,7 @@ import { Unanswerable } from '../torus/pool.js';
  *   PUT, PATCH, DELETE, fetched ─▶ queue of the key ─▶ thread ─▶ table ─▶ its watchers
  *
  * In a world of many servers a publication goes through the world's store (lib/world/shared-feeds.js), which uses
- * `inOrder`, `workOut`, `take` and `takeAway` of this class.
+ * `inOrder`, `computeChange`, `storeVersion` and `deleteFeed` of this class.
  */
 
 /** Most publications under way or queued: the server holds their bodies in memory. */
@@ -25,9 +25,9 @@ const PUBLICATIONS = 256;
  * out of order. A message to a worker thread takes the main thread nearly as long. A value that the native writer leaves
  * to JavaScript always goes to a worker thread: it would take up to 18 ms.
  */
-const AT_ONCE = 192 * 1024;
+const MAIN_THREAD_BYTES = 192 * 1024;
 
-const NOTHING = new Uint8Array(0);
+const NO_BYTES = new Uint8Array(0);
 
 /** Answer to a publication after the end of the server: it would not be kept. The same for a game that begins. */
 export const ENDED = { problem: 'draining', detail: 'The server has ended.' };
@@ -41,25 +41,25 @@ export class Feeds {
   /** Names of the native outcomes, by number. @type {string[]} */
   outcomes;
   #threads;
-  #most;
+  #maxValueBytes;
   /** Largest item of a log, in bytes. */
-  #mostOfItem;
+  #maxItemBytes;
   /** Bounds of a log. @type {{items: number, bytes: number}} */
-  keeps;
-  #free;
+  logBounds;
+  #freeMemory;
   #log;
   /** The last queued publication of each key. @type {Map<string, Promise>} */
-  #queues = new Map();
+  #lastPublications = new Map();
   #underWay = 0;
   /** The pool, whose turn writes publications to the journal. @type {import('../torus/pool.js').Pool} */
   #pool;
-  /** Waiting calls of `change`, by key. @type {Map<string, Set<(error?: Error) => void>>} */
-  #waiting = new Map();
+  /** Waiting calls of `waitForChange`, by key. @type {Map<string, Set<(error?: Error) => void>>} */
+  #changeWaiters = new Map();
   #closed = false;
   /** True once the program must not publish any more. Publications under way are still completed. */
-  rests = false;
+  isClosedToProgram = false;
   /** Keys whose epoch may have had versions that this server does not know. @type {Set<string>} */
-  #doubted = new Set();
+  #uncertainKeys = new Set();
   /** Called with each key to fetch. */
   #onFetch = () => {};
   /** Called with changes of presence that other servers need. */
@@ -80,7 +80,7 @@ export class Feeds {
   constructor({ options, threads, pool, log, limits }) {
     const addon = loadAddon();
     this.outcomes = addon.outcomes;
-    this.#free = addon.release;
+    this.#freeMemory = addon.release;
     this.native = new addon.Feeds(
       {
         hold: options.hold,
@@ -97,15 +97,15 @@ export class Feeds {
         logBytes: options.logBytes,
         answerBytes: options.answerBytes
       },
-      () => this.#seeToWants(),
+      () => this.#handleWants(),
       limits?.native
     );
     this.#threads = threads;
     this.#pool = pool;
     this.#log = log;
-    this.#most = options.feedBytes;
-    this.#mostOfItem = Math.min(options.feedBytes, options.logBytes);
-    this.keeps = { items: options.logItems, bytes: options.logBytes };
+    this.#maxValueBytes = options.feedBytes;
+    this.#maxItemBytes = Math.min(options.feedBytes, options.logBytes);
+    this.logBounds = { items: options.logItems, bytes: options.logBytes };
   }
 
   /** Begins the end: see Feeds::drain. */
@@ -116,11 +116,11 @@ export class Feeds {
   /**
    * Restores the feeds of the last run.
    *
-   * @param {object[]} before feeds of version 0.1, which kept them in a file of their own: see lib/server/old-state.js
+   * @param {object[]} oldFeeds feeds of version 0.1, which kept them in a file of their own: see lib/server/old-state.js
    * @throws {Error} when there is no room for a feed; the message names the feed
    */
-  restore(before = []) {
-    for (const feed of before) {
+  restore(oldFeeds = []) {
+    for (const feed of oldFeeds) {
       const outcome = this.outcomes[this.native.restore(feed)];
       if (outcome !== 'ok') throw new Error(`${outcome} at ${feed.key}`);
     }
@@ -132,15 +132,15 @@ export class Feeds {
    * written, or there is no memory for it, the feed's next version has the new epoch.
    */
   async renew() {
-    for (const key of this.native.keys()) this.#doubted.add(key);
-    for (const key of this.#doubted) {
+    for (const key of this.native.keys()) this.#uncertainKeys.add(key);
+    for (const key of this.#uncertainKeys) {
       // The server may have forgotten a fetched feed meanwhile.
       const { version, value, upstream, log } = this.native.find(key, true) ?? {};
       if (version === undefined) continue;
       const cursor = { epoch: newEpoch(), version };
-      const whole = { value, patch: NOTHING, gzip: NOTHING };
-      if (log) await this.takeItem(key, cursor, NOTHING);
-      else await this.take(key, cursor, whole, upstream);
+      const change = { value, patch: NO_BYTES, gzip: NO_BYTES };
+      if (log) await this.storeItem(key, cursor, NO_BYTES);
+      else await this.storeVersion(key, cursor, change, upstream);
     }
   }
 
@@ -151,7 +151,7 @@ export class Feeds {
    * @returns {Map<string, {epoch: number, version: number, digest?: string}>} the versions of the last run; `digest` is
    *     that of the value or of a log's newest item, and a deleted feed has none
    */
-  shareBy(shared) {
+  attachShared(shared) {
     this.#shared = shared;
     const heads = new Map(
       this.#pool.notes(DELETED).map(([key, head]) => [key, JSON.parse(head.toString())])
@@ -192,9 +192,9 @@ export class Feeds {
     this.#onPresence = tell;
   }
 
-  #seeToWants() {
+  #handleWants() {
     for (const want of this.native.takeWants()) {
-      if (want.heard) this.#tell(want.key);
+      if (want.heard) this.#wakeWaiters(want.key);
       else if (want.asks || want.share) this.#onPresence(want);
       else if (want.fetch) this.#onFetch(want.key, want.source);
       else this.#compress(want);
@@ -227,25 +227,25 @@ export class Feeds {
    * @returns {Promise<Result>}
    */
   async inOrder(key, act) {
-    const before = this.#queues.get(key);
-    const turn = (async () => {
-      await before;
+    const previous = this.#lastPublications.get(key);
+    const run = (async () => {
+      await previous;
       return act();
     })();
-    const through = turn.then(
+    const settled = run.then(
       () => {},
       () => {}
     );
-    this.#queues.set(key, through);
+    this.#lastPublications.set(key, settled);
     try {
-      return await turn;
+      return await run;
     } finally {
-      if (this.#queues.get(key) === through) this.#queues.delete(key);
+      if (this.#lastPublications.get(key) === settled) this.#lastPublications.delete(key);
     }
   }
 
   /** Runs a caller's publication in the order of its key. Returns a problem where it failed. */
-  async #inTurn(key, act) {
+  async #runPublication(key, act) {
     if (this.#closed) return ENDED;
     if (this.#underWay >= PUBLICATIONS) return { problem: 'publishing-busy' };
     this.#underWay += 1;
@@ -265,27 +265,27 @@ export class Feeds {
   }
 
   /** Returns the cursor of the feed's next version, and the feed as it is now. */
-  #next(key) {
+  #nextVersion(key) {
     const now = this.native.find(key, false);
     if (now !== null && now.length > 0) {
-      const epoch = this.#doubted.has(key) && { epoch: newEpoch() };
+      const epoch = this.#uncertainKeys.has(key) && { epoch: newEpoch() };
       return { created: false, cursor: { ...nextCursor(now), ...epoch }, now };
     }
     return { created: true, cursor: { epoch: newEpoch(), version: 1 } };
   }
 
-  async #takeNext(key, { created, cursor, now }, change, upstream) {
+  async #storeNext(key, { created, cursor, now }, change, upstream) {
     const { unchanged, ...version } = change;
     // A fetched value that a client publishes unchanged is a new version: the feed is now a published one.
-    const stays = now?.upstream === upstream;
-    if (unchanged || (stays && this.native.holds(key, change.value))) {
-      return { created, ...this.unchanged(key, now), unchanged: true };
+    const keepsOrigin = now?.upstream === upstream;
+    if (unchanged || (keepsOrigin && this.native.holds(key, change.value))) {
+      return { created, ...this.countUnchanged(key, now), unchanged: true };
     }
-    return { created, ...(await this.take(key, cursor, version, upstream)) };
+    return { created, ...(await this.storeVersion(key, cursor, version, upstream)) };
   }
 
   /** Returns the answer to a publication that changes nothing. An earlier publication may still wait for the journal. */
-  unchanged(key, now) {
+  countUnchanged(key, now) {
     const problem = this.outcomes[this.native.unchanged(key)];
     if (problem !== 'ok') return { problem };
     return { cursor: cursorText(now), watching: this.native.find(key).watching };
@@ -298,40 +298,40 @@ export class Feeds {
    * @param {{epoch: number, version: number}} cursor
    * @param {import('./change.js').Change} change the memory of its value is freed
    * @param {boolean} [upstream] whether the version was fetched
-   * @returns {Promise<{cursor: string, watching: number} | {problem: string, late?: true}>} `late`: see #written
+   * @returns {Promise<{cursor: string, watching: number} | {problem: string, late?: true}>} `late`: see #endTurn
    */
-  async take(key, cursor, { value, patch, gzip }, upstream = false) {
+  async storeVersion(key, cursor, { value, patch, gzip }, upstream = false) {
     const version = { key, ...cursor, value, patch, gzip, upstream };
     const published = this.native.publish(version);
     this.#release(value);
-    return this.#taken(key, cursor, published);
+    return this.#finishStoring(key, cursor, published);
   }
 
-  async #taken(key, cursor, [outcome, watching]) {
+  async #finishStoring(key, cursor, [outcome, watching]) {
     if (outcome !== 0) return { problem: this.outcomes[outcome] };
-    this.#doubted.delete(key);
-    const problem = await this.#written(key);
-    this.#tell(key);
+    this.#uncertainKeys.delete(key);
+    const problem = await this.#endTurn(key);
+    this.#wakeWaiters(key);
     return problem ?? { cursor: cursorText(cursor), watching };
   }
 
   /**
-   * Stores an item, as `take` stores a version. Without bytes it stores no item and gives the log a new epoch.
+   * Stores an item, as `storeVersion` does a version. Without bytes it stores no item and gives the log a new epoch.
    *
    * @param {string} key
    * @param {{epoch: number, version: number}} cursor
    * @param {Uint8Array} item
    * @param {boolean} [fresh] whether the item replaces the whole log
    */
-  async takeItem(key, cursor, item, fresh = false) {
-    return this.#taken(key, cursor, this.native.append({ key, ...cursor, item, fresh }));
+  async storeItem(key, cursor, item, fresh = false) {
+    return this.#finishStoring(key, cursor, this.native.append({ key, ...cursor, item, fresh }));
   }
 
   /**
    * Ends the turn. Resolves with a problem where the journal can't be written. The change then still holds in this run:
    * `late` says that the table shows it once it is written. A start after a crash may not know it.
    */
-  async #written(key) {
+  async #endTurn(key) {
     try {
       await this.#pool.endTurn();
       return undefined;
@@ -348,21 +348,21 @@ export class Feeds {
   }
 
   /** @returns {boolean} whether a feed has this value */
-  holds(key, value) {
+  valueEquals(key, value) {
     return this.native.holds(key, value);
   }
 
   /** @returns {Uint8Array} a copy of a feed's value */
-  valueOf(key) {
+  copyValue(key) {
     return this.native.find(key, true).value;
   }
 
-  /** Deletes a feed. @returns {Promise<{problem?: string, late?: true}>} `late`: see #written */
-  async takeAway(key) {
+  /** Deletes a feed. @returns {Promise<{problem?: string, late?: true}>} `late`: see #endTurn */
+  async deleteFeed(key) {
     const outcome = this.outcomes[this.native.remove(key)];
     if (outcome !== 'ok') return { problem: outcome };
-    const problem = await this.#written(key);
-    this.#tell(key);
+    const problem = await this.#endTurn(key);
+    this.#wakeWaiters(key);
     return problem ?? {};
   }
 
@@ -394,29 +394,30 @@ export class Feeds {
    * @returns {Promise<void>}
    * @throws the signal's reason
    */
-  async change(key, signal) {
-    if (!this.#waiting.has(key)) this.#waiting.set(key, new Set());
-    const those = this.#waiting.get(key);
-    let tell;
-    let give;
+  async waitForChange(key, signal) {
+    if (!this.#changeWaiters.has(key)) this.#changeWaiters.set(key, new Set());
+    const waiters = this.#changeWaiters.get(key);
+    let wake;
+    let abort;
     try {
       await new Promise((resolve, reject) => {
-        tell = resolve;
-        give = () => reject(signal.reason);
-        signal?.addEventListener('abort', give);
-        those.add(tell);
+        wake = resolve;
+        abort = () => reject(signal.reason);
+        signal?.addEventListener('abort', abort);
+        waiters.add(wake);
       });
     } finally {
-      signal?.removeEventListener('abort', give);
-      those.delete(tell);
-      if (those.size === 0 && this.#waiting.get(key) === those) this.#waiting.delete(key);
+      signal?.removeEventListener('abort', abort);
+      waiters.delete(wake);
+      if (waiters.size === 0 && this.#changeWaiters.get(key) === waiters)
+        this.#changeWaiters.delete(key);
     }
   }
 
-  #tell(key) {
+  #wakeWaiters(key) {
     // A feed's presence feed may begin or end with it.
     for (const one of [key, PRESENCE + key]) {
-      for (const tell of this.#waiting.get(one) ?? []) tell();
+      for (const wake of this.#changeWaiters.get(one) ?? []) wake();
     }
   }
 
@@ -428,7 +429,7 @@ export class Feeds {
   /** Closes the table and ends every wait. */
   close() {
     this.#closed = true;
-    for (const key of this.#waiting.keys()) this.#tell(key);
+    for (const key of this.#changeWaiters.keys()) this.#wakeWaiters(key);
     this.native.close();
   }
 
@@ -440,7 +441,7 @@ export class Feeds {
       cursor: cursorText(cursor),
       before: patched || kind !== 'value' ? this.native.find(key, true)?.value : undefined,
       patched,
-      most: this.#most,
+      most: this.#maxValueBytes,
       gzip: this.find(key)?.gzipAsked ?? false
     };
   }
@@ -455,14 +456,14 @@ export class Feeds {
    *     {problem: string, detail?: string}>}
    */
   async publish(key, kind, body) {
-    const answer = await this.#inTurn(key, async () => {
+    const answer = await this.#runPublication(key, async () => {
       if (this.#shared?.isShared(key)) return this.#shared.publish(key, kind, body);
-      const next = this.#next(key);
+      const next = this.#nextVersion(key);
       if (next.now?.log) return { problem: 'other-kind' };
       if (next.created && kind !== 'value') return { problem: 'unknown-feed' };
       const always = next.now?.upstream;
-      const change = await this.workOut(key, next, { kind, body, always });
-      return change.problem === undefined ? this.#takeNext(key, next, change, false) : change;
+      const change = await this.computeChange(key, next, { kind, body, always });
+      return change.problem === undefined ? this.#storeNext(key, next, change, false) : change;
     });
     this.#release(body);
     return answer;
@@ -476,16 +477,16 @@ export class Feeds {
    * @returns {Promise<{created: boolean, cursor: string, watching: number} | {problem: string, detail?: string}>}
    */
   append(key, body) {
-    return this.#inTurn(key, async () => {
-      const { created, cursor, now } = this.#next(key);
+    return this.#runPublication(key, async () => {
+      const { created, cursor, now } = this.#nextVersion(key);
       const isShared = this.#shared?.isShared(key);
       if (!isShared && now && !now.log) return { problem: 'other-kind' };
-      const job = { kind: 'value', body, most: this.#mostOfItem, patched: false, gzip: false };
-      const { problem, detail, value } = await this.#changeBy(job);
+      const job = { kind: 'value', body, most: this.#maxItemBytes, patched: false, gzip: false };
+      const { problem, detail, value } = await this.#runChange(job);
       if (problem === 'feed-too-large') return { problem: 'item-too-large' };
       if (problem !== undefined) return { problem, detail };
       if (isShared) return this.#shared.append(key, value);
-      return { created, ...(await this.takeItem(key, cursor, value)) };
+      return { created, ...(await this.storeItem(key, cursor, value)) };
     });
   }
 
@@ -499,11 +500,11 @@ export class Feeds {
   }
 
   growPart(part, item) {
-    return this.#threads.run('growPart', { ...this.#packed(part), item });
+    return this.#threads.run('growPart', { ...this.#partJob(part), item });
   }
 
   readPart(part) {
-    return this.#threads.run('readPart', this.#packed(part));
+    return this.#threads.run('readPart', this.#partJob(part));
   }
 
   /** @returns {ReturnType<import('./log-parts.js').splitLog>} the parts of a log, or of the items given */
@@ -511,29 +512,30 @@ export class Feeds {
     return this.#threads.run('splitLog', { items });
   }
 
-  #packed({ body, form, digest }) {
-    return { body, form, digest, most: PART_BYTES + this.#mostOfItem };
+  #partJob({ body, form, digest }) {
+    return { body, form, digest, most: PART_BYTES + this.#maxItemBytes };
   }
 
-  #changeBy(job) {
+  #runChange(job) {
     const { kind, body, before, gzip, packed, form } = job;
     const isAlone = kind === 'value' && !before && !gzip && !packed && form === undefined;
-    const written = isAlone && body.length <= AT_ONCE ? nativelyCanonical(body) : undefined;
+    const written =
+      isAlone && body.length <= MAIN_THREAD_BYTES ? nativelyCanonical(body) : undefined;
     return written ? change({ ...job, written }) : this.#threads.run('change', job);
   }
 
   /**
-   * Works out the new value of a feed, in a worker thread unless AT_ONCE says otherwise.
+   * Works out the new value of a feed, in a worker thread unless MAIN_THREAD_BYTES says otherwise.
    *
    * @param {string} key
    * @param {{cursor: object, now?: object}} next the cursor of the new version, and the feed now, as
    *     `find` returns it
-   * @param {{kind: string, body: Uint8Array}} what these and more parts of a Job
+   * @param {{kind: string, body: Uint8Array}} publication these and more parts of a Job
    * @returns {Promise<import('./change.js').Change>}
    */
-  async workOut(key, next, what) {
-    const job = this.#job(key, next, what.kind);
-    const change = await this.#changeBy({ ...job, ...what });
+  async computeChange(key, next, publication) {
+    const job = this.#job(key, next, publication.kind);
+    const change = await this.#runChange({ ...job, ...publication });
     if (job.before !== undefined) this.#release(job.before);
     return change;
   }
@@ -543,12 +545,12 @@ export class Feeds {
    * A small Buffer shares its memory with others, and is left to the collector.
    */
   #release(bytes) {
-    if (2 * bytes.byteLength > bytes.buffer.byteLength) this.#free(bytes);
+    if (2 * bytes.byteLength > bytes.buffer.byteLength) this.#freeMemory(bytes);
   }
 
   /** @returns {Promise<{body: Uint8Array, form: string, digest: string}>} a feed's value for other servers */
   pack(key) {
-    return this.#threads.run('pack', { value: this.valueOf(key) });
+    return this.#threads.run('pack', { value: this.copyValue(key) });
   }
 
   /**
@@ -556,19 +558,19 @@ export class Feeds {
    * a fetch: a value that a client has published meanwhile stays.
    *
    * @param {string} key
-   * @param {{url: string, time: number, etag?: string}} how see lib/feeds/fetch-value.js
+   * @param {{url: string, time: number, etag?: string}} request see lib/feeds/fetch-value.js
    * @returns {Promise<{etag?: string, unchanged: boolean} | {failed: string} | {published: true}>} `published`:
    *     a client has published the feed, so that it is not fetched any more
    */
-  async fetch(key, how) {
-    const next = this.#next(key);
+  async fetch(key, request) {
+    const next = this.#nextVersion(key);
     let change;
     try {
       change = await this.#threads.run('fetch', {
         ...this.#job(key, next, 'value'),
-        ...how,
+        ...request,
         // The ETag is that of the current value.
-        etag: next.created ? undefined : how.etag
+        etag: next.created ? undefined : request.etag
       });
     } catch (error) {
       if (this.#closed) return { failed: ENDED.detail };
@@ -577,16 +579,16 @@ export class Feeds {
       return { failed: 'the server has made a mistake' };
     }
     if (change.failed !== undefined) return change;
-    const { etag, ...rest } = change;
-    const taken = await this.#inTurn(key, () => {
+    const { etag, ...version } = change;
+    const stored = await this.#runPublication(key, () => {
       const now = this.native.find(key, false);
       // The feed was deleted meanwhile: another version may have had this cursor since.
       if (now === null || (now.length === 0 && !next.created)) return { gone: true };
       if (now.length > 0 && !now.upstream) return { published: true };
-      return this.#takeNext(key, next, rest, true);
+      return this.#storeNext(key, next, version, true);
     });
-    if (taken.problem !== undefined) return { failed: taken.problem };
-    return taken.published ? taken : { etag, unchanged: taken.unchanged === true };
+    if (stored.problem !== undefined) return { failed: stored.problem };
+    return stored.published ? stored : { etag, unchanged: stored.unchanged === true };
   }
 
   /**
@@ -596,9 +598,9 @@ export class Feeds {
    * @returns {Promise<{problem?: string}>}
    */
   remove(key) {
-    return this.#inTurn(key, () => {
+    return this.#runPublication(key, () => {
       if (this.#shared?.isShared(key)) return this.#shared.remove(key);
-      return this.takeAway(key);
+      return this.deleteFeed(key);
     });
   }
 
@@ -614,7 +616,7 @@ export class Feeds {
   }
 
   /** @returns {string[]} the keys of all fetched feeds */
-  fetched() {
+  fetchedKeys() {
     return this.native.keys().filter((key) => this.find(key).upstream);
   }
 
@@ -623,10 +625,10 @@ export class Feeds {
    *
    * @returns {boolean} false: the feed has watchers, or the state can't be written
    */
-  forget(key) {
-    const isGone = this.native.forget(key);
-    if (isGone) this.#tell(key);
-    return isGone;
+  removeFetched(key) {
+    const isRemoved = this.native.forget(key);
+    if (isRemoved) this.#wakeWaiters(key);
+    return isRemoved;
   }
 
   /** Notes that the first fetch of a feed failed: requests for it do not repeat the fetch for so many milliseconds. */
@@ -639,7 +641,7 @@ export class Feeds {
    * @returns {{key: string, watching: number, bytes: number, version: number, upstream: boolean}[]} the feeds with the
    *     most watchers first; of equal ones the largest
    */
-  most(count) {
+  mostWatched(count) {
     return this.native.most(count);
   }
 

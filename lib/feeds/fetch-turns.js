@@ -10,7 +10,7 @@
  */
 
 /** Fetches of feeds that have a value between two first fetches, when both kinds wait. */
-const AGAIN = 3;
+const REFETCHES_PER_FIRST = 3;
 
 /**
  * Queues that take turns, one for each name, such as an address: each gives its oldest item. However
@@ -21,34 +21,34 @@ const AGAIN = 3;
  */
 class FairQueue {
   /** The first queue is the next one. @type {Map<string | number, Set<object>>} */
-  #lines = new Map();
+  #queues = new Map();
   size = 0;
 
   /** Has an item wait; one that waits by this name already keeps its place. */
   add(name, item) {
-    const line = this.#lines.get(name) ?? new Set();
-    if (line.has(item)) return;
-    this.#lines.set(name, line.add(item));
+    const queue = this.#queues.get(name) ?? new Set();
+    if (queue.has(item)) return;
+    this.#queues.set(name, queue.add(item));
     this.size += 1;
   }
 
   delete(name, item) {
-    const line = this.#lines.get(name);
-    if (!line?.delete(item)) return;
+    const queue = this.#queues.get(name);
+    if (!queue?.delete(item)) return;
     this.size -= 1;
-    if (line.size === 0) this.#lines.delete(name);
+    if (queue.size === 0) this.#queues.delete(name);
   }
 
   /**
-   * @param {(name: string | number) => boolean} [mayGo] whether an item of this name may be the next one
+   * @param {(name: string | number) => boolean} [mayTake] whether an item of this name may be the next one
    * @returns {object | undefined} the next item, which waits no more; undefined when there is none
    */
-  take(mayGo = () => true) {
-    for (const [name, line] of this.#lines) {
-      if (!mayGo(name)) continue;
-      const [item] = line;
+  takeNext(mayTake = () => true) {
+    for (const [name, queue] of this.#queues) {
+      if (!mayTake(name)) continue;
+      const [item] = queue;
       this.delete(name, item);
-      if (this.#lines.delete(name)) this.#lines.set(name, line);
+      if (this.#queues.delete(name)) this.#queues.set(name, queue);
       return item;
     }
     return undefined;
@@ -56,32 +56,32 @@ class FairQueue {
 }
 
 export class FetchTurns {
-  #again = new FairQueue();
-  #first = new FairQueue();
+  #refetches = new FairQueue();
+  #firstFetches = new FairQueue();
   #sinceFirst = 0;
-  #most;
+  #maxUnderWay;
   /** Fetches under way, of each asker that has any. @type {Map<number, number>} */
-  #shares = new Map();
+  #underWayByAsker = new Map();
 
   /** Fetches that have begun and not ended. */
   underWay = 0;
 
   /** @param {number} atOnce fetches that there may be at once */
   constructor(atOnce) {
-    this.#most = atOnce;
+    this.#maxUnderWay = atOnce;
   }
 
-  #linesOf({ first }) {
-    return first ? this.#first : this.#again;
+  #queueFor({ first }) {
+    return first ? this.#firstFetches : this.#refetches;
   }
 
-  #shareOf(asker) {
-    return this.#shares.get(asker) ?? 0;
+  #underWayOf(asker) {
+    return this.#underWayByAsker.get(asker) ?? 0;
   }
 
   /** @returns {number} how many wait */
   get size() {
-    return this.#again.size + this.#first.size;
+    return this.#refetches.size + this.#firstFetches.size;
   }
 
   /**
@@ -91,42 +91,42 @@ export class FetchTurns {
    *     number for the address that asked for it. Neither changes while it waits
    */
   add(source) {
-    this.#linesOf(source).add(source.asker, source);
+    this.#queueFor(source).add(source.asker, source);
   }
 
   delete(source) {
-    this.#linesOf(source).delete(source.asker, source);
+    this.#queueFor(source).delete(source.asker, source);
   }
 
   /**
    * @returns {object | undefined} the next one, which waits no more and is under way until `end`;
    *     undefined when none may begin
    */
-  take() {
-    if (this.underWay >= this.#most) return undefined;
-    const most = Math.max(1, Math.floor(this.#most / 2));
-    const mayBegin = (asker) => this.#shareOf(asker) < most;
-    const lines = [this.#again, this.#first];
-    if (this.#sinceFirst >= AGAIN) lines.reverse();
-    const source = lines[0].take(mayBegin) ?? lines[1].take(mayBegin);
+  beginNext() {
+    if (this.underWay >= this.#maxUnderWay) return undefined;
+    const mostOfAsker = Math.max(1, Math.floor(this.#maxUnderWay / 2));
+    const mayBegin = (asker) => this.#underWayOf(asker) < mostOfAsker;
+    const queues = [this.#refetches, this.#firstFetches];
+    if (this.#sinceFirst >= REFETCHES_PER_FIRST) queues.reverse();
+    const source = queues[0].takeNext(mayBegin) ?? queues[1].takeNext(mayBegin);
     if (source === undefined) return undefined;
     this.#sinceFirst = source.first ? 0 : this.#sinceFirst + 1;
-    this.#shares.set(source.asker, this.#shareOf(source.asker) + 1);
+    this.#underWayByAsker.set(source.asker, this.#underWayOf(source.asker) + 1);
     this.underWay += 1;
     return source;
   }
 
   /** A fetch has ended. @param {number} asker as it was when the fetch began */
   end(asker) {
-    const left = this.#shareOf(asker) - 1;
-    if (left === 0) this.#shares.delete(asker);
-    else this.#shares.set(asker, left);
+    const remaining = this.#underWayOf(asker) - 1;
+    if (remaining === 0) this.#underWayByAsker.delete(asker);
+    else this.#underWayByAsker.set(asker, remaining);
     this.underWay -= 1;
   }
 
   /** None waits any more. */
   clear() {
-    this.#again = new FairQueue();
-    this.#first = new FairQueue();
+    this.#refetches = new FairQueue();
+    this.#firstFetches = new FairQueue();
   }
 }

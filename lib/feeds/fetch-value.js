@@ -22,13 +22,13 @@ async function readBody(response, most) {
 }
 
 /** Error codes of a kept connection that the source has closed: it may do so at any time. */
-const CLOSED = ['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE'];
+const CLOSED_CODES = ['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE'];
 
 /** Longest part of a Location in the log, in characters. */
 const LONGEST_LOCATION = 200;
 
 /** Describes an answer that has no value. */
-function wordsForStatus({ status, headers }) {
+function describeStatus({ status, headers }) {
   const location = headers.get('location');
   if (status < 300 || status > 399 || location === null) return `it answered ${status}`;
   const shown = location.slice(0, LONGEST_LOCATION);
@@ -38,7 +38,7 @@ function wordsForStatus({ status, headers }) {
   );
 }
 
-function wordsFor(error, time) {
+function describeError(error, time) {
   if (error instanceof FetchError) return error.message;
   if (error.name === 'TimeoutError') return `it took longer than ${time} s`;
   const code = error.cause?.code ?? error.code;
@@ -50,33 +50,33 @@ function wordsFor(error, time) {
  * @param {string} job.url
  * @param {number} job.time timeout of the whole fetch, in seconds
  * @param {string} [job.etag] of the current value
- * @param {(job: object) => object} [work] computes the Change: `change` of lib/feeds/change.js
+ * @param {(job: object) => object} [computeChange] computes the Change: `change` of lib/feeds/change.js
  * @returns {Promise<object>} a Change with the new `etag`, or `{failed}` with the reason
  */
-export async function fetchValue({ url, time, etag, ...job }, work = change) {
+export async function fetchValue({ url, time, etag, ...job }, computeChange = change) {
   // One timeout for the whole fetch: a source that sends byte by byte must not occupy a fetch for good.
   const signal = AbortSignal.timeout(time * 1000);
   try {
     const headers = { Accept: 'application/json', 'User-Agent': 'sprites' };
     if (etag !== undefined) headers['If-None-Match'] = etag;
     // Not 'error': that reports a redirect like any other failure of the network.
-    const ask = () => fetch(url, { headers, signal, redirect: 'manual' });
-    const response = await ask().catch((error) => {
-      if (!CLOSED.includes(error.cause?.code)) throw error;
-      return ask();
+    const request = () => fetch(url, { headers, signal, redirect: 'manual' });
+    const response = await request().catch((error) => {
+      if (!CLOSED_CODES.includes(error.cause?.code)) throw error;
+      return request();
     });
     if (response.status === 304 && headers['If-None-Match'] !== undefined) {
       return { unchanged: true, etag };
     }
     if (response.status !== 200) {
       await response.body?.cancel();
-      throw new FetchError(wordsForStatus(response));
+      throw new FetchError(describeStatus(response));
     }
     const body = await readBody(response, job.most);
-    const outcome = work({ ...job, kind: 'value', body });
+    const outcome = computeChange({ ...job, kind: 'value', body });
     if (outcome.problem !== undefined) throw new FetchError(`no value: ${outcome.detail}`);
     return { ...outcome, etag: response.headers.get('etag') ?? undefined };
   } catch (error) {
-    return { failed: wordsFor(error, time) };
+    return { failed: describeError(error, time) };
   }
 }

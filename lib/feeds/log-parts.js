@@ -39,8 +39,8 @@ export function readPart({ body, form, digest, most }) {
   try {
     const text = unpack(body, form, most);
     const items = decoder.decode(text).split('\n');
-    const sound = items.every((item) => isCanonical(encoder.encode(item)));
-    if (sound && digestOf(items.at(-1)) === digest) return { items, bytes: text.length };
+    const areCanonical = items.every((item) => isCanonical(encoder.encode(item)));
+    if (areCanonical && digestOf(items.at(-1)) === digest) return { items, bytes: text.length };
   } catch (error) {
     if (!(error instanceof ValueError)) throw error;
   }
@@ -60,18 +60,18 @@ export function splitLog({ items }) {
   const parts = [];
   let lines = [];
   let bytes = 0;
-  const end = () =>
+  const endPart = () =>
     parts.push({ count: lines.length, digest: digestOf(lines.at(-1)), ...packLines(lines) });
   for (const item of all) {
     const length = Buffer.byteLength(item);
     if (bytes + length > PART_BYTES && lines.length > 0) {
-      end();
+      endPart();
       lines = [];
       bytes = 0;
     }
     lines.push(item);
     bytes += length;
   }
-  end();
+  endPart();
   return { parts };
 }

@@ -28,7 +28,7 @@ export const PRESENCE = 'presence/';
  * @param {string} key
  * @returns {string} the key of the feed whose watchers a presence feed counts; any other key unchanged
  */
-export const toldBy = (key) => (key.startsWith(PRESENCE) ? key.slice(PRESENCE.length) : key);
+export const countedKey = (key) => (key.startsWith(PRESENCE) ? key.slice(PRESENCE.length) : key);
 
 export { isCursor, isKey } from '../client/feed-items.js';
 

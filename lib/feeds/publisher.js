@@ -12,23 +12,23 @@ import { PRESENCE } from './names.js';
  */
 export function openPublisher({ feeds, arena, options }) {
   const roleOf = (key) => (key.startsWith(PRESENCE) ? 'presence' : arena?.feedRole(key));
-  const controls = (key) => roleOf(key) === 'control';
+  const isControl = (key) => roleOf(key) === 'control';
 
   /** @returns {string | undefined} the problem with which a publication is refused before its body is read */
-  function refuses(key, kind) {
+  function refusalOf(key, kind) {
     const role = roleOf(key);
     if (role !== undefined && (role !== 'control' || kind === 'item')) return 'reserved-feed';
     return role === 'control' && kind === 'json-patch' ? 'bad-media-type' : undefined;
   }
 
   return {
-    refuses,
+    refusalOf,
 
     /** @returns {number} largest body of a publication, in bytes */
-    most: (key) => (controls(key) ? arena.commandBytes : options.feedBytes),
+    maxBodyBytes: (key) => (isControl(key) ? arena.commandBytes : options.feedBytes),
 
     /** @returns {string} the problem of a larger body */
-    tooLarge: (kind) => (kind === 'item' ? 'item-too-large' : 'feed-too-large'),
+    tooLargeProblem: (kind) => (kind === 'item' ? 'item-too-large' : 'feed-too-large'),
 
     /**
      * @param {string} key isKey
@@ -37,10 +37,10 @@ export function openPublisher({ feeds, arena, options }) {
      * @returns {Promise<{created?: boolean, cursor: string, watching: number} | {problem: string, detail?: string}>}
      */
     async publish(key, kind, body) {
-      const problem = refuses(key, kind);
+      const problem = refusalOf(key, kind);
       if (problem !== undefined) return { problem };
       if (kind === 'item') return feeds.append(key, body);
-      return controls(key) ? arena.command(key, body) : feeds.publish(key, kind, body);
+      return isControl(key) ? arena.command(key, body) : feeds.publish(key, kind, body);
     },
 
     /** @returns {Promise<{problem?: string}>} */

@@ -6,7 +6,7 @@ import {
   readFeedWatch,
   readListedWatch,
   readPostedWatch,
-  readsGzip,
+  acceptsGzip,
   WATCH_BYTES
 } from './watch-request.js';
 
@@ -15,25 +15,25 @@ import {
  * /feed/{key}, GET /feeds?watch and POST /feeds itself and alike (native/http/feed_handler.h).
  */
 
-const KINDS = new Map([
+const PATCH_KINDS = new Map([
   ['application/json-patch+json', 'json-patch'],
   ['application/merge-patch+json', 'merge-patch']
 ]);
 
 /** Cache-Control of the newest value: a cache may serve it for a second. */
-export const NEWEST = 'public, s-maxage=1, max-age=0';
+export const NEWEST_CACHE_CONTROL = 'public, s-maxage=1, max-age=0';
 
 /** Most feeds in a page of keys. */
-const PAGE = 1000;
+const PAGE_KEYS = 1000;
 
 /** Headers of every answer that may be compressed. */
-export const varied = ({ Vary }) => ({
+export const varyHeaders = ({ Vary }) => ({
   Vary: Vary ? `${Vary}, Accept-Encoding` : 'Accept-Encoding'
 });
 
 /** Headers of every answer that a cache may keep, without its time. An event stream is another form of the same resource. */
-export function cached(common) {
-  const { Vary } = varied(common);
+export function cacheHeaders(common) {
+  const { Vary } = varyHeaders(common);
   const fields = { ...common, Vary: `${Vary}, Accept` };
   delete fields['Cache-Control'];
   return fields;
@@ -65,7 +65,7 @@ export function feedRoutes({ publisher, feeds, grants, options, tools }) {
 
   const isPrivate = (key) => grants?.isPrivate(key) ?? false;
 
-  const watchOf = (request) => readFeedWatch(keyOf(request.path), request.query, request.headers);
+  const readWatch = (request) => readFeedWatch(keyOf(request.path), request.query, request.headers);
 
   /** Refuses a client that may not read a feed, before an answer says whether the feed exists. */
   async function grantFor(request, key) {
@@ -73,21 +73,21 @@ export function feedRoutes({ publisher, feeds, grants, options, tools }) {
   }
 
   /** Returns the grant that names a client of a public feed. With a token that is not a grant the client reads without a name. */
-  async function nameFor(request) {
-    if (!grants?.open) return undefined;
+  async function namingGrantFor(request) {
+    if (!grants?.hasKeys) return undefined;
     const { grant, token } = await grants.admit(request);
     return grant ?? (token && { token });
   }
 
   async function get(request) {
-    const wanted = watchOf(request);
-    const grant = (await grantFor(request, wanted.keys[0])) ?? (await nameFor(request));
+    const wanted = readWatch(request);
+    const grant = (await grantFor(request, wanted.keys[0])) ?? (await namingGrantFor(request));
     return watch(request, { ...wanted, grant });
   }
 
   /** Returns the grant that opens the private feeds of a list, and the problem of each feed that it does not open. */
-  async function openedOf(request, keys) {
-    if (!keys.some(isPrivate)) return { grant: await nameFor(request) };
+  async function accessFor(request, keys) {
+    if (!keys.some(isPrivate)) return { grant: await namingGrantFor(request) };
     const { grant, problem } = await grants.admit(request);
     // The client repeats the whole request with a new grant.
     if (problem !== undefined && problem !== 'grant-required') throw new Refusal(problem);
@@ -99,8 +99,8 @@ export function feedRoutes({ publisher, feeds, grants, options, tools }) {
   }
 
   async function watchMany(request, wanted) {
-    const gzip = readsGzip(request.headers);
-    return watch(request, { ...wanted, gzip, ...(await openedOf(request, wanted.keys)) });
+    const gzip = acceptsGzip(request.headers);
+    return watch(request, { ...wanted, gzip, ...(await accessFor(request, wanted.keys)) });
   }
 
   function post(request) {
@@ -110,29 +110,29 @@ export function feedRoutes({ publisher, feeds, grants, options, tools }) {
 
   /** Answers with the headers that GET without a cursor would have. Does not fetch from the upstream. */
   async function head(request) {
-    const { keys, last, noneMatch = '', gzip } = watchOf(request);
+    const { keys, last, noneMatch = '', gzip } = readWatch(request);
     await grantFor(request, keys[0]);
     const answer = feeds.answerHead(keys[0]);
     if (answer === null) throw new Refusal('unknown-feed');
     if (last !== undefined && !feeds.find(keys[0]).log) throw new Refusal('not-a-log');
     const headers = { 'Content-Type': 'application/json' };
     // A compressed answer, and the end of a log, have a length and a tag of their own (RFC 9110, section 9.3.2).
-    const isOther = last > 0 || (gzip && answer.length >= COMPRESS_FROM);
-    if (!isOther) headers['Content-Length'] = answer.length;
-    const mayKeep = options.feedCache > 0 && !isPrivate(keys[0]);
-    if (isOther || !mayKeep) {
-      const always = { ...common, ...varied(common) };
-      if (mayKeep && noneMatch === '*') return { status: 304, headers: always };
-      return { status: 200, headers: { ...always, ...headers } };
+    const hasOwnTag = last > 0 || (gzip && answer.length >= COMPRESS_FROM);
+    if (!hasOwnTag) headers['Content-Length'] = answer.length;
+    const mayCache = options.feedCache > 0 && !isPrivate(keys[0]);
+    if (hasOwnTag || !mayCache) {
+      const uncached = { ...common, ...varyHeaders(common) };
+      if (mayCache && noneMatch === '*') return { status: 304, headers: uncached };
+      return { status: 200, headers: { ...uncached, ...headers } };
     }
     const ETag = `"${answer.tag}"`;
-    const kept = { ...cached(common), ETag, 'Cache-Control': NEWEST };
+    const cacheable = { ...cacheHeaders(common), ETag, 'Cache-Control': NEWEST_CACHE_CONTROL };
     const isKnown =
       noneMatch === '*' ||
       noneMatch.split(/[, ]+/).some((tag) => tag === ETag || tag === `W/${ETag}`);
     return isKnown
-      ? { status: 304, headers: kept }
-      : { status: 200, headers: { ...kept, ...headers } };
+      ? { status: 304, headers: cacheable }
+      : { status: 200, headers: { ...cacheable, ...headers } };
   }
 
   // ---- Publishing
@@ -144,23 +144,24 @@ export function feedRoutes({ publisher, feeds, grants, options, tools }) {
       return watchMany(request, readListedWatch(query, headers));
     }
     authorize(request);
-    const [prefix = '', ...others] = query.getAll('prefix');
-    const [from = '', ...more] = query.getAll('from');
-    const isOne = others.length + more.length === 0 && (from === '' || isKey(from));
-    if (!isOne || !isPrefix(prefix)) throw new Refusal('bad-key');
-    const page = feeds.list({ prefix, from, count: PAGE + 1 });
-    const next = page.length > PAGE ? page[PAGE - 1].feed : undefined;
-    return json(200, { feeds: page.slice(0, PAGE), next });
+    const [prefix = '', ...furtherPrefixes] = query.getAll('prefix');
+    const [from = '', ...furtherFroms] = query.getAll('from');
+    const isValid =
+      furtherPrefixes.length + furtherFroms.length === 0 && (from === '' || isKey(from));
+    if (!isValid || !isPrefix(prefix)) throw new Refusal('bad-key');
+    const page = feeds.list({ prefix, from, count: PAGE_KEYS + 1 });
+    const next = page.length > PAGE_KEYS ? page[PAGE_KEYS - 1].feed : undefined;
+    return json(200, { feeds: page.slice(0, PAGE_KEYS), next });
   }
 
   /** Returns the answer to a publication. */
-  function published({ problem, detail, created, cursor, watching }) {
+  function publicationAnswer({ problem, detail, created, cursor, watching }) {
     if (problem !== undefined) throw new Refusal(problem, { detail });
     return json(created ? 201 : 200, { cursor, watching });
   }
 
   /** Returns the key, if the request may publish it. */
-  async function publishedKey(request) {
+  async function authorizedKey(request) {
     const key = keyOf(request.path);
     await authorizeFor(request, key);
     return readKey(key);
@@ -168,29 +169,31 @@ export function feedRoutes({ publisher, feeds, grants, options, tools }) {
 
   /** Publishes the body of a request. */
   async function publish(request, key, kind) {
-    const refusal = publisher.refuses(key, kind);
+    const refusal = publisher.refusalOf(key, kind);
     if (refusal !== undefined) throw new Refusal(refusal);
-    const body = readBody(request, publisher.most(key), publisher.tooLarge(kind));
-    return published(await publisher.publish(key, kind, body));
+    const body = readBody(request, publisher.maxBodyBytes(key), publisher.tooLargeProblem(kind));
+    return publicationAnswer(await publisher.publish(key, kind, body));
   }
 
-  const put = async (request) => publish(request, await publishedKey(request), 'value');
-  const append = async (request) => publish(request, await publishedKey(request), 'item');
+  const put = async (request) => publish(request, await authorizedKey(request), 'value');
+  const append = async (request) => publish(request, await authorizedKey(request), 'item');
 
   async function patch(request) {
-    const key = await publishedKey(request);
+    const key = await authorizedKey(request);
     const [type] = (request.headers['content-type'] ?? '').split(';');
-    const kind = KINDS.get(type.trim().toLowerCase());
-    const taken = [...KINDS].filter(([, one]) => publisher.refuses(key, one) !== 'bad-media-type');
-    if (!taken.some(([, one]) => one === kind)) {
-      const headers = { 'Accept-Patch': taken.map(([name]) => name).join(', ') };
+    const kind = PATCH_KINDS.get(type.trim().toLowerCase());
+    const acceptedKinds = [...PATCH_KINDS].filter(
+      ([, one]) => publisher.refusalOf(key, one) !== 'bad-media-type'
+    );
+    if (!acceptedKinds.some(([, one]) => one === kind)) {
+      const headers = { 'Accept-Patch': acceptedKinds.map(([name]) => name).join(', ') };
       throw new Refusal('bad-media-type', { headers });
     }
     return publish(request, key, kind);
   }
 
   async function remove(request) {
-    const { problem } = await publisher.remove(await publishedKey(request));
+    const { problem } = await publisher.remove(await authorizedKey(request));
     if (problem !== undefined) throw new Refusal(problem);
     return nothing();
   }

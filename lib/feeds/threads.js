@@ -24,18 +24,18 @@ export class ThreadError extends Error {}
 export class JobTimeError extends ThreadError {}
 
 export class Threads {
-  #most;
+  #maxThreads;
   #program;
   #jobTime;
   /**
-   * `underWay` has the number of the current job, `at` that number at the last look, and `since` the time at which `at`
-   * changed.
+   * `underWay` has the number of the current job, `seenJob` that number at the last check, and `seenSince` the time at
+   * which `seenJob` changed.
    *
    * @type {{worker: Worker, jobs: Map<number, {task: string, job: object, resolve: Function, reject: Function}>,
-   *     underWay: Int32Array, at: number, since: number, watch?: NodeJS.Timeout}[]}
+   *     underWay: Int32Array, seenJob: number, seenSince: number, timer?: NodeJS.Timeout}[]}
    */
   #threads = [];
-  #last = 0;
+  #lastId = 0;
   #closed = false;
 
   /**
@@ -44,7 +44,7 @@ export class Threads {
    * @param {number} [jobTime] seconds
    */
   constructor(most, program = PROGRAM, jobTime = JOB_TIME) {
-    this.#most = most;
+    this.#maxThreads = most;
     this.#program = program;
     this.#jobTime = jobTime;
   }
@@ -71,51 +71,54 @@ export class Threads {
   run(task, job) {
     if (this.#closed) return Promise.reject(new ThreadError('the server ends'));
     return new Promise((resolve, reject) => {
-      this.#send(this.#choose(), { task, job, resolve, reject });
+      this.#send(this.#chooseThread(), { task, job, resolve, reject });
     });
   }
 
-  #send(thread, one) {
+  #send(thread, pendingJob) {
     // Never 0, which means no job, and at most what fits in an Int32Array.
-    const id = (this.#last = (this.#last % 0x7fffffff) + 1);
-    thread.jobs.set(id, one);
+    const id = (this.#lastId = (this.#lastId % 0x7fffffff) + 1);
+    thread.jobs.set(id, pendingJob);
     // Only a thread with a job keeps the process alive.
     thread.worker.ref();
-    thread.watch ??= setInterval(() => this.#look(thread), this.#jobTime * 250);
-    thread.worker.postMessage({ id, task: one.task, job: one.job });
+    thread.timer ??= setInterval(() => this.#checkThread(thread), this.#jobTime * 250);
+    thread.worker.postMessage({ id, task: pendingJob.task, job: pendingJob.job });
   }
 
   /** Stops the timer of a thread that is idle or has ended. */
-  #rest(thread) {
-    clearInterval(thread.watch);
-    thread.watch = undefined;
+  #stopTimer(thread) {
+    clearInterval(thread.timer);
+    thread.timer = undefined;
   }
 
   /** Terminates a thread that has worked on one job for too long. */
-  #look(thread) {
-    const at = Atomics.load(thread.underWay, 0);
-    if (at !== thread.at) {
-      thread.at = at;
-      thread.since = performance.now();
+  #checkThread(thread) {
+    const currentJob = Atomics.load(thread.underWay, 0);
+    if (currentJob !== thread.seenJob) {
+      thread.seenJob = currentJob;
+      thread.seenSince = performance.now();
     }
-    if (at === 0 || performance.now() < thread.since + this.#jobTime * 1000) return;
-    const late = thread.jobs.get(at);
-    const others = [...thread.jobs.values()].filter((one) => one !== late);
+    if (currentJob === 0 || performance.now() < thread.seenSince + this.#jobTime * 1000) return;
+    const lateJob = thread.jobs.get(currentJob);
+    const others = [...thread.jobs.values()].filter((one) => one !== lateJob);
     thread.jobs.clear();
-    this.#rest(thread);
+    this.#stopTimer(thread);
     this.#threads = this.#threads.filter((one) => one !== thread);
     thread.worker.terminate();
-    for (const one of others) this.#send(this.#choose(), one);
-    late?.reject(new JobTimeError(`it took longer than ${this.#jobTime} s`));
+    for (const one of others) this.#send(this.#chooseThread(), one);
+    lateJob?.reject(new JobTimeError(`it took longer than ${this.#jobTime} s`));
   }
 
-  #choose() {
-    const least = this.#threads.reduce(
+  #chooseThread() {
+    const leastBusy = this.#threads.reduce(
       (best, thread) => (best === undefined || thread.jobs.size < best.jobs.size ? thread : best),
       undefined
     );
-    if (least !== undefined && (least.jobs.size === 0 || this.#threads.length >= this.#most)) {
-      return least;
+    if (
+      leastBusy !== undefined &&
+      (leastBusy.jobs.size === 0 || this.#threads.length >= this.#maxThreads)
+    ) {
+      return leastBusy;
     }
     return this.#start();
   }
@@ -123,7 +126,13 @@ export class Threads {
   #start() {
     const shared = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT);
     const worker = new Worker(this.#program, { resourceLimits: MEMORY, workerData: shared });
-    const thread = { worker, jobs: new Map(), underWay: new Int32Array(shared), at: 0, since: 0 };
+    const thread = {
+      worker,
+      jobs: new Map(),
+      underWay: new Int32Array(shared),
+      seenJob: 0,
+      seenSince: 0
+    };
     this.#threads.push(thread);
     worker.on('message', ({ id, outcome, error }) => {
       const job = thread.jobs.get(id);
@@ -133,7 +142,7 @@ export class Threads {
       if (thread.jobs.size === 0) {
         // A server that awaits `close` may have nothing else that keeps the process alive.
         if (!this.#closed) worker.unref();
-        this.#rest(thread);
+        this.#stopTimer(thread);
       }
       if (error === undefined) job.resolve(outcome);
       else job.reject(error);
@@ -143,7 +152,7 @@ export class Threads {
       reason = error;
     });
     worker.on('exit', () => {
-      this.#rest(thread);
+      this.#stopTimer(thread);
       this.#threads = this.#threads.filter((one) => one !== thread);
       const error = new ThreadError('a worker thread has died', { cause: reason });
       for (const { reject } of thread.jobs.values()) reject(error);
@@ -155,7 +164,7 @@ export class Threads {
   async close() {
     this.#closed = true;
     // A job that takes too long from now on has no other thread begin.
-    for (const thread of this.#threads) this.#rest(thread);
+    for (const thread of this.#threads) this.#stopTimer(thread);
     await Promise.all(this.#threads.map(({ worker }) => worker.terminate()));
   }
 }

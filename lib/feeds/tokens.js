@@ -44,8 +44,8 @@ export const areTokens = (tokens) =>
  */
 export function openTokens({ publishTokenFile: file, play }, given = []) {
   const fixed = [...given, ...(play ? [play.token] : [])].map(digest);
-  const read = () => [...fixed, ...(file === 'none' || play ? [] : readTokens(file))];
-  let tokens = read();
+  const readAll = () => [...fixed, ...(file === 'none' || play ? [] : readTokens(file))];
+  let tokens = readAll();
   if (file === 'none' && tokens.length === 0) {
     return { open: false, admits: () => false, reload() {} };
   }
@@ -59,7 +59,7 @@ export function openTokens({ publishTokenFile: file, play }, given = []) {
       return tokens.filter((one) => timingSafeEqual(one, given)).length > 0;
     },
     reload() {
-      tokens = read();
+      tokens = readAll();
     }
   };
 }

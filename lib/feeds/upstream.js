@@ -22,7 +22,7 @@ const MOST_LINES = 10;
 const LINES_TIME = 60_000;
 
 /** Asker of a feed that no client of this run has requested. */
-const NOBODY = 0;
+const NO_ASKER = 0;
 
 /** Returns a random part of a wait, between half and all of it, so that feeds that failed together are not retried together. */
 const jitter = (milliseconds) => milliseconds * (0.5 + Math.random() / 2);
@@ -31,14 +31,14 @@ const jitter = (milliseconds) => milliseconds * (0.5 + Math.random() / 2);
  * @returns {(level: string, fields: object, message: string) => void} a logger with a rate limit; it logs how many lines it
  *     omitted
  */
-function fewLines(log) {
-  let began = -Infinity;
+function limitedLog(log) {
+  let windowStart = -Infinity;
   let lines = { warn: 0, info: 0 };
   let omitted = 0;
   return (level, fields, message) => {
-    if (performance.now() - began >= LINES_TIME) {
+    if (performance.now() - windowStart >= LINES_TIME) {
       if (omitted > 0) log.warn({ omitted }, 'the upstream has failed, or answers again, for more');
-      began = performance.now();
+      windowStart = performance.now();
       lines = { warn: 0, info: 0 };
       omitted = 0;
     }
@@ -56,51 +56,54 @@ function fewLines(log) {
  * @returns {{status: () => object, close: () => void}}
  */
 export function openUpstream({ feeds, options, log }) {
-  const every = options.upstreamEvery * 1000;
-  const idle = options.feedIdle * 1000;
+  const refetchEvery = options.upstreamEvery * 1000;
+  const forgetAfter = options.feedIdle * 1000;
   /** The fetched keys and their state. @type {Map<string, object>} */
   const sources = new Map();
   /** Sources that wait for their fetch. */
   const turns = new FetchTurns(options.upstreamAtOnce);
   // Failing first fetches must not use up the lines of feeds that worked before.
-  const [ofFirst, ofOthers] = [fewLines(log), fewLines(log)];
-  const tell = ({ key, first }, level, message, more) =>
-    (first ? ofFirst : ofOthers)(level, { feed: key, ...more }, message);
+  const [logFirst, logOthers] = [limitedLog(log), limitedLog(log)];
+  const report = ({ key, first }, level, message, details) =>
+    (first ? logFirst : logOthers)(level, { feed: key, ...details }, message);
   const counts = { fetches: 0, fetchesUnchanged: 0, fetchesFailed: 0 };
   let closed = false;
 
-  function after(source, milliseconds) {
+  function scheduleRefetch(source, milliseconds) {
     clearTimeout(source.timer);
-    source.timer = setTimeout(look, milliseconds, source);
+    source.timer = setTimeout(refetchOrForget, milliseconds, source);
     source.timer.unref();
   }
 
   /** Fetches a feed again if it is watched; forgets it if it is idle. */
-  function look(source) {
+  function refetchOrForget(source) {
     const feed = feeds.find(source.key);
-    if (feed === null || (feed.length > 0 && !feed.upstream)) return forget(source);
+    if (feed === null || (feed.length > 0 && !feed.upstream)) return removeSource(source);
     // Between two polls a client is not parked for a moment.
-    if (feed.watching > 0 || feed.idle < every) {
+    if (feed.watching > 0 || feed.idle < refetchEvery) {
       turns.add(source);
-      return work();
+      return beginFetches();
     }
-    const left = idle - feed.idle;
-    if (left > 0) return after(source, Math.min(every, left + 1));
+    const left = forgetAfter - feed.idle;
+    if (left > 0) return scheduleRefetch(source, Math.min(refetchEvery, left + 1));
     // If the journal can't be written, the feed is forgotten later.
-    return feeds.forget(source.key) ? forget(source) : after(source, every);
+    return feeds.removeFetched(source.key)
+      ? removeSource(source)
+      : scheduleRefetch(source, refetchEvery);
   }
 
-  function forget(source) {
+  function removeSource(source) {
     clearTimeout(source.timer);
     turns.delete(source);
     sources.delete(source.key);
   }
 
-  function work() {
-    for (let source = turns.take(); source !== undefined; source = turns.take()) run(source);
+  function beginFetches() {
+    for (let source = turns.beginNext(); source !== undefined; source = turns.beginNext())
+      fetchSource(source);
   }
 
-  async function run(source) {
+  async function fetchSource(source) {
     const { key, asker } = source;
     source.busy = true;
     counts.fetches += 1;
@@ -111,49 +114,52 @@ export function openUpstream({ feeds, options, log }) {
     source.busy = false;
     if (outcome.failed !== undefined) failed(source, outcome.failed);
     else succeeded(source, outcome);
-    work();
+    beginFetches();
   }
 
   function succeeded(source, { etag, unchanged }) {
-    if (source.failures > 0) tell(source, 'info', 'the upstream answers again');
+    if (source.failures > 0) report(source, 'info', 'the upstream answers again');
     if (unchanged) counts.fetchesUnchanged += 1;
     source.failures = 0;
     source.first = false;
     source.etag = etag;
     // The feed was deleted during the fetch and requested again: the fetched value was compared with the deleted one.
-    after(source, feeds.find(source.key)?.length === 0 ? 0 : every);
+    scheduleRefetch(source, feeds.find(source.key)?.length === 0 ? 0 : refetchEvery);
   }
 
   function failed(source, reason) {
     counts.fetchesFailed += 1;
-    const wait = Math.min(every * 2 ** Math.min(source.failures, MOST_DOUBLINGS), LONGEST_BACKOFF);
+    const wait = Math.min(
+      refetchEvery * 2 ** Math.min(source.failures, MOST_DOUBLINGS),
+      LONGEST_BACKOFF
+    );
     const milliseconds = Math.round(jitter(wait));
     // Logged once, not at every retry: the failure may last for days.
-    if (source.failures === 0) tell(source, 'warn', 'the upstream has failed', { reason });
+    if (source.failures === 0) report(source, 'warn', 'the upstream has failed', { reason });
     source.failures += 1;
     const feed = feeds.find(source.key);
     if (feed !== null && feed.length === 0) feeds.fail(source.key, milliseconds);
-    after(source, milliseconds);
+    scheduleRefetch(source, milliseconds);
   }
 
-  function begin(key) {
-    const source = { key, asker: NOBODY, first: false, failures: 0, busy: false };
+  function addSource(key) {
+    const source = { key, asker: NO_ASKER, first: false, failures: 0, busy: false };
     sources.set(key, source);
     return source;
   }
 
-  for (const key of feeds.fetched()) {
-    if (options.upstream === 'none') feeds.forget(key);
-    else after(begin(key), jitter(every));
+  for (const key of feeds.fetchedKeys()) {
+    if (options.upstream === 'none') feeds.removeFetched(key);
+    else scheduleRefetch(addSource(key), jitter(refetchEvery));
   }
   feeds.onFetch((key, asker) => {
-    const source = sources.get(key) ?? begin(key);
+    const source = sources.get(key) ?? addSource(key);
     clearTimeout(source.timer);
     turns.delete(source);
     Object.assign(source, { asker, first: true });
     // The fetch under way serves this request as well.
     if (!source.busy) turns.add(source);
-    work();
+    beginFetches();
   });
 
   return {

@@ -14,9 +14,9 @@ const FEEDS_AT_ONCE = 32;
 const DECIMAL = /^[0-9]{1,16}$/;
 
 /** Largest `last` of a request for a log, in items. */
-const LAST = 1000000;
+const MAX_LAST = 1000000;
 
-const COUNT = /^[1-9][0-9]{0,6}$/;
+const COUNT_FORM = /^[1-9][0-9]{0,6}$/;
 
 /**
  * Removes spaces and tabs at both ends; trim() would remove more kinds of blanks. The pattern looks at each character once:
@@ -44,18 +44,18 @@ function readOnce(query, name, problem) {
   return values[0];
 }
 
-function readAfter(text) {
+function readCursor(text) {
   if (text !== '' && !isCursor(text)) throw new Refusal('bad-cursor');
   return text;
 }
 
 /** Returns how many items to read from the end of a log, 0 for all; undefined where the query does not say. */
-function readPlace(query) {
+function readLogStart(query) {
   const from = readOnce(query, 'from', 'bad-from');
   const last = readOnce(query, 'last', 'bad-from');
   if (from === undefined && last === undefined) return undefined;
   const isStart = last === undefined && from === 'start';
-  const isCount = from === undefined && COUNT.test(last) && Number(last) <= LAST;
+  const isCount = from === undefined && COUNT_FORM.test(last) && Number(last) <= MAX_LAST;
   if (!isStart && !isCount) throw new Refusal('bad-from');
   return isStart ? 0 : Number(last);
 }
@@ -68,7 +68,7 @@ function readHold(hold) {
 }
 
 /** Reads the parameters besides the feeds. */
-function readHow(query) {
+function readOptions(query) {
   const hold = readOnce(query, 'hold', 'bad-hold');
   if (hold !== undefined && !DECIMAL.test(hold)) throw new Refusal('bad-hold');
   const delta = readOnce(query, 'delta', 'bad-delta') ?? '0';
@@ -85,7 +85,7 @@ function readFeeds(entries) {
   for (const [key, after] of entries) {
     readKey(key);
     if (typeof after !== 'string') throw new Refusal('bad-cursor');
-    readAfter(after);
+    readCursor(after);
   }
   return {
     keys: entries.map(([key]) => key),
@@ -108,7 +108,7 @@ export function readKey(key) {
  * @param {Record<string, string>} headers by their names in lower case
  * @returns {boolean} whether the client accepts gzip
  */
-export const readsGzip = (headers) => accepts(headers['accept-encoding'], 'gzip');
+export const acceptsGzip = (headers) => accepts(headers['accept-encoding'], 'gzip');
 
 /**
  * Reads GET /feed/{key}.
@@ -125,19 +125,19 @@ export function readFeedWatch(key, query, headers) {
   readKey(key);
   const stream = accepts(headers.accept, 'text/event-stream');
   const { 'last-event-id': lastEvent } = headers;
-  let after = readAfter(readOnce(query, 'after', 'bad-cursor') ?? '');
+  let after = readCursor(readOnce(query, 'after', 'bad-cursor') ?? '');
   // Last-Event-ID, which an event source sends when it reconnects, is newer than `after` in its URL.
-  let last = readPlace(query);
+  let last = readLogStart(query);
   if (last !== undefined && after !== '') throw new Refusal('bad-from');
   if (stream && lastEvent !== undefined) {
-    after = readAfter(lastEvent);
+    after = readCursor(lastEvent);
     if (after !== '') last = undefined;
   }
   return {
     keys: [key],
     afters: [after],
-    ...readHow(query),
-    gzip: readsGzip(headers),
+    ...readOptions(query),
+    gzip: acceptsGzip(headers),
     stream,
     ...(last !== undefined && { last }),
     noneMatch: headers['if-none-match']
@@ -156,9 +156,10 @@ export function readListedWatch(query, headers) {
   const entries = readOnce(query, 'watch', 'bad-watch')
     .split(',')
     .map((one) => one.split(/:(.*)/s, 2));
-  const isTwice = new Set(entries.map(([key]) => key)).size < entries.length;
-  if (isTwice || entries.some(([, after]) => after === undefined)) throw new Refusal('bad-watch');
-  return { ...readFeeds(entries), ...readHow(query), noneMatch: headers['if-none-match'] };
+  const hasRepeatedKey = new Set(entries.map(([key]) => key)).size < entries.length;
+  if (hasRepeatedKey || entries.some(([, after]) => after === undefined))
+    throw new Refusal('bad-watch');
+  return { ...readFeeds(entries), ...readOptions(query), noneMatch: headers['if-none-match'] };
 }
 
 /**

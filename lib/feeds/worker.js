@@ -13,7 +13,7 @@ import { digestOf, pack } from './packing.js';
 const underWay = new Int32Array(workerData);
 
 /** Runs the synchronous part of a job. The main thread can see which job that is. */
-function during(id, part) {
+function runAsCurrent(id, part) {
   Atomics.store(underWay, 0, id);
   try {
     return part();
@@ -23,18 +23,18 @@ function during(id, part) {
 }
 
 const tasks = {
-  change: (job, id) => during(id, () => change(job)),
+  change: (job, id) => runAsCurrent(id, () => change(job)),
   compress: ({ key, cursor, value }, id) =>
-    during(id, () => ({ gzip: compress(key, cursor, value) })),
-  pack: ({ value }, id) => during(id, () => ({ ...pack(value), digest: digestOf(value) })),
-  growPart: (job, id) => during(id, () => growPart(job)),
-  readPart: (job, id) => during(id, () => readPart(job)),
-  splitLog: (job, id) => during(id, () => splitLog(job)),
-  fetch: (job, id) => fetchValue(job, (fetched) => during(id, () => change(fetched)))
+    runAsCurrent(id, () => ({ gzip: compress(key, cursor, value) })),
+  pack: ({ value }, id) => runAsCurrent(id, () => ({ ...pack(value), digest: digestOf(value) })),
+  growPart: (job, id) => runAsCurrent(id, () => growPart(job)),
+  readPart: (job, id) => runAsCurrent(id, () => readPart(job)),
+  splitLog: (job, id) => runAsCurrent(id, () => splitLog(job)),
+  fetch: (job, id) => fetchValue(job, (fetched) => runAsCurrent(id, () => change(fetched)))
 };
 
 /** Returns bytes whose memory can be transferred to the main thread: a view of a larger buffer is copied. */
-function owned(bytes) {
+function ownBytes(bytes) {
   return bytes.byteLength === bytes.buffer.byteLength ? bytes : Uint8Array.from(bytes);
 }
 
@@ -44,7 +44,7 @@ parentPort.on('message', async ({ id, task, job }) => {
     const transfer = [];
     for (const [name, value] of Object.entries(outcome)) {
       if (!(value instanceof Uint8Array)) continue;
-      outcome[name] = owned(value);
+      outcome[name] = ownBytes(value);
       transfer.push(outcome[name].buffer);
     }
     // An empty buffer may occur more than once, and need not be transferred.

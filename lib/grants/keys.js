@@ -2,7 +2,7 @@ import { createHash, createPublicKey, createSecretKey } from 'node:crypto';
 
 import { readOptionText } from '../base/option-file.js';
 import { NAME_BYTES } from './rights.js';
-import { bytesOf } from './token.js';
+import { decodeBase64url } from './token.js';
 
 /**
  * The keys that sign grants: a JSON Web Key Set (RFC 7517) of secrets (`oct`, HS256) and public keys (`OKP`, Ed25519).
@@ -17,10 +17,10 @@ const MOST_KEYS = 100;
 /** RFC 7518, section 3.2: a key as long as the hash. */
 const SECRET_BYTES = 32;
 
-/** @typedef {{kid?: string, algorithms: string[], key: import('node:crypto').KeyObject, print: string}} Key */
+/** @typedef {{kid?: string, algorithms: string[], key: import('node:crypto').KeyObject, fingerprint: string}} Key */
 
 function readSecret({ k, alg = 'HS256' }) {
-  const bytes = bytesOf(String(k));
+  const bytes = decodeBase64url(String(k));
   if (alg !== 'HS256') throw new Error('an "oct" key is for the "alg" HS256 alone');
   if (bytes === undefined || bytes.length < SECRET_BYTES) {
     throw new Error(`an "oct" key takes "k": at least ${SECRET_BYTES} random bytes in base64url`);
@@ -33,7 +33,7 @@ function readPublic({ crv, x, d, alg = 'EdDSA' }) {
   if (crv !== 'Ed25519' || !['EdDSA', 'Ed25519'].includes(alg)) {
     throw new Error('an "OKP" key is for the "crv" Ed25519 alone');
   }
-  const bytes = bytesOf(String(x));
+  const bytes = decodeBase64url(String(x));
   if (bytes?.length !== 32) throw new Error('an "OKP" key takes "x": 32 bytes in base64url');
   const key = createPublicKey({ key: { kty: 'OKP', crv, x }, format: 'jwk' });
   return { algorithms: ['EdDSA', 'Ed25519'], key, bytes };
@@ -48,23 +48,23 @@ function readKey(jwk) {
   }
   if (use !== 'sig') throw new Error('the "use" of a key is "sig"');
   const { bytes, ...rest } = READERS[kty](jwk);
-  const print = createHash('sha256').update(`${kty} `).update(bytes).digest('hex');
-  return { kid, print, ...rest };
+  const fingerprint = createHash('sha256').update(`${kty} `).update(bytes).digest('hex');
+  return { kid, fingerprint, ...rest };
 }
 
 /**
  * @param {unknown} set a JSON Web Key Set
- * @returns {Key[]} `print` identifies a key without revealing it
+ * @returns {Key[]} `fingerprint` identifies a key without revealing it
  * @throws {Error} when the set is invalid; the message shows nothing of the keys
  */
 export function readKeySet(set) {
   const all = set?.keys;
   if (!Array.isArray(all)) throw new Error('it takes a JSON Web Key Set, {"keys":[…]}');
-  const known = all.filter((jwk) => Object.hasOwn(READERS, jwk?.kty));
-  if (known.length === 0 || all.length > MOST_KEYS) {
+  const supported = all.filter((jwk) => Object.hasOwn(READERS, jwk?.kty));
+  if (supported.length === 0 || all.length > MOST_KEYS) {
     throw new Error(`it takes 1 to ${MOST_KEYS} keys, "oct" (HS256) or "OKP" (Ed25519)`);
   }
-  const keys = known.map(readKey);
+  const keys = supported.map(readKey);
   const names = keys.map(({ kid }) => kid).filter((kid) => kid !== undefined);
   if (new Set(names).size < names.length) throw new Error('two keys have the same "kid"');
   return keys;

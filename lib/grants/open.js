@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 
-import { toldBy } from '../feeds/names.js';
+import { countedKey } from '../feeds/names.js';
 import { readKeyFile, readKeySet } from './keys.js';
-import { openRevocations, PARTS } from './revocations.js';
+import { openRevocations, REVOCABLE_PARTS } from './revocations.js';
 import { Patterns } from './rights.js';
 import { loadJose, sign, verify } from './token.js';
 
@@ -29,11 +29,11 @@ function tokenOf({ headers, query }) {
 export class Grants {
   #options;
   #log;
-  #read;
+  #readKeys;
   #keys;
   #private;
   /** Called when grants end before their time. @type {(part: string, name: string) => void} */
-  #ended = () => {};
+  #onEnded = () => {};
   revocations;
 
   /**
@@ -48,29 +48,29 @@ export class Grants {
     const { grants: file } = options;
     this.#options = options;
     this.#log = log;
-    this.#read = () => {
+    this.#readKeys = () => {
       if (keySet !== undefined) return readKeySet(keySet);
       return file === 'none' ? [] : readKeyFile(file);
     };
-    this.#keys = this.#read();
+    this.#keys = this.#readKeys();
     this.#private = new Patterns(options.private);
     this.revocations = openRevocations({ options, pool, log });
   }
 
   /** Loads the verifying library, if there are keys: later the server may have no free file descriptor. */
   async load() {
-    if (this.open) await loadJose();
+    if (this.hasKeys) await loadJose();
   }
 
   /** Whether the server has keys for grants. */
-  get open() {
+  get hasKeys() {
     return this.#keys.length > 0;
   }
 
   /** Whether a feed, or the feed of a presence feed, needs a grant. */
   isPrivate(key) {
     if (this.#options.private.length === 0) return false;
-    return this.#private.covers(key) || this.#private.covers(toldBy(key));
+    return this.#private.covers(key) || this.#private.covers(countedKey(key));
   }
 
   /** Whether a join needs a grant. */
@@ -80,7 +80,7 @@ export class Grants {
 
   /** @param {(part: 'jti' | 'sub' | 'key', name: string) => void} ended is called when grants end before their time */
   onEnded(ended) {
-    this.#ended = ended;
+    this.#onEnded = ended;
   }
 
   /**
@@ -98,9 +98,10 @@ export class Grants {
     });
     if (problem !== undefined) return { problem, token: hash };
     // Checked after the last await: a grant that was revoked meanwhile is refused.
-    const isKnown = this.#keys.some(({ print }) => print === rights.key);
-    const isOver = !isKnown || PARTS.some((part) => this.revocations.has(part, rights[part]));
-    return isOver ? { ...BAD, token: hash } : { grant: { ...rights, token: hash } };
+    const isKnown = this.#keys.some(({ fingerprint }) => fingerprint === rights.key);
+    const isEnded =
+      !isKnown || REVOCABLE_PARTS.some((part) => this.revocations.has(part, rights[part]));
+    return isEnded ? { ...BAD, token: hash } : { grant: { ...rights, token: hash } };
   }
 
   /** Signs a grant. */
@@ -114,28 +115,29 @@ export class Grants {
   /** Adds a revocation and ends its grants at once. A refused revocation ends none. */
   async revoke(part, name) {
     const added = this.revocations.add(part, name);
-    if (this.revocations.has(part, name)) this.#ended(part, name);
+    if (this.revocations.has(part, name)) this.#onEnded(part, name);
     return added;
   }
 
   /** Takes another server's revocation and ends its grants at once. */
-  takeRevoked(what, end) {
-    if (this.revocations.take(what, end)) this.#ended(what.slice(0, 3), what.slice(4));
+  mergeRevocation(revoked, end) {
+    if (this.revocations.merge(revoked, end)) this.#onEnded(revoked.slice(0, 3), revoked.slice(4));
   }
 
   /** Reads the keys again. Ends the grants of a removed key. */
   reload() {
     let keys;
     try {
-      keys = this.#read();
+      keys = this.#readKeys();
     } catch (error) {
       this.#log.error({ err: error }, 'the keys of grants stay as they were');
       return;
     }
     const before = this.#keys;
     this.#keys = keys;
-    const left = new Set(keys.map(({ print }) => print));
-    for (const { print } of before) if (!left.has(print)) this.#ended('key', print);
-    if (this.open) this.#log.info({ keys: keys.length }, 'the keys of grants are read anew');
+    const remaining = new Set(keys.map(({ fingerprint }) => fingerprint));
+    for (const { fingerprint } of before)
+      if (!remaining.has(fingerprint)) this.#onEnded('key', fingerprint);
+    if (this.hasKeys) this.#log.info({ keys: keys.length }, 'the keys of grants are read anew');
   }
 }

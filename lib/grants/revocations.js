@@ -11,13 +11,13 @@
  * one holds; of equal ends the withdrawn one. So all servers agree, in whatever order and however often they receive them.
  */
 
-const NAME = 'revoked/';
+const NOTE_PREFIX = 'revoked/';
 
 /** Most revocations, with the withdrawn ones. The oldest withdrawn ones make room. */
-const MOST = 10_000;
+const MAX_REVOCATIONS = 10_000;
 
 /** Parts of a grant that can be revoked. */
-export const PARTS = ['jti', 'sub'];
+export const REVOCABLE_PARTS = ['jti', 'sub'];
 
 /** @returns {boolean} whether the end `a` of a revocation replaces `b`; 0: no revocation */
 export function isLater(a, b) {
@@ -37,43 +37,43 @@ export function openRevocations({ options, pool, log }) {
   /** Ends of the revocations, by names such as `sub/ann`. @type {Map<string, number>} */
   const ends = new Map();
   const longest = options.grantLongest * 1000;
-  let share = async () => true;
-  for (const [what, end] of pool.notes(NAME)) ends.set(what, Number(end));
-  forgetOld();
+  let shareWithOthers = async () => true;
+  for (const [what, end] of pool.notes(NOTE_PREFIX)) ends.set(what, Number(end));
+  discardExpired();
 
-  function forget(what) {
+  function discard(what) {
     ends.delete(what);
-    pool.unnote(NAME + what);
+    pool.unnote(NOTE_PREFIX + what);
   }
 
-  function forgetOld() {
+  function discardExpired() {
     const now = Date.now();
-    for (const [what, end] of ends) if (Math.abs(end) <= now) forget(what);
+    for (const [what, end] of ends) if (Math.abs(end) <= now) discard(what);
   }
 
-  function hasRoom(what) {
-    if (ends.has(what) || ends.size < MOST) return true;
-    forgetOld();
-    if (ends.size < MOST) return true;
-    const [takenBack] = [...ends].find(([, end]) => end < 0) ?? [];
-    if (takenBack !== undefined) forget(takenBack);
-    return takenBack !== undefined;
+  function makeRoom(what) {
+    if (ends.has(what) || ends.size < MAX_REVOCATIONS) return true;
+    discardExpired();
+    if (ends.size < MAX_REVOCATIONS) return true;
+    const [withdrawn] = [...ends].find(([, end]) => end < 0) ?? [];
+    if (withdrawn !== undefined) discard(withdrawn);
+    return withdrawn !== undefined;
   }
 
-  async function keep(what, end) {
+  async function store(what, end) {
     ends.set(what, end);
-    let kept = pool.note(NAME + what, String(end));
+    let isNoted = pool.note(NOTE_PREFIX + what, String(end));
     try {
       await pool.endTurn();
     } catch {
       // Unanswerable: the journal may be written later.
-      kept = false;
+      isNoted = false;
     }
-    if (!kept) log.error('a revocation can not be written, and may end with this run');
+    if (!isNoted) log.error('a revocation can not be written, and may end with this run');
   }
 
-  async function keepAndShare(what, end) {
-    const [isShared] = await Promise.all([share(what, end), keep(what, end)]);
+  async function storeAndShare(what, end) {
+    const [isShared] = await Promise.all([shareWithOthers(what, end), store(what, end)]);
     return isShared ? 'done' : 'here-only';
   }
 
@@ -90,20 +90,20 @@ export function openRevocations({ options, pool, log }) {
      */
     async add(part, name) {
       const what = `${part}/${name}`;
-      if (!hasRoom(what)) return 'too-many';
-      return keepAndShare(what, Math.max(Date.now() + longest, Math.abs(ends.get(what) ?? 0) + 1));
+      if (!makeRoom(what)) return 'too-many';
+      return storeAndShare(what, Math.max(Date.now() + longest, Math.abs(ends.get(what) ?? 0) + 1));
     },
 
     /** @returns {Promise<'here-only' | 'done'>} */
     async remove(part, name) {
       const what = `${part}/${name}`;
       const end = ends.get(what);
-      return end === undefined ? 'done' : keepAndShare(what, -Math.abs(end));
+      return end === undefined ? 'done' : storeAndShare(what, -Math.abs(end));
     },
 
     /** @returns {{sub?: string, jti?: string, seconds: number}[]} all revocations, and the time to their ends */
     list() {
-      forgetOld();
+      discardExpired();
       return [...ends]
         .filter(([, end]) => end > 0)
         .map(([what, end]) => ({
@@ -115,8 +115,8 @@ export function openRevocations({ options, pool, log }) {
     // ---- Of the world
 
     /** @param {(what: string, end: number) => Promise<boolean>} sharing tells the other servers; false: they get it later */
-    shareBy(sharing) {
-      share = sharing;
+    setSharing(sharing) {
+      shareWithOthers = sharing;
     },
 
     /** @returns {number} the end of a revocation; 0: there is none */
@@ -124,7 +124,7 @@ export function openRevocations({ options, pool, log }) {
 
     /** @returns {Map<string, number>} all ends, by name */
     all() {
-      forgetOld();
+      discardExpired();
       return ends;
     },
 
@@ -133,13 +133,13 @@ export function openRevocations({ options, pool, log }) {
      *
      * @returns {boolean} whether it ends grants
      */
-    take(what, end) {
+    merge(what, end) {
       if (Math.abs(end) <= Date.now() || !isLater(end, ends.get(what) ?? 0)) return false;
-      if (!hasRoom(what)) {
+      if (!makeRoom(what)) {
         log.error('a revocation of another server is not taken: there are too many');
         return false;
       }
-      keep(what, end);
+      store(what, end);
       return end > 0;
     }
   };

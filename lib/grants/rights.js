@@ -1,4 +1,4 @@
-import { isKey, toldBy } from '../feeds/names.js';
+import { isKey, countedKey } from '../feeds/names.js';
 
 // Patterns of feeds, in a grant or in --private: a key, `prefix/*` for all keys below a prefix, or `*` for all.
 // native/feeds/grants.h reads them in the same way.
@@ -10,18 +10,18 @@ export function isPattern(text) {
 }
 
 export class Patterns {
-  #all;
+  #patterns;
 
   /** @param {string[]} all patterns */
   constructor(all) {
-    this.#all = new Set(all);
+    this.#patterns = new Set(all);
   }
 
   /** @returns {boolean} whether a pattern matches the key */
   covers(key) {
-    if (this.#all.has(key) || this.#all.has('*')) return true;
+    if (this.#patterns.has(key) || this.#patterns.has('*')) return true;
     for (let slash = key.indexOf('/'); slash >= 0; slash = key.indexOf('/', slash + 1)) {
-      if (this.#all.has(`${key.slice(0, slash)}/*`)) return true;
+      if (this.#patterns.has(`${key.slice(0, slash)}/*`)) return true;
     }
     return false;
   }
@@ -30,7 +30,7 @@ export class Patterns {
 // ---- The claims of a grant with a valid signature
 
 /** Most patterns in a list, and longest `sub`, `jti` or `kid` in bytes. */
-const LIST = 64;
+const MAX_PATTERNS = 64;
 export const NAME_BYTES = 200;
 
 /** NumericDate (RFC 7519, section 2), within the exact integers. */
@@ -44,11 +44,12 @@ export const isName = (value) =>
   value.isWellFormed() &&
   Buffer.byteLength(value) <= NAME_BYTES;
 
-const isList = (value) => Array.isArray(value) && value.length <= LIST && value.every(isPattern);
+const isList = (value) =>
+  Array.isArray(value) && value.length <= MAX_PATTERNS && value.every(isPattern);
 
 const isFlag = (value) => typeof value === 'boolean';
 
-const FORMS = {
+const CLAIM_CHECKS = {
   ...{ exp: isTime, nbf: isTime, iat: isTime, sub: isName, jti: isName },
   ...{ read: isList, publish: isList, join: isFlag, present: isFlag }
 };
@@ -62,7 +63,7 @@ const FORMS = {
  * @property {string[]} publish
  * @property {boolean} join
  * @property {boolean} present
- * @property {string} key the print of the signing key
+ * @property {string} key the fingerprint of the signing key
  * @property {(key: string) => boolean} reads
  * @property {(key: string) => boolean} publishes
  */
@@ -73,8 +74,8 @@ const FORMS = {
  */
 export function areClaims(claims) {
   if (claims.exp === undefined || claims.aud !== undefined) return false;
-  return Object.entries(FORMS).every(([name, isOne]) => {
-    return claims[name] === undefined || isOne(claims[name]);
+  return Object.entries(CLAIM_CHECKS).every(([name, isValid]) => {
+    return claims[name] === undefined || isValid(claims[name]);
   });
 }
 
@@ -85,7 +86,7 @@ export function rightsOf(claims, key) {
   const writable = new Patterns(publish);
   return {
     ...{ exp, sub, jti, read, publish, join, present, key },
-    reads: (feed) => readable.covers(toldBy(feed)),
+    reads: (feed) => readable.covers(countedKey(feed)),
     publishes: (feed) => writable.covers(feed)
   };
 }

@@ -17,22 +17,22 @@ import { areClaims, NAME_BYTES, rightsOf } from './rights.js';
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /** Returns how many members all objects of a value have. */
-function membersOf(value) {
+function countMembers(value) {
   if (typeof value !== 'object' || value === null) return 0;
   const inner = Object.values(value);
   const own = Array.isArray(value) ? 0 : inner.length;
-  return inner.reduce((sum, one) => sum + membersOf(one), own);
+  return inner.reduce((sum, one) => sum + countMembers(one), own);
 }
 
 /** Returns how many members a JSON text names. */
-function namesIn(text) {
+function countNames(text) {
   let names = 0;
   for (const [, colon] of text.matchAll(/"(?:[^"\\]|\\.)*"(\s*:)?/g)) names += colon ? 1 : 0;
   return names;
 }
 
 /** @returns {Buffer | undefined} the bytes of canonical base64url (RFC 4648, section 3.5) */
-export function bytesOf(text) {
+export function decodeBase64url(text) {
   const bytes = Buffer.from(text, 'base64url');
   return bytes.toString('base64url') === text ? bytes : undefined;
 }
@@ -41,13 +41,13 @@ export function bytesOf(text) {
  * @param {string} part base64url, without padding
  * @returns {object | undefined} the JSON object in it; undefined for anything else, and for repeated members
  */
-function readPart(part) {
-  const bytes = bytesOf(part);
+function decodePart(part) {
+  const bytes = decodeBase64url(part);
   if (bytes === undefined) return undefined;
   try {
     const text = utf8.decode(bytes);
     const value = JSON.parse(text);
-    return isObject(value) && membersOf(value) === namesIn(text) ? value : undefined;
+    return isObject(value) && countMembers(value) === countNames(text) ? value : undefined;
   } catch {
     // Not UTF-8, not JSON, or nested too deep: in any case not a grant.
     return undefined;
@@ -60,18 +60,18 @@ function readPart(part) {
 const GRANT_BYTES = 4096;
 
 /** Most keys that are tried for one token. */
-const TRIES = 8;
+const MAX_TRIED_KEYS = 8;
 
-const FORM = /^([\w-]+)\.([\w-]+)\.([\w-]+)$/;
+const TOKEN_FORM = /^([\w-]+)\.([\w-]+)\.([\w-]+)$/;
 
 /** Returns the keys that may have signed a token: those with its algorithm and name. */
 function candidates(keys, { alg, kid }) {
-  const fit = keys.filter(({ algorithms }) => algorithms.includes(alg));
-  if (kid === undefined) return fit.slice(0, TRIES);
+  const matching = keys.filter(({ algorithms }) => algorithms.includes(alg));
+  if (kid === undefined) return matching.slice(0, MAX_TRIED_KEYS);
   const named = keys.filter((key) => key.kid === kid);
   // A key without a `kid` is tried for every token.
-  const some = named.length > 0 ? named : fit.filter((key) => key.kid === undefined);
-  return some.filter((key) => fit.includes(key)).slice(0, TRIES);
+  const possible = named.length > 0 ? named : matching.filter((key) => key.kid === undefined);
+  return possible.filter((key) => matching.includes(key)).slice(0, MAX_TRIED_KEYS);
 }
 
 /** Loads jose, a fifth of all modules, only where there are keys. */
@@ -105,10 +105,11 @@ const isHeader = ({ kid, typ = 'JWT', crit }) =>
  */
 export async function verify(token, keys, { now, longest }) {
   const bad = { problem: 'bad-grant' };
-  const [, first, second, signature] = (token.length <= GRANT_BYTES && FORM.exec(token)) || [];
-  if (first === undefined || bytesOf(signature) === undefined) return bad;
-  const header = readPart(first);
-  const claims = readPart(second);
+  const [, headerPart, claimsPart, signature] =
+    (token.length <= GRANT_BYTES && TOKEN_FORM.exec(token)) || [];
+  if (headerPart === undefined || decodeBase64url(signature) === undefined) return bad;
+  const header = decodePart(headerPart);
+  const claims = decodePart(claimsPart);
   if (header === undefined || claims === undefined || !isHeader(header)) return bad;
   for (const key of candidates(keys, header)) {
     if (!(await isSigned(token, key))) continue;
@@ -116,7 +117,7 @@ export async function verify(token, keys, { now, longest }) {
     // A grant with a longer life, accepted near its end, would outlive its revocation.
     if (claims.exp > Math.min(now, claims.iat ?? now) + longest) return bad;
     if (claims.exp <= now) return { problem: 'grant-expired' };
-    return { rights: rightsOf(claims, key.print) };
+    return { rights: rightsOf(claims, key.fingerprint) };
   }
   return bad;
 }
@@ -124,7 +125,7 @@ export async function verify(token, keys, { now, longest }) {
 // ---- Signing, with the secrets of a key set
 
 /** Claims of a grant, besides its end. */
-const MEMBERS = ['read', 'publish', 'join', 'present', 'sub', 'jti'];
+const GRANT_CLAIMS = ['read', 'publish', 'join', 'present', 'sub', 'jti'];
 
 /**
  * Signs a grant.
@@ -136,9 +137,11 @@ const MEMBERS = ['read', 'publish', 'join', 'present', 'sub', 'jti'];
  * @throws {Error} with a message of one line; a UsageError for rights that are too many for one grant
  */
 export async function sign(keys, { seconds, jti = randomUUID(), ...rights }) {
-  const other = Object.keys(rights).find((name) => !MEMBERS.includes(name));
-  if (other !== undefined) {
-    throw new Error(`a grant has no ${JSON.stringify(other)}: it has ${MEMBERS.join(', ')}`);
+  const unknownClaim = Object.keys(rights).find((name) => !GRANT_CLAIMS.includes(name));
+  if (unknownClaim !== undefined) {
+    throw new Error(
+      `a grant has no ${JSON.stringify(unknownClaim)}: it has ${GRANT_CLAIMS.join(', ')}`
+    );
   }
   if (!(typeof seconds === 'number' && seconds > 0)) {
     throw new Error('seconds takes a number above 0');

@@ -9,7 +9,7 @@ import { answerText, Exchanges } from './exchange.js';
 import { problemAnswer, problems } from './problems.js';
 import { NOTHING_TOLD } from './refusals.js';
 import { welcomeOf } from './routes.js';
-import { NEWEST, cached, varied } from '../feeds/routes.js';
+import { NEWEST_CACHE_CONTROL, cacheHeaders, varyHeaders } from '../feeds/routes.js';
 import { TRUST } from '../torus/address-limits.js';
 
 /**
@@ -81,7 +81,7 @@ function replies(outcomes, options, common, files) {
 
   /** Returns the head of a feed's answer that a cache may keep, up to its ETag: the door appends the tag. */
   const tagged = (status, headers) =>
-    answerText({ status, headers: { ...cached(common), ...headers }, body: '' }).replace(
+    answerText({ status, headers: { ...cacheHeaders(common), ...headers }, body: '' }).replace(
       /\r\n$/,
       'ETag: "'
     );
@@ -89,7 +89,7 @@ function replies(outcomes, options, common, files) {
   // An id has 36 characters, so that the Content-Length is known without the id.
   const anId = '-'.repeat(36);
   const welcome = JSON.stringify(welcomeOf(anId, options));
-  const vary = varied(common);
+  const vary = varyHeaders(common);
   const stream = { ...vary, 'Content-Type': 'text/event-stream' };
   const chunked = { ...stream, 'Transfer-Encoding': 'chunked' };
   return {
@@ -99,7 +99,7 @@ function replies(outcomes, options, common, files) {
     feed: open(vary),
     feedGzip: open({ ...vary, 'Content-Encoding': 'gzip' }),
     feedPublic: tagged(200, { 'Content-Type': 'application/json' }),
-    feedUnchanged: tagged(304, { 'Cache-Control': NEWEST }),
+    feedUnchanged: tagged(304, { 'Cache-Control': NEWEST_CACHE_CONTROL }),
     feedStream: text(200, chunked),
     feedStreamGzip: text(200, { ...chunked, 'Content-Encoding': 'gzip' }),
     feedStreamPlain: text(200, stream),

@@ -238,7 +238,7 @@ export function createRoutes({
   async function authorizeFor(request, key) {
     const isPublisher = tokens.open && tokens.admits(request.headers.authorization);
     if (isPublisher) return;
-    if (!grants?.open) {
+    if (!grants?.hasKeys) {
       authorize(request);
       return;
     }

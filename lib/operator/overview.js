@@ -61,7 +61,7 @@ export function createOverview({ options, status, unready, door, feeds, arena })
       bounds: { feeds: options.feeds, feedMemory, mailboxMemory },
       status: counts,
       law: lawOf(counts),
-      feeds: feeds.most(FEEDS),
+      feeds: feeds.mostWatched(FEEDS),
       arenas: arena.overview(),
       workers: door.each(),
       disk

@@ -107,7 +107,7 @@ export class Life {
     // The rest of a request body may come late, or never.
     await over(() => door.closeIdle(), end);
     await arena.endRounds();
-    feeds.feeds.rests = true;
+    feeds.feeds.isClosedToProgram = true;
     await over(() => feeds.status().publishing, end);
     await pause(LOOK);
   }

@@ -112,7 +112,7 @@ export function programFeeds({ feeds, arena, options }) {
 
   /** @throws {Error} also where the server ended before the publication */
   async function done(doing) {
-    if (feeds.rests) throw ended();
+    if (feeds.isClosedToProgram) throw ended();
     const { problem, ...rest } = await doing();
     if (problem !== undefined && feeds.closed) throw ended();
     return check({ problem, ...rest });
@@ -122,7 +122,7 @@ export function programFeeds({ feeds, arena, options }) {
     return done(async () => {
       checkKey(key);
       const body = bodyOf(value, kind.endsWith('patch') ? 'bad-patch' : 'bad-value');
-      if (body.length > publisher.most(key)) throw fault(publisher.tooLarge(kind));
+      if (body.length > publisher.maxBodyBytes(key)) throw fault(publisher.tooLargeProblem(kind));
       return publisher.publish(key, kind, body);
     });
   }
@@ -148,7 +148,7 @@ export function programFeeds({ feeds, arena, options }) {
         const { cursor = NO_CURSOR, value, items, gap } = feeds.newest(key, seen) ?? {};
         if (cursor !== seen && items) return { cursor, items: JSON.parse(items), gap };
         if (cursor !== seen) return { cursor, value: value && JSON.parse(value) };
-        await feeds.change(key, signal);
+        await feeds.waitForChange(key, signal);
       }
     }
   };

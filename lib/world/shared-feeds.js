@@ -103,7 +103,7 @@ export class SharedFeeds {
     this.#clock = clock;
     this.#log = log;
     this.#marks = new FeedMarks(maxFeeds, (key, head) => feeds.noteDeleted(key, head));
-    for (const [key, head] of feeds.shareBy(this)) {
+    for (const [key, head] of feeds.attachShared(this)) {
       if (!this.isShared(key)) continue;
       this.#marks.set(key, { ...head, revision: 0, stored: false, exposed: true });
     }
@@ -215,15 +215,18 @@ export class SharedFeeds {
       return this.#answerIfNewest(key, () => ({ problem: 'unknown-feed' }));
     // An equal value is a new version all the same where the current one was fetched, or where the store has a newer one.
     const always = next.isFetched || replaced !== undefined;
-    const change = await this.#feeds.workOut(key, next, {
+    const change = await this.#feeds.computeChange(key, next, {
       ...{ kind, body, packed: true, digested: true, always },
       ...(now?.epoch !== cursor.epoch && { patched: false })
     });
     if (change.problem !== undefined) {
       return kind === 'value' ? change : this.#answerIfNewest(key, () => change);
     }
-    if (change.unchanged || (now && !always && this.#feeds.holds(key, change.value))) {
-      return this.#answerIfNewest(key, () => ({ created, ...this.#feeds.unchanged(key, now) }));
+    if (change.unchanged || (now && !always && this.#feeds.valueEquals(key, change.value))) {
+      return this.#answerIfNewest(key, () => ({
+        created,
+        ...this.#feeds.countUnchanged(key, now)
+      }));
     }
     const problem = this.#feeds.roomFor(key, change);
     if (problem !== 'ok') return { problem };
@@ -231,7 +234,7 @@ export class SharedFeeds {
     const head = { ...cursor, digest: change.digest, form: change.form };
     const storeState = await this.#write(key, next, head, change.body);
     if (storeState === undefined) return undefined;
-    const result = await this.#feeds.take(key, head, change);
+    const result = await this.#feeds.storeVersion(key, head, change);
     if (wasTaken(result))
       this.#marks.set(key, { ...head, ...storeState, exposed: storeState.stored });
     else if (storeState.stored) this.#reconciler.noteNewer(key, storeState.revision);
@@ -271,9 +274,9 @@ export class SharedFeeds {
     }
     this.#counts.out += 1;
     // Two successive parts together have more than PART_BYTES. Some parts may be left over from failed writes.
-    const partsToKeep = 2 * Math.ceil(this.#feeds.keeps.bytes / PART_BYTES) + 8;
+    const partsToKeep = 2 * Math.ceil(this.#feeds.logBounds.bytes / PART_BYTES) + 8;
     if (begun) this.#removeParts(key, cursor.epoch, partsToKeep);
-    const result = await this.#feeds.takeItem(key, cursor, item, created);
+    const result = await this.#feeds.storeItem(key, cursor, item, created);
     // The world has the item, even if this server has no room for it.
     if (wasTaken(result)) this.#marks.set(key, { ...head, revision, stored: true, exposed: true });
     else this.#reconciler.noteNewer(key, revision);
@@ -295,14 +298,14 @@ export class SharedFeeds {
     const next = this.#nextVersion(key);
     if (!next.now && !next.replaced)
       return this.#answerIfNewest(key, () => ({ problem: 'unknown-feed' }));
-    if (next.isFetched) return this.#feeds.takeAway(key);
+    if (next.isFetched) return this.#feeds.deleteFeed(key);
     const storeState = await this.#write(key, next, next.cursor, NO_BYTES);
     if (storeState === undefined) return undefined;
     const mark = this.#marks.get(key);
     // Marked before the table changes, so that one turn writes both.
     this.#markWritten(key, { ...next.cursor, ...storeState, exposed: storeState.stored });
     if (storeState.stored) this.#removeReplacedLog(key, next.replaced ?? next.now, next.cursor);
-    const result = next.now ? await this.#feeds.takeAway(key) : {};
+    const result = next.now ? await this.#feeds.deleteFeed(key) : {};
     if (wasTaken(result)) return result;
     if (mark) this.#marks.set(key, mark);
     else this.#marks.remove(key);
@@ -435,7 +438,7 @@ export class SharedFeeds {
     const storeState = { revision: storeHead.revision, stored: true, exposed: true };
     if (storeHead.digest === undefined) {
       if (now !== null && now.length > 0 && !now.upstream) {
-        const result = await this.#feeds.takeAway(key);
+        const result = await this.#feeds.deleteFeed(key);
         if (!wasTaken(result)) return this.#refuse(key, result.problem, storeHead);
         this.#counts.in += 1;
       }
@@ -448,7 +451,7 @@ export class SharedFeeds {
         !now.log &&
         now.epoch === storeHead.epoch &&
         now.version + 1 === storeHead.version;
-      const change = await this.#feeds.workOut(
+      const change = await this.#feeds.computeChange(
         key,
         { cursor: storeHead, now: now ?? undefined },
         {
@@ -464,7 +467,7 @@ export class SharedFeeds {
       );
       if (change.problem !== undefined) return this.#refuse(key, change.problem, storeHead);
       if (change.digest !== storeHead.digest) return this.#refuse(key, 'bad-value', storeHead);
-      const result = await this.#feeds.take(key, storeHead, change);
+      const result = await this.#feeds.storeVersion(key, storeHead, change);
       if (!wasTaken(result)) return this.#refuse(key, result.problem, storeHead);
       this.#counts.in += 1;
     }
@@ -509,7 +512,7 @@ export class SharedFeeds {
     ) {
       const isFresh = !continuesLog && itemVersion === first;
       const item = Buffer.from(items[itemVersion - first]);
-      const result = await this.#feeds.takeItem(
+      const result = await this.#feeds.storeItem(
         key,
         { epoch, version: itemVersion },
         item,
@@ -523,7 +526,7 @@ export class SharedFeeds {
 
   /** @returns {Promise<string[]>} a log's items, back to `ownVersion` or as many as are kept; none: they can't be read */
   async #readItemsSince(key, storeHead, ownVersion) {
-    const { keeps } = this.#feeds;
+    const { logBounds } = this.#feeds;
     let items = [];
     let bytes = 0;
     let first = storeHead.version + 1;
@@ -533,7 +536,7 @@ export class SharedFeeds {
       items = [...unpacked.items, ...items];
       bytes += unpacked.bytes;
       first = part.log;
-      if (first <= ownVersion || items.length >= keeps.items || bytes >= keeps.bytes) break;
+      if (first <= ownVersion || items.length >= logBounds.items || bytes >= logBounds.bytes) break;
       part = await this.#store.getPart(key, storeHead.epoch, first - 1);
     }
     return items;
@@ -605,9 +608,9 @@ export class SharedFeeds {
   async #fork(key, mark, storeHead) {
     const fork = { ...mark, ...nextCursor(mark), epoch: newEpoch() };
     if (mark.digest !== undefined) {
-      const value = this.#feeds.valueOf(key);
+      const value = this.#feeds.copyValue(key);
       const change = { value, patch: NO_BYTES, gzip: NO_BYTES, digest: mark.digest };
-      const result = await this.#feeds.take(key, fork, change);
+      const result = await this.#feeds.storeVersion(key, fork, change);
       if (!wasTaken(result)) return this.#reconciler.refuse(key, result.problem);
     }
     const { revision } = storeHead;

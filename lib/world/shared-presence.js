@@ -1,4 +1,4 @@
-import { isKey, PRESENCE, toldBy } from '../feeds/names.js';
+import { isKey, PRESENCE, countedKey } from '../feeds/names.js';
 import { isName } from '../grants/rights.js';
 
 /**
@@ -53,7 +53,7 @@ export class SharedPresence {
     this.#native = feeds.native;
     this.#isShared = isShared;
     feeds.onPresence(({ key, asks, share }) => {
-      if (!this.#peers || !isShared(toldBy(key))) return;
+      if (!this.#peers || !isShared(countedKey(key))) return;
       send(Buffer.from(JSON.stringify({ key, asks, ...share })));
     });
   }
@@ -78,7 +78,7 @@ export class SharedPresence {
   receive(from, message) {
     if (!this.#peers?.has(from)) return;
     const parsed = parse(message);
-    if (parsed === undefined || !this.#isShared(toldBy(parsed.key))) return;
+    if (parsed === undefined || !this.#isShared(countedKey(parsed.key))) return;
     if (parsed.asks === true) this.#native.askShare(parsed.key);
     if (isShare(parsed)) this.#native.takeShare(from, parsed);
   }

@@ -1,4 +1,4 @@
-import { isLater, PARTS } from '../grants/revocations.js';
+import { isLater, REVOCABLE_PARTS } from '../grants/revocations.js';
 import { isName } from '../grants/rights.js';
 import { clock as systemClock } from './clock.js';
 import { tokenOf } from './feed-message.js';
@@ -59,7 +59,7 @@ function parse({ subject, data }) {
   const name = Buffer.from(token, 'base64url').toString();
   const text = Buffer.from(data).toString();
   const isValid =
-    PARTS.includes(part) &&
+    REVOCABLE_PARTS.includes(part) &&
     // Bytes that are not UTF-8 become three times as long as text: too long for the name of a note.
     isName(name) &&
     tokenOf(name) === token &&
@@ -103,7 +103,7 @@ export class SharedRevocations {
     this.#log = log;
     this.#clock = clock;
     this.#config = { ...CONFIG, max_age: (grants.revocations.longest + CLOCK_MARGIN) * 1e6 };
-    grants.revocations.shareBy((revokedName, end) => this.#share(revokedName, end));
+    grants.revocations.setSharing((revokedName, end) => this.#share(revokedName, end));
     const onMissed = () => this.#readAgain();
     link.subscribe(`${NEWS_SUBJECTS}.>`, (message) => this.#receive(message), onMissed);
   }
@@ -135,7 +135,7 @@ export class SharedRevocations {
     if (revokedName === undefined) return undefined;
     const known = this.#grants.revocations.endOf(revokedName);
     if (isLater(known, end)) this.#share(revokedName, known);
-    else this.#grants.takeRevoked(revokedName, end);
+    else this.#grants.mergeRevocation(revokedName, end);
     return revokedName;
   }
 

@@ -11,7 +11,7 @@ import { FetchTurns } from '../../lib/feeds/fetch-turns.js';
 import { isKey, LAST_VERSION } from '../../lib/feeds/names.js';
 import { JobTimeError, ThreadError, Threads } from '../../lib/feeds/threads.js';
 import { openUpstream } from '../../lib/feeds/upstream.js';
-import { readsGzip } from '../../lib/feeds/watch-request.js';
+import { acceptsGzip } from '../../lib/feeds/watch-request.js';
 import { Unanswerable } from '../../lib/torus/pool.js';
 import { problemOf } from '../support/contract.js';
 import { plainEnvironment } from '../support/cpp-build.js';
@@ -43,8 +43,8 @@ function open(t) {
             upstream: true,
             length: scene.length
           },
-    fetched: () => [],
-    forget: () => (scene.forgotten = scene.mayForget),
+    fetchedKeys: () => [],
+    removeFetched: () => (scene.forgotten = scene.mayForget),
     fail: () => {},
     fetch: async () => {
       scene.fetches += 1;
@@ -172,7 +172,7 @@ t.test(
 );
 
 t.test('blanks in a list such as Accept take no more time than what else is in it', (t) => {
-  const accepts = (list) => readsGzip({ 'accept-encoding': list });
+  const accepts = (list) => acceptsGzip({ 'accept-encoding': list });
   // A parser that scans the rest of the list from each blank would take an hour.
   const blanks = ' \t'.repeat(2 ** 19);
   t.ok(accepts(`a${blanks}b,${blanks}gzip${blanks};${blanks}q=1${blanks}`));
@@ -193,22 +193,22 @@ t.test('one address has at most half of what may be fetched at once', (t) => {
     // Half of the fetches are of feeds that have a value: these count, too.
     for (let n = 0; n < 20; n += 1) turns.add(source(n, 1, n % 2 === 0));
     let begun = 0;
-    while (turns.take() !== undefined) begun += 1;
+    while (turns.beginNext() !== undefined) begun += 1;
     t.equal(begun, share, `${atOnce} at once, no other asks`);
     if (atOnce > 1) {
       turns.add(source('other', 2, true));
-      t.equal(turns.take().name, 'other', 'the next address need not wait for an end');
+      t.equal(turns.beginNext().name, 'other', 'the next address need not wait for an end');
       turns.end(2);
     }
-    t.equal(turns.take(), undefined);
+    t.equal(turns.beginNext(), undefined);
     turns.end(1);
-    t.equal(turns.take().asker, 1, 'one that has ended makes room for the next');
-    t.equal(turns.take(), undefined);
+    t.equal(turns.beginNext().asker, 1, 'one that has ended makes room for the next');
+    t.equal(turns.beginNext(), undefined);
     t.equal(turns.underWay, share);
   }
   const turns = new FetchTurns(4);
   for (let n = 0; n < 12; n += 1) turns.add(source(n, n % 3, true));
-  while (turns.take() !== undefined);
+  while (turns.beginNext() !== undefined);
   t.equal(turns.underWay, 4, 'and all together have no more than there may be');
   t.end();
 });
@@ -234,7 +234,7 @@ t.test('addresses take turns, and what is watched goes before what is new', (t) 
   const turns = new FetchTurns(4);
   const drawn = (count) =>
     Array.from({ length: count }, () => {
-      const { name, asker } = turns.take();
+      const { name, asker } = turns.beginNext();
       turns.end(asker);
       return name;
     });
@@ -253,7 +253,7 @@ t.test('addresses take turns, and what is watched goes before what is new', (t) 
     ['seen0', 'honest', 'seen1', 'new3', 'seen2', 'seen3', 'seen4', 'new4', 'seen5'],
     'three that are watched to one that is new'
   );
-  t.equal(turns.take(), undefined);
+  t.equal(turns.beginNext(), undefined);
   turns.delete(many[0]);
   t.equal(turns.size, 0);
   t.end();
@@ -610,5 +610,5 @@ t.test('what a publication has brought is released with its answer', async (t) =
   t.strictSame(await publish('value', JSON.stringify({ text: 'x'.repeat(1e5) })), [0, 0]);
   // A small Buffer shares its memory with others, so that memory is not released.
   t.strictSame(await publish('merge-patch', '{"i":1}'), [7, 0]);
-  t.match(feeds.valueOf('a').toString(), /^\{"i":1,"text":"xxx/);
+  t.match(feeds.copyValue('a').toString(), /^\{"i":1,"text":"xxx/);
 });

@@ -195,7 +195,7 @@ class PlainFeeds {
     Object.assign(this, { time, random, onVersion, most });
   }
 
-  shareBy(shared) {
+  attachShared(shared) {
     this.shared = shared;
     return this.restored;
   }
@@ -220,28 +220,28 @@ class PlainFeeds {
     return feed ? { ...feed, length: 1, watching: 0, upstream: false } : null;
   }
 
-  async workOut(key, { cursor }, what) {
+  async computeChange(key, { cursor }, what) {
     const before = this.table.get(key)?.value;
     const job = { key, cursor: cursorText(cursor), most: 1 << 20, gzip: false, patched: false };
     await this.time.pause(this.slow ?? this.random.below(4));
     return change({ ...job, ...(what.kind !== 'value' && { before }), ...what });
   }
 
-  holds(key, value) {
+  valueEquals(key, value) {
     const feed = this.table.get(key);
     return feed !== undefined && !feed.log && Buffer.compare(feed.value, value) === 0;
   }
 
-  unchanged = (key, { epoch, version }) => ({ cursor: cursorText({ epoch, version }) });
+  countUnchanged = (key, { epoch, version }) => ({ cursor: cursorText({ epoch, version }) });
   roomFor = (key) => (this.table.has(key) || this.table.size < this.most ? 'ok' : 'too-many-feeds');
-  valueOf = (key) => this.table.get(key).value;
+  copyValue = (key) => this.table.get(key).value;
 
   async pack(key) {
     const { value, digest } = this.table.get(key);
     return { body: value, form: 'plain', digest };
   }
 
-  take(key, { epoch, version }, { value, digest }) {
+  storeVersion(key, { epoch, version }, { value, digest }) {
     const problem = this.disk === 'full' ? UNWRITABLE.problem : this.roomFor(key);
     if (problem !== 'ok') return { problem };
     this.onVersion(key, { epoch, version }, value, this.table.get(key));
@@ -252,7 +252,7 @@ class PlainFeeds {
 
   // ---- Logs
 
-  keeps = { items: 1000, bytes: 2 ** 20 };
+  logBounds = { items: 1000, bytes: 2 ** 20 };
   newestItem = (key) => Buffer.from(this.table.get(key).items.at(-1));
   growPart = (part, item) => this.#slowly(() => growPart({ ...part, item, most: 2 ** 20 }));
   readPart = (part) => this.#slowly(() => readPart({ ...part, most: 2 ** 20 }));
@@ -264,7 +264,7 @@ class PlainFeeds {
     return act();
   }
 
-  takeItem(key, { epoch, version }, item, isFresh = false) {
+  storeItem(key, { epoch, version }, item, isFresh = false) {
     const problem = this.roomFor(key);
     if (problem !== 'ok') return { problem };
     const before = this.table.get(key);
@@ -281,7 +281,7 @@ class PlainFeeds {
     return { cursor: cursorText({ epoch, version }), watching: 0 };
   }
 
-  async takeAway(key) {
+  async deleteFeed(key) {
     if (this.disk === 'full') return UNWRITABLE;
     return this.table.delete(key) ? {} : { problem: 'unknown-feed' };
   }

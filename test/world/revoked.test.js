@@ -113,22 +113,22 @@ t.test('the bound: one more is refused, also of another server', async (t) => {
   t.equal(await grants.revoke('sub', 'more'), 'too-many');
   await grants.revoke('sub', '7');
   t.strictSame(ended, ['7'], 'what is refused ends nothing');
-  t.notOk(list.take('sub/more', later));
+  t.notOk(list.merge('sub/more', later));
   t.match(logged, [/not taken/]);
-  t.ok(list.take('sub/7', later), 'one that is known goes on');
+  t.ok(list.merge('sub/7', later), 'one that is known goes on');
   await list.remove('sub', '8');
-  t.ok(list.take('sub/more', later), 'what was taken back makes room');
-  t.notOk(list.take('sub/more', -later), 'taking it back ends no grant');
+  t.ok(list.merge('sub/more', later), 'what was taken back makes room');
+  t.notOk(list.merge('sub/more', -later), 'taking it back ends no grant');
   t.notOk(list.has('sub', 'more'));
-  t.notOk(list.take('sub/more', later), 'and holds against the same revocation');
-  t.ok(list.take('sub/more', later + 1), 'but not against the next one');
-  t.notOk(list.take('sub/old', Date.now() - 1), 'what is over is not taken');
+  t.notOk(list.merge('sub/more', later), 'and holds against the same revocation');
+  t.ok(list.merge('sub/more', later + 1), 'but not against the next one');
+  t.notOk(list.merge('sub/old', Date.now() - 1), 'what is over is not taken');
 });
 
 t.test('taking it back is shared each time it is asked for', async (t) => {
   const list = openRevocations({ options: { grantLongest: 60 }, pool: NO_STATE, log: {} });
   let isReached = false;
-  list.shareBy(async () => isReached);
+  list.setSharing(async () => isReached);
   await list.add('sub', 'ann');
   t.equal(await list.remove('sub', 'ann'), 'here-only');
   t.equal(await list.remove('sub', 'ann'), 'here-only', 'as long as only this server knows');
@@ -142,7 +142,7 @@ function startSharing(t, link, { grantLongest = 60, clock } = {}) {
   const record = (...line) => logLines.push(line);
   const log = { warn: record, info: record, error() {} };
   const revocations = openRevocations({ options: { grantLongest }, pool: NO_STATE, log });
-  const grants = { revocations, takeRevoked: (what, end) => revocations.take(what, end) };
+  const grants = { revocations, mergeRevocation: (what, end) => revocations.merge(what, end) };
   const shared = new SharedRevocations({ link, grants, log, clock });
   t.teardown(() => shared.close());
   return { revocations, shared, logLines };

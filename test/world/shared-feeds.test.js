@@ -195,7 +195,7 @@ t.test(
   'parts that a log keeps no more are forgotten, and all of one that is no more',
   async (t) => {
     const { time, servers, store } = world(t, { names: ['a', 'b'] });
-    for (const { feeds } of servers.all.values()) feeds.keeps = { items: 1000, bytes: 16_384 };
+    for (const { feeds } of servers.all.values()) feeds.logBounds = { items: 1000, bytes: 16_384 };
     await time.run(100);
     const fill = 'x'.repeat(6000);
     for (let n = 0; n < 40; n += 1)
@@ -405,7 +405,7 @@ t.test('what a server was taking when it ends is no fault', async (t) => {
   servers.log = { ...silent, error: (_, text) => logLines.push(text) };
   const { feeds, shared } = servers.start('b');
   await time.run(100);
-  feeds.workOut = async () => {
+  feeds.computeChange = async () => {
     await time.pause(50);
     throw new Error('a worker thread has died');
   };
@@ -691,16 +691,16 @@ t.test('a state keeps what was deleted in a world', async (t) => {
   const whole = { value: Buffer.from('1'), patch: Buffer.of(), gzip: Buffer.of() };
   for (const end of ['closeState', 'finishState']) {
     const { pool, feeds } = open();
-    feeds.shareBy({});
+    feeds.attachShared({});
     feeds.noteDeleted('gone', { epoch: 5, version: 3 });
     feeds.noteDeleted('back', { epoch: 5, version: 3 });
     feeds.noteDeleted('back');
-    await feeds.take(end, { epoch: 6, version: 2 }, whole);
+    await feeds.storeVersion(end, { epoch: 6, version: 2 }, whole);
     pool[end]();
     pool.closeState();
   }
   const { feeds } = open();
-  const restored = Object.fromEntries(feeds.shareBy({}));
+  const restored = Object.fromEntries(feeds.attachShared({}));
   t.match(restored, {
     ...{ gone: { epoch: 5, version: 3 }, closeState: { epoch: 6, version: 2 } },
     finishState: { epoch: 6, version: 2, digest: digestOf(whole.value) }
