@@ -115,9 +115,9 @@ export function canonical(value, depth = DEPTH) {
  */
 export function nativelyCanonical(bytes) {
   writeCanonical ??= loadCanonical();
-  const out = Buffer.allocUnsafeSlow(bytes.length);
-  const length = writeCanonical(bytes, DEPTH, out);
-  return length > 0 ? out.subarray(0, length) : undefined;
+  const buffer = Buffer.allocUnsafeSlow(bytes.length);
+  const length = writeCanonical(bytes, DEPTH, buffer);
+  return length > 0 ? buffer.subarray(0, length) : undefined;
 }
 
 /**

@@ -153,13 +153,13 @@ export const compress = (key, cursor, value) => gzipSync(wholeAnswer(key, cursor
  */
 export function change(job) {
   try {
-    const given = job.form === undefined ? job.body : unpack(job.body, job.form, job.most);
+    const bodyBytes = job.form === undefined ? job.body : unpack(job.body, job.form, job.most);
     // A whole value is parsed only to make a patch.
     const isWhole = job.kind === 'value';
     const before = isWhole ? undefined : parse(job.before);
-    const value = isWhole ? undefined : applyPatch(job, before, parse(given));
+    const value = isWhole ? undefined : applyPatch(job, before, parse(bodyBytes));
     const bytes =
-      job.written ?? (isWhole ? canonicalBytes(given) : encoder.encode(canonical(value)));
+      job.written ?? (isWhole ? canonicalBytes(bodyBytes) : encoder.encode(canonical(value)));
     if (bytes.length > job.most) {
       return { problem: 'feed-too-large', detail: `Publish at most ${job.most} bytes.` };
     }

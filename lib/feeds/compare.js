@@ -96,24 +96,24 @@ class Comparison {
     const shorter = Math.min(a.length, b.length);
     while (head < shorter && equal(a[head], b[head])) head += 1;
     let tail = 0;
-    const most = shorter - head;
-    while (tail < most && equal(a[a.length - 1 - tail], b[b.length - 1 - tail])) tail += 1;
+    const maxTail = shorter - head;
+    while (tail < maxTail && equal(a[a.length - 1 - tail], b[b.length - 1 - tail])) tail += 1;
     const left = a.slice(head, a.length - tail);
     const right = b.slice(head, b.length - tail);
-    // From front to back: the elements before `at` are final.
+    // From front to back: the elements before `index` are final.
     let [i, j] = [0, 0];
-    let at = head;
+    let index = head;
     for (const [nextI, nextJ] of [...this.#align(left, right), [left.length, right.length]]) {
       while (i < nextI && j < nextJ) {
-        this.compare(left[i++], right[j++], `${path}/${at}`);
-        at += 1;
+        this.compare(left[i++], right[j++], `${path}/${index}`);
+        index += 1;
       }
-      for (; i < nextI; i += 1) this.#addOperation({ op: 'remove', path: `${path}/${at}` });
-      for (; j < nextJ; j += 1, at += 1) {
-        this.#addOperation({ op: 'add', path: `${path}/${at}`, value: right[j] });
+      for (; i < nextI; i += 1) this.#addOperation({ op: 'remove', path: `${path}/${index}` });
+      for (; j < nextJ; j += 1, index += 1) {
+        this.#addOperation({ op: 'add', path: `${path}/${index}`, value: right[j] });
       }
       // The pair itself stays.
-      [i, j, at] = [nextI + 1, nextJ + 1, at + 1];
+      [i, j, index] = [nextI + 1, nextJ + 1, index + 1];
     }
   }
 

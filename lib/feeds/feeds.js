@@ -185,11 +185,11 @@ export class Feeds {
   }
 
   /**
-   * @param {(want: {key: string, asks: boolean, share?: {watching: number, who: string[]}}) => void} tell called with what
+   * @param {(want: {key: string, asks: boolean, share?: {watching: number, who: string[]}}) => void} notify called with what
    *     to ask, or to tell, the other servers of a world about a presence feed
    */
-  onPresence(tell) {
-    this.#onPresence = tell;
+  onPresence(notify) {
+    this.#onPresence = notify;
   }
 
   #handleWants() {

@@ -9,13 +9,13 @@ import { change } from './change.js';
 /** A failed fetch. Its message is for the log and for the detail of a problem. */
 class FetchError extends Error {}
 
-/** Reads a body. Stops at `most` bytes, whatever its Content-Length says. */
-async function readBody(response, most) {
+/** Reads a body. Stops at `maxBytes` bytes, whatever its Content-Length says. */
+async function readBody(response, maxBytes) {
   const chunks = [];
   let length = 0;
   for await (const chunk of response.body ?? []) {
     length += chunk.length;
-    if (length > most) throw new FetchError(`it answered more than ${most} bytes`);
+    if (length > maxBytes) throw new FetchError(`it answered more than ${maxBytes} bytes`);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks);

@@ -54,7 +54,7 @@ export function readPart({ body, form, digest, most }) {
  * @returns {{parts: {count: number, digest: string, body: Uint8Array, form: string}[]}}
  */
 export function splitLog({ items }) {
-  const all = Array.isArray(items)
+  const texts = Array.isArray(items)
     ? items
     : JSON.parse(decoder.decode(items)).map((item) => canonical(item));
   const parts = [];
@@ -62,7 +62,7 @@ export function splitLog({ items }) {
   let bytes = 0;
   const endPart = () =>
     parts.push({ count: lines.length, digest: digestOf(lines.at(-1)), ...packLines(lines) });
-  for (const item of all) {
+  for (const item of texts) {
     const length = Buffer.byteLength(item);
     if (bytes + length > PART_BYTES && lines.length > 0) {
       endPart();

@@ -32,14 +32,14 @@ export function pack(value) {
 /**
  * @param {Uint8Array} body
  * @param {string} form
- * @param {number} most bytes
+ * @param {number} maxBytes bytes
  * @returns {Uint8Array}
- * @throws {ValueError} when the body is damaged; RoomError when it unpacks to more than `most` bytes
+ * @throws {ValueError} when the body is damaged; RoomError when it unpacks to more than `maxBytes` bytes
  */
-export function unpack(body, form, most) {
+export function unpack(body, form, maxBytes) {
   if (form === 'plain') return body;
   try {
-    return inflateRawSync(body, { maxOutputLength: most });
+    return inflateRawSync(body, { maxOutputLength: maxBytes });
   } catch (error) {
     if (error.code === 'ERR_BUFFER_TOO_LARGE') throw new RoomError('It is larger than it may be.');
     throw new ValueError('It is damaged.', { cause: error });

@@ -39,12 +39,12 @@ export class Threads {
   #closed = false;
 
   /**
-   * @param {number} most most threads
+   * @param {number} maxThreads most threads
    * @param {URL} [program] the program of a thread: lib/feeds/worker.js
    * @param {number} [jobTime] seconds
    */
-  constructor(most, program = PROGRAM, jobTime = JOB_TIME) {
-    this.#maxThreads = most;
+  constructor(maxThreads, program = PROGRAM, jobTime = JOB_TIME) {
+    this.#maxThreads = maxThreads;
     this.#program = program;
     this.#jobTime = jobTime;
   }

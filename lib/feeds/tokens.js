@@ -37,13 +37,13 @@ export const areTokens = (tokens) =>
 
 /**
  * @param {{publishTokenFile: string, play?: {token: string}}} options where a game is tried there is one token, of no file
- * @param {string[]} [given] others, of the program that the server is in
+ * @param {string[]} [programTokens] others, of the program that the server is in
  * @returns {{open: boolean, admits: (authorization?: string) => boolean, reload: () => void}}
  *     `open`: whether publishing is possible at all; `admits` reads an Authorization header;
  *     `reload` reads the file anew, and keeps the tokens there are when that can't be done (throws)
  */
-export function openTokens({ publishTokenFile: file, play }, given = []) {
-  const fixed = [...given, ...(play ? [play.token] : [])].map(digest);
+export function openTokens({ publishTokenFile: file, play }, programTokens = []) {
+  const fixed = [...programTokens, ...(play ? [play.token] : [])].map(digest);
   const readAll = () => [...fixed, ...(file === 'none' || play ? [] : readTokens(file))];
   let tokens = readAll();
   if (file === 'none' && tokens.length === 0) {
@@ -54,9 +54,9 @@ export function openTokens({ publishTokenFile: file, play }, given = []) {
     admits(authorization = '') {
       const [, token] = /^Bearer +(\S+) *$/i.exec(authorization) ?? [];
       if (token === undefined) return false;
-      const given = digest(token);
+      const tokenDigest = digest(token);
       // Each is compared, and each in the same time: nothing is learned from how long it takes.
-      return tokens.filter((one) => timingSafeEqual(one, given)).length > 0;
+      return tokens.filter((one) => timingSafeEqual(one, tokenDigest)).length > 0;
     },
     reload() {
       tokens = readAll();

@@ -84,8 +84,8 @@ export function openUpstream({ feeds, options, log }) {
       turns.add(source);
       return beginFetches();
     }
-    const left = forgetAfter - feed.idle;
-    if (left > 0) return scheduleRefetch(source, Math.min(refetchEvery, left + 1));
+    const remaining = forgetAfter - feed.idle;
+    if (remaining > 0) return scheduleRefetch(source, Math.min(refetchEvery, remaining + 1));
     // If the journal can't be written, the feed is forgotten later.
     return feeds.removeFetched(source.key)
       ? removeSource(source)

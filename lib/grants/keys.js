@@ -47,9 +47,9 @@ function readKey(jwk) {
     throw new Error(`a "kid" is a text of at most ${NAME_BYTES} bytes`);
   }
   if (use !== 'sig') throw new Error('the "use" of a key is "sig"');
-  const { bytes, ...rest } = READERS[kty](jwk);
+  const { bytes, ...keyFields } = READERS[kty](jwk);
   const fingerprint = createHash('sha256').update(`${kty} `).update(bytes).digest('hex');
-  return { kid, fingerprint, ...rest };
+  return { kid, fingerprint, ...keyFields };
 }
 
 /**

@@ -22,8 +22,8 @@ const BAD = { problem: 'bad-grant' };
 function tokenOf({ headers, query }) {
   const [, token] = /^Bearer +(\S+) *$/i.exec(headers.authorization ?? '') ?? [];
   if (token !== undefined) return token;
-  const given = query.getAll('grant');
-  return given.length > 1 ? '' : given[0];
+  const tokens = query.getAll('grant');
+  return tokens.length > 1 ? '' : tokens[0];
 }
 
 export class Grants {

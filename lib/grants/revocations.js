@@ -38,21 +38,21 @@ export function openRevocations({ options, pool, log }) {
   const ends = new Map();
   const longest = options.grantLongest * 1000;
   let shareWithOthers = async () => true;
-  for (const [what, end] of pool.notes(NOTE_PREFIX)) ends.set(what, Number(end));
+  for (const [target, end] of pool.notes(NOTE_PREFIX)) ends.set(target, Number(end));
   discardExpired();
 
-  function discard(what) {
-    ends.delete(what);
-    pool.unnote(NOTE_PREFIX + what);
+  function discard(target) {
+    ends.delete(target);
+    pool.unnote(NOTE_PREFIX + target);
   }
 
   function discardExpired() {
     const now = Date.now();
-    for (const [what, end] of ends) if (Math.abs(end) <= now) discard(what);
+    for (const [target, end] of ends) if (Math.abs(end) <= now) discard(target);
   }
 
-  function makeRoom(what) {
-    if (ends.has(what) || ends.size < MAX_REVOCATIONS) return true;
+  function makeRoom(target) {
+    if (ends.has(target) || ends.size < MAX_REVOCATIONS) return true;
     discardExpired();
     if (ends.size < MAX_REVOCATIONS) return true;
     const [withdrawn] = [...ends].find(([, end]) => end < 0) ?? [];
@@ -60,9 +60,9 @@ export function openRevocations({ options, pool, log }) {
     return withdrawn !== undefined;
   }
 
-  async function store(what, end) {
-    ends.set(what, end);
-    let isNoted = pool.note(NOTE_PREFIX + what, String(end));
+  async function store(target, end) {
+    ends.set(target, end);
+    let isNoted = pool.note(NOTE_PREFIX + target, String(end));
     try {
       await pool.endTurn();
     } catch {
@@ -72,8 +72,8 @@ export function openRevocations({ options, pool, log }) {
     if (!isNoted) log.error('a revocation can not be written, and may end with this run');
   }
 
-  async function storeAndShare(what, end) {
-    const [isShared] = await Promise.all([shareWithOthers(what, end), store(what, end)]);
+  async function storeAndShare(target, end) {
+    const [isShared] = await Promise.all([shareWithOthers(target, end), store(target, end)]);
     return isShared ? 'done' : 'here-only';
   }
 
@@ -89,16 +89,19 @@ export function openRevocations({ options, pool, log }) {
      *     the world get it later
      */
     async add(part, name) {
-      const what = `${part}/${name}`;
-      if (!makeRoom(what)) return 'too-many';
-      return storeAndShare(what, Math.max(Date.now() + longest, Math.abs(ends.get(what) ?? 0) + 1));
+      const target = `${part}/${name}`;
+      if (!makeRoom(target)) return 'too-many';
+      return storeAndShare(
+        target,
+        Math.max(Date.now() + longest, Math.abs(ends.get(target) ?? 0) + 1)
+      );
     },
 
     /** @returns {Promise<'here-only' | 'done'>} */
     async remove(part, name) {
-      const what = `${part}/${name}`;
-      const end = ends.get(what);
-      return end === undefined ? 'done' : storeAndShare(what, -Math.abs(end));
+      const target = `${part}/${name}`;
+      const end = ends.get(target);
+      return end === undefined ? 'done' : storeAndShare(target, -Math.abs(end));
     },
 
     /** @returns {{sub?: string, jti?: string, seconds: number}[]} all revocations, and the time to their ends */
@@ -106,21 +109,21 @@ export function openRevocations({ options, pool, log }) {
       discardExpired();
       return [...ends]
         .filter(([, end]) => end > 0)
-        .map(([what, end]) => ({
-          [what.slice(0, 3)]: what.slice(4),
+        .map(([target, end]) => ({
+          [target.slice(0, 3)]: target.slice(4),
           seconds: Math.ceil((end - Date.now()) / 1000)
         }));
     },
 
     // ---- Of the world
 
-    /** @param {(what: string, end: number) => Promise<boolean>} sharing tells the other servers; false: they get it later */
+    /** @param {(target: string, end: number) => Promise<boolean>} sharing tells the other servers; false: they get it later */
     setSharing(sharing) {
       shareWithOthers = sharing;
     },
 
     /** @returns {number} the end of a revocation; 0: there is none */
-    endOf: (what) => ends.get(what) ?? 0,
+    endOf: (target) => ends.get(target) ?? 0,
 
     /** @returns {Map<string, number>} all ends, by name */
     all() {
@@ -133,13 +136,13 @@ export function openRevocations({ options, pool, log }) {
      *
      * @returns {boolean} whether it ends grants
      */
-    merge(what, end) {
-      if (Math.abs(end) <= Date.now() || !isLater(end, ends.get(what) ?? 0)) return false;
-      if (!makeRoom(what)) {
+    merge(target, end) {
+      if (Math.abs(end) <= Date.now() || !isLater(end, ends.get(target) ?? 0)) return false;
+      if (!makeRoom(target)) {
         log.error('a revocation of another server is not taken: there are too many');
         return false;
       }
-      store(what, end);
+      store(target, end);
       return end > 0;
     }
   };

@@ -284,8 +284,8 @@ class Feeds {
 
   /** Whether a grant may read this feed, or the feed of this presence feed. */
   bool reads(uint32_t grant, std::string_view key) const {
-    const std::string_view told = toldBy(key);
-    return grants_.reads(grant, told.empty() ? key : told);
+    const std::string_view subject = toldBy(key);
+    return grants_.reads(grant, subject.empty() ? key : subject);
   }
 
   /** The number of a valid grant, or kNone. */
@@ -437,16 +437,16 @@ class Feeds {
     dirtyFeeds_.clear();
   }
 
-  /** Forgets the feeds without a request in `idle` milliseconds, and calls `gone(key)`. */
-  template <typename Gone>
-  void removeIdle(uint64_t idle, Gone&& gone) {
+  /** Forgets the feeds without a request in `idle` milliseconds, and calls `onRemoved(key)`. */
+  template <typename OnRemoved>
+  void removeIdle(uint64_t idle, OnRemoved&& onRemoved) {
     for (size_t number = 0; number < feeds_.size(); ++number) {
       Feed* const feed = feeds_[number].get();
       if (feed == nullptr || feed->isDeleted || feed->watching > 0 || feed->fetchRequested)
         continue;
       if (feed->names) continue;
       if (feed->lastRequestAt + idle > now_) continue;
-      gone(std::string_view(feed->key));
+      onRemoved(std::string_view(feed->key));
       erase(feed);
     }
   }
@@ -613,12 +613,12 @@ class Feeds {
   void releaseSource(Feed* feed);
   void noteRequest(Feed* feed, bool delta);
   void makeUnreadyDue(Feed* feed);
-  /** Whether `is(watcher, feed)` holds for a watcher of a poll. */
-  template <typename Is>
-  bool isAnyOfPoll(uint32_t first, Is&& is) const {
+  /** Whether `predicate(watcher, feed)` holds for a watcher of a poll. */
+  template <typename Predicate>
+  bool isAnyOfPoll(uint32_t first, Predicate&& predicate) const {
     for (uint32_t at = first;;) {
       const Watcher& one = watchers_[at];
-      if (is(one, *feeds_[one.feed])) return true;
+      if (predicate(one, *feeds_[one.feed])) return true;
       at = one.sibling;
       if (at == first) return false;
     }
@@ -717,7 +717,7 @@ class Feeds {
   bool isRecentlyWatched(const Feed& presence) const;
   Attendance ownShare(Feed* of, Presence* presence) const;
   Outcome createPresence(std::string_view key, uint64_t askAt = 0);
-  void publishPresence(Feed* feed, Cursor cursor, Attendance told, std::string_view value,
+  void publishPresence(Feed* feed, Cursor cursor, Attendance attendance, std::string_view value,
                        std::string patch);
   void updatePresence(Feed* feed);
   void schedulePresence(Feed* feed);

@@ -195,7 +195,7 @@ void Feeds::removeAllNames(Feed* feed) {
 
 /** Checks a share of the names whose leases may be over. */
 void Feeds::endNameLeases() {
-  for (uint32_t share = kLeaseBudget; share > 0 && !nameLeases_.empty(); --share) {
+  for (uint32_t budget = kLeaseBudget; budget > 0 && !nameLeases_.empty(); --budget) {
     if (nameLeases_.begin()->first > now_) return;
     const NameLease due = std::move(nameLeases_.extract(nameLeases_.begin()).mapped());
     Feed* const feed = feeds_[due.feed].get();
@@ -389,7 +389,7 @@ bool Feeds::isRecentlyWatched(const Feed& presence) const {
 
 /** Updates a share of the presence feeds whose time has come. */
 void Feeds::updateDuePresences() {
-  for (uint32_t share = kPresenceBudget; share > 0 && !presenceSchedule_.empty(); --share) {
+  for (uint32_t budget = kPresenceBudget; budget > 0 && !presenceSchedule_.empty(); --budget) {
     const auto [at, number] = presenceSchedule_.front();
     if (at > now_) return;
     presenceSchedule_.pop_front();

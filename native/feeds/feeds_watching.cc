@@ -167,9 +167,9 @@ Outcome Feeds::watch(const FeedRequest* requests, uint32_t count, const WatchOpt
     return Outcome::kOk;
   }
   *watcher = first;
-  const uint64_t most =
+  const uint64_t duration =
       how.stream ? kCommentEvery : hold * uint64_t{1000} + random(hold * 1000 / kJitterShare);
-  arm(first, limitToGrant(watchers_[first], most));
+  arm(first, limitToGrant(watchers_[first], duration));
   // The head of a stream is sent at once.
   const bool opens = how.stream && (feeds[0]->value || feeds[0]->isAwaited);
   const bool compression = awaitsCompression(watchers_[first]);
@@ -448,7 +448,7 @@ bool Feeds::step(uint64_t budget) {
     feedsWithDue_.pop_front();
     const uint32_t due = listOf(*feed, List::kDue);
     bool isOutOfTime = false;
-    for (uint32_t share = kDueBudget; share > 0 && !isOutOfTime && !isEmpty(due); --share) {
+    for (uint32_t budget = kDueBudget; budget > 0 && !isOutOfTime && !isEmpty(due); --budget) {
       const uint32_t watcher = watchers_[due].next;
       prefetch(watchers_[watcher].next);
       serve(firstOf(watcher));

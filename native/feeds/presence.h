@@ -67,14 +67,14 @@ class Presence {
       : partLength_(std::max<uint64_t>(1, lease / kParts)), newestPart_(now / partLength_) {}
 
   /** Takes the most watchers at a time since the last call. Returns the most within a lease. */
-  uint32_t recordPeak(uint64_t now, uint32_t most) {
+  uint32_t recordPeak(uint64_t now, uint32_t watchers) {
     const uint64_t newest = now / partLength_;
     for (uint64_t i = 1; i <= std::min<uint64_t>(newest - newestPart_, kParts); ++i) {
       peaks_[(newestPart_ + i) % kParts] = 0;
     }
     newestPart_ = newest;
-    uint32_t& share = peaks_[newest % kParts];
-    share = std::max(share, most);
+    uint32_t& peak = peaks_[newest % kParts];
+    peak = std::max(peak, watchers);
     return *std::max_element(peaks_.begin(), peaks_.end());
   }
 

@@ -126,8 +126,8 @@ FrameRefusal Crossings::checkSender(PeerNumber from, const FrameHead& head) {
   if (head.fence <= head.serial) peer.fence = std::max(peer.fence, head.fence);
   // Numbers below the base are acked, or the sender has given them up. Numbers so far ahead were
   // never sent.
-  const bool ahead = peer.taken >= head.base + kNumbersAhead;
-  if (head.serial >= peer.fence && head.base > 0 && (head.base > peer.taken + 1 || ahead)) {
+  const bool isFarAhead = peer.taken >= head.base + kNumbersAhead;
+  if (head.serial >= peer.fence && head.base > 0 && (head.base > peer.taken + 1 || isFarAhead)) {
     pool_->meet(from, peer.sender, head.base - 1);
   }
   return peer.accepted ? FrameRefusal::kNone : FrameRefusal::kNotInRing;

@@ -30,10 +30,10 @@ function open(t) {
   mock.timers.enable({ apis: ['setTimeout'] });
   t.teardown(() => mock.timers.reset());
   const scene = { now: 0, fetches: 0, forgotten: false, watching: 1, lastAsked: 0, failed: false };
-  Object.assign(scene, { mayForget: true, length: 7, underWay: null, said: [] });
-  const say = (_, text) => scene.said.push(text);
+  Object.assign(scene, { mayForget: true, length: 7, underWay: null, logged: [] });
+  const logLine = (_, text) => scene.logged.push(text);
   const feeds = {
-    onFetch: (fetch) => (scene.ask = fetch),
+    onFetch: (fetch) => (scene.request = fetch),
     find: () =>
       scene.forgotten
         ? null
@@ -59,7 +59,7 @@ function open(t) {
     upstreamTime: 10,
     feedIdle: IDLE
   };
-  const upstream = openUpstream({ feeds, options, log: { info: say, warn: say } });
+  const upstream = openUpstream({ feeds, options, log: { info: logLine, warn: logLine } });
   t.teardown(() => upstream.close());
   /** Advances the clock by some seconds, and runs everything that becomes due. */
   scene.pass = async (seconds) => {
@@ -71,7 +71,7 @@ function open(t) {
     }
   };
   scene.start = async () => {
-    scene.ask('a');
+    scene.request('a');
     await scene.pass(0.1);
   };
   return scene;
@@ -145,14 +145,14 @@ t.test('a source that fails is asked later and later, five minutes at the most',
 t.test('however many feeds fail, the log has few lines', async (t) => {
   const scene = open(t);
   scene.failed = true;
-  for (let n = 0; n < 30; n += 1) scene.ask(`${n}`);
+  for (let n = 0; n < 30; n += 1) scene.request(`${n}`);
   await scene.pass(10);
   t.ok(scene.fetches >= 30);
   scene.failed = false;
   await scene.pass(60);
   const lines = (message) => Array(10).fill(message);
   const [failed, answers] = ['the upstream has failed', 'the upstream answers again'];
-  t.strictSame(scene.said, [...lines(failed), ...lines(answers)]);
+  t.strictSame(scene.logged, [...lines(failed), ...lines(answers)]);
 });
 
 t.test(

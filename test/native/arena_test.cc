@@ -91,21 +91,21 @@ void testRestore() {
   for (const int i : {0, 2, 5}) before.leave("hall", ids[i]);
   Arena after(options, &limits, 0);
   after.setFields(0, kFields);
-  const auto give = [&after](const std::string& name, std::string_view bytes) {
+  const auto restoreNote = [&after](const std::string& name, std::string_view bytes) {
     EXPECT(after.restore(name, bytes));
     // Refused: a player of another room, a truncated one, and a second copy.
     EXPECT(!after.restore("player/yard" + name.substr(name.rfind('/')), bytes));
     EXPECT(!after.restore(name, bytes.substr(1)));
     EXPECT(!name.starts_with("player/") || !after.restore(name, bytes));
   };
-  before.forEachNote(give);
+  before.forEachNote(restoreNote);
   after.finishRestore();
   EXPECT(after.players(0) == 3);
   uint32_t numbers[8];
-  uint8_t fresh[8];
+  uint8_t isNew[8];
   double values[16];
-  EXPECT(after.collectInputs(0, {8, numbers, fresh, values}) == 3);
-  for (int i = 0; i < 3; ++i) EXPECT(values[i] == (numbers[i] == 5 ? 0.75 : 0.5) && fresh[i] == 0);
+  EXPECT(after.collectInputs(0, {8, numbers, isNew, values}) == 3);
+  for (int i = 0; i < 3; ++i) EXPECT(values[i] == (numbers[i] == 5 ? 0.75 : 0.5) && isNew[i] == 0);
   EXPECT(after.input("hall", ids[4], 7, R"({"y":0})", 0) == Outcome::kOk);
   EXPECT(after.counts().repeated == 1 && after.counts().inputs == 0);
   Id id;

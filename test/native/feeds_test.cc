@@ -23,26 +23,26 @@ uint64_t clockNow = 0;
  * A table in a world that is behind a watcher's version from another server: the watcher gets no
  * older version, but the next one. (worker_feeds_test has the tables of workers.)
  */
-class Behind : FeedResponder {
+class TableBehind : FeedResponder {
  public:
-  explicit Behind(bool many)
+  explicit TableBehind(bool many)
       : feeds_({.hold = 20, .feeds = 6, .memory = 100000, .watchers = 40, .inWorld = true}, 0,
                [] { return clockNow; }),
-        many_(many) {
+        hasManyFeeds_(many) {
     feeds_.setResponder(this);
   }
 
   void run() {
     publish({1, 2});
     watch("e1-4");
-    EXPECT(said_.empty());
+    EXPECT(answered_.empty());
     publish({1, 3});
-    EXPECT(said_.empty());
+    EXPECT(answered_.empty());
     publish({1, 4});
-    EXPECT(said_.empty());
+    EXPECT(answered_.empty());
     publish({1, 5});
-    EXPECT(said_.find("\"cursor\":\"e1-5\"") != std::string::npos);
-    EXPECT(said_.find("\"value\":[5]") != std::string::npos);
+    EXPECT(answered_.find("\"cursor\":\"e1-5\"") != std::string::npos);
+    EXPECT(answered_.find("\"value\":[5]") != std::string::npos);
 
     // At the end of its hold a watcher keeps its cursor.
     watch("e1-9");
@@ -50,27 +50,27 @@ class Behind : FeedResponder {
       while (!feeds_.tick(now)) {
       }
     }
-    EXPECT(said_ == (many_ ? R"({"items":[]})" : R"({"feed":"a","cursor":"e1-9"})"));
+    EXPECT(answered_ == (hasManyFeeds_ ? R"({"items":[]})" : R"({"feed":"a","cursor":"e1-9"})"));
 
     // Another epoch is news, whatever its version.
     watch("e1-9");
     publish({2, 1});
-    EXPECT(said_.find("\"cursor\":\"e2-1\"") != std::string::npos);
-    if (!many_) log();
+    EXPECT(answered_.find("\"cursor\":\"e2-1\"") != std::string::npos);
+    if (!hasManyFeeds_) log();
   }
 
  private:
   /** Opens a stream of a log that has not come yet. The client got its first item elsewhere. */
   void log() {
-    said_.clear();
+    answered_.clear();
     const FeedRequest wanted = {"log", "e1-1"};
     uint32_t watcher;
     EXPECT(feeds_.watch(&wanted, 1, {kNoFeedHold, false, false, true, false}, 0, &watcher) ==
            Outcome::kOk);
     append(1);
-    EXPECT(said_.empty());
+    EXPECT(answered_.empty());
     append(2);
-    EXPECT(said_.find("\"items\":[2]") != std::string::npos);
+    EXPECT(answered_.find("\"items\":[2]") != std::string::npos);
     feeds_.drop(watcher);
   }
 
@@ -90,27 +90,28 @@ class Behind : FeedResponder {
 
   /** Watches a feed; in a list together with an unpublished feed. */
   void watch(const char* after) {
-    said_.clear();
+    answered_.clear();
     const FeedRequest wanted[] = {{"a", after}, {"b", "none"}};
     uint32_t watcher;
-    EXPECT(feeds_.watch(wanted, many_ ? 2 : 1, {kNoFeedHold, false, false, false, many_}, 0,
+    EXPECT(feeds_.watch(wanted, hasManyFeeds_ ? 2 : 1,
+                        {kNoFeedHold, false, false, false, hasManyFeeds_}, 0,
                         &watcher) == Outcome::kOk);
   }
 
   WriteResult answer(uint32_t, const FeedAnswer& answer) override {
     for (uint32_t i = 0; i < answer.count; ++i) {
-      const BodyPiece& item = answer.pieces[i];
-      said_ += item.before;
-      if (item.bytes != nullptr)
-        said_ += item.bytes->text().substr(item.begin, item.end - item.begin);
-      said_ += item.after;
+      const BodyPiece& piece = answer.pieces[i];
+      answered_ += piece.before;
+      if (piece.bytes != nullptr)
+        answered_ += piece.bytes->text().substr(piece.begin, piece.end - piece.begin);
+      answered_ += piece.after;
     }
     return WriteResult::kWhole;
   }
 
   Feeds feeds_;
-  const bool many_;
-  std::string said_;
+  const bool hasManyFeeds_;
+  std::string answered_;
 };
 
 /**
@@ -118,9 +119,9 @@ class Behind : FeedResponder {
  * early, and a quiet event stream gets a comment every 25 s, unless its reader is slow. At the end
  * every watcher is answered within the window; a slow one when it has read on.
  */
-class Times : FeedResponder {
+class Timing : FeedResponder {
  public:
-  Times()
+  Timing()
       : feeds_({.hold = 60, .feeds = 2, .memory = 100000, .watchers = 4000}, 0,
                [] { return clockNow; }) {
     feeds_.setResponder(this);
@@ -302,10 +303,10 @@ class Times : FeedResponder {
     watchCompressed("e1-5");
     EXPECT(answers_[0] == 2 && !compressed_ && feeds_.takeTasks().empty());
     // A process that asks for it now learns of the failure.
-    Told told;
-    feeds_.setObserver(&told);
+    FailureCounter failures;
+    feeds_.setObserver(&failures);
     feeds_.requestCompressed("b");
-    EXPECT(told.failed == 1 && feeds_.takeTasks().empty());
+    EXPECT(failures.failed == 1 && feeds_.takeTasks().empty());
     feeds_.setObserver(nullptr);
     // The next version may be compressed again.
     publish("b", 7, value, {});
@@ -372,15 +373,15 @@ class Times : FeedResponder {
     compressed_ = sent.gzip;
     if (sent.endsStream) ++ended_;
     for (uint32_t i = 0; i < sent.count; ++i) {
-      const BodyPiece& item = sent.pieces[i];
-      if (item.bytes != nullptr) sent_.emplace_back(item.bytes, item.begin, item.end);
+      const BodyPiece& piece = sent.pieces[i];
+      if (piece.bytes != nullptr) sent_.emplace_back(piece.bytes, piece.begin, piece.end);
     }
     if (token == 1) before_ = answers_[0];
     return token == 1 && slow_ ? WriteResult::kInPart : WriteResult::kWhole;
   }
 
   /** Counts failed compressions, as another process would learn of them. */
-  struct Told : FeedsObserver {
+  struct FailureCounter : FeedsObserver {
     void published(const Feed&) override {}
     void compressed(const Feed& feed) override { failed += feed.gzip ? 0 : 1; }
     void ended(std::string_view, Outcome) override {}
@@ -401,9 +402,9 @@ class Times : FeedResponder {
 };
 
 /** Requested feeds that can't be fetched: they make room for others, and leave nothing. */
-class Unfetched : FeedResponder {
+class UnfetchedFeeds : FeedResponder {
  public:
-  Unfetched()
+  UnfetchedFeeds()
       : feeds_({.hold = 20, .feeds = 2, .memory = 1000, .watchers = 10, .upstream = true}, 0,
                [] { return clockNow; }) {
     feeds_.setResponder(this);
@@ -590,24 +591,25 @@ void testLogBounds() {
                .answerBytes = 100},
               0, [] { return clockNow; });
   uint64_t version = 0;
-  const auto keptWith = [&](size_t length) {
+  const auto itemsAfterAppend = [&](size_t length) {
     uint32_t watching;
     const std::string item(length, '1');
     EXPECT(feeds.append("a", {1, ++version}, item, &watching) == Outcome::kOk);
     return feeds.find("a")->entryStarts.size();
   };
   // A comma is one byte.
-  for (const size_t kept : {1, 2, 3, 4, 4, 4}) EXPECT(keptWith(5) == kept);
-  EXPECT(keptWith(11) == 4 && keptWith(12) == 2 && keptWith(100) == 1 && keptWith(1) == 1);
+  for (const size_t kept : {1, 2, 3, 4, 4, 4}) EXPECT(itemsAfterAppend(5) == kept);
+  EXPECT(itemsAfterAppend(11) == 4 && itemsAfterAppend(12) == 2 && itemsAfterAppend(100) == 1 &&
+         itemsAfterAppend(1) == 1);
 }
 
 }  // namespace
 
 int main() {
-  Behind(false).run();
-  Behind(true).run();
-  Times().run();
-  Unfetched().run();
+  TableBehind(false).run();
+  TableBehind(true).run();
+  Timing().run();
+  UnfetchedFeeds().run();
   testAwaited();
   testLogs();
   testLogBounds();

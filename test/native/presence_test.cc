@@ -45,17 +45,17 @@ class Table : public FeedResponder {
 
   Outcome publish(const std::string& key) {
     const Feed* const feed = feeds.find(key);
-    const bool goesOn = feed != nullptr && feed->value;
+    const bool continues = feed != nullptr && feed->value;
     uint32_t watching;
     return feeds.publish({.key = key,
-                          .cursor = goesOn ? Cursor{feed->cursor.epoch, feed->cursor.version + 1}
-                                           : Cursor{++epochs_, 1},
+                          .cursor = continues ? Cursor{feed->cursor.epoch, feed->cursor.version + 1}
+                                              : Cursor{++epochs_, 1},
                           .value = std::to_string(++values_)},
                          &watching);
   }
 
   /** Adds a grant with this name. */
-  uint32_t grant(const std::string& name, bool present, std::vector<std::string> reads) {
+  uint32_t addGrant(const std::string& name, bool present, std::vector<std::string> reads) {
     GrantRights rights;
     const uint32_t number = ++grants_;
     memcpy(rights.token.data(), &number, sizeof number);
@@ -70,30 +70,30 @@ class Table : public FeedResponder {
   uint32_t watch(const std::string& key, uint32_t grant, uint32_t token, bool stream = false) {
     std::string after;
     if (const Feed* feed = feeds.find(key)) feed->cursor.appendTo(&after);
-    const FeedRequest wanted = {key, after};
+    const FeedRequest request = {key, after};
     uint32_t watcher;
     const Outcome outcome =
-        feeds.watch(&wanted, 1, {.hold = 20, .stream = stream, .grant = grant}, token, &watcher);
+        feeds.watch(&request, 1, {.hold = 20, .stream = stream, .grant = grant}, token, &watcher);
     EXPECT(outcome == Outcome::kOk);
     return watcher;
   }
 
   /** Asks for the current value. The answer comes at once. */
-  Outcome ask(const std::string& key) {
-    const FeedRequest wanted = {key, {}};
+  Outcome requestValue(const std::string& key) {
+    const FeedRequest request = {key, {}};
     uint32_t watcher;
-    return feeds.watch(&wanted, 1, {.hold = 20}, kNobody, &watcher);
+    return feeds.watch(&request, 1, {.hold = 20}, kAskingToken, &watcher);
   }
 
   /** Lets time pass, tick by tick. */
-  void pass(uint64_t milliseconds) {
+  void advance(uint64_t milliseconds) {
     for (; milliseconds > 0; milliseconds -= kFeedTick) {
       timeNow += kFeedTick;
       while (!feeds.tick(timeNow)) continue;
     }
   }
 
-  void spread() {
+  void answerDue() {
     while (feeds.step(1000)) continue;
   }
 
@@ -103,13 +103,14 @@ class Table : public FeedResponder {
   }
 
   WriteResult answer(uint32_t token, const FeedAnswer& answer) override {
-    if (token != kNobody && (!answer.isEvent || answer.endsStream)) over.push_back(token);
+    if (token != kAskingToken && (!answer.isEvent || answer.endsStream))
+      endedTokens.push_back(token);
     return WriteResult::kWhole;
   }
 
-  static constexpr uint32_t kNobody = UINT32_MAX;
+  static constexpr uint32_t kAskingToken = UINT32_MAX;
 
-  std::vector<uint32_t> over;  // tokens of ended polls and streams
+  std::vector<uint32_t> endedTokens;  // tokens of ended polls and streams
   Feeds feeds;
 
  private:
@@ -117,7 +118,7 @@ class Table : public FeedResponder {
   uint32_t grants_ = 0;
 };
 
-std::string text(uint32_t watching, const std::vector<std::string>& who) {
+std::string presenceText(uint32_t watching, const std::vector<std::string>& who) {
   std::string text = "{\"watching\":" + std::to_string(watching) + ",\"who\":[";
   for (const std::string& name : who) text += (text.back() == '[' ? "\"" : ",\"") + name + '"';
   return text + "]}";
@@ -132,38 +133,39 @@ void namesAHundred() {
   std::vector<std::string> names;
   names.reserve(130);
   for (int i = 0; i < 130; ++i) names.push_back("n" + std::to_string(1000 + i * 37 % 130));
-  for (const std::string& name : names) table.watch("open", table.grant(name, true, {"open"}), 0);
-  EXPECT(table.ask("presence/open") == Outcome::kOk);
+  for (const std::string& name : names)
+    table.watch("open", table.addGrant(name, true, {"open"}), 0);
+  EXPECT(table.requestValue("presence/open") == Outcome::kOk);
   std::sort(names.begin(), names.end());
   names.resize(kMostNamed);
-  EXPECT(table.valueOf("presence/open") == text(130, names));
+  EXPECT(table.valueOf("presence/open") == presenceText(130, names));
 }
 
 /** A name stays for a lease after its last watcher, and stays when a watcher comes back in time. */
 void keepsANameForALease() {
   Table table(optionsOf(4));
   table.publish("open");
-  const uint32_t ann = table.grant("ann", true, {"*"});
-  EXPECT(table.ask("presence/open") == Outcome::kOk);
+  const uint32_t ann = table.addGrant("ann", true, {"*"});
+  EXPECT(table.requestValue("presence/open") == Outcome::kOk);
   const auto isNamed = [&] {
     return table.valueOf("presence/open").find("\"ann\"") != std::string::npos;
   };
   for (const bool comesBack : {true, false}) {
     const uint32_t watcher = table.watch("open", ann, 0);
-    table.pass(1200);
+    table.advance(1200);
     EXPECT(isNamed());
     table.feeds.drop(watcher);
-    table.pass(kLease - 200);
+    table.advance(kLease - 200);
     EXPECT(isNamed());
     if (!comesBack) break;
     const uint32_t again = table.watch("open", ann, 0);
-    table.pass(2 * kLease);
+    table.advance(2 * kLease);
     EXPECT(isNamed());
     table.feeds.drop(again);
-    table.pass(100);
+    table.advance(100);
   }
-  table.pass(1400);
-  EXPECT(table.valueOf("presence/open") == text(0, {}));
+  table.advance(1400);
+  EXPECT(table.valueOf("presence/open") == presenceText(0, {}));
 }
 
 /** Without room for another name, its watcher is only counted. The name appears with the watcher's
@@ -173,34 +175,34 @@ void keepsSoManyNames() {
   options.maxNames = 2;
   Table table(options);
   table.publish("open");
-  const uint32_t first = table.watch("open", table.grant("ann", true, {"*"}), 0);
-  table.watch("open", table.grant("bo", true, {"*"}), 1);
-  const uint32_t third = table.grant("cy", true, {"*"});
-  const uint32_t waits = table.watch("open", third, 2);
-  EXPECT(table.ask("presence/open") == Outcome::kOk);
-  EXPECT(table.valueOf("presence/open") == text(3, {"ann", "bo"}));
+  const uint32_t first = table.watch("open", table.addGrant("ann", true, {"*"}), 0);
+  table.watch("open", table.addGrant("bo", true, {"*"}), 1);
+  const uint32_t third = table.addGrant("cy", true, {"*"});
+  const uint32_t waitingWatcher = table.watch("open", third, 2);
+  EXPECT(table.requestValue("presence/open") == Outcome::kOk);
+  EXPECT(table.valueOf("presence/open") == presenceText(3, {"ann", "bo"}));
   table.feeds.drop(first);
-  table.pass(6000);
-  table.feeds.drop(waits);
+  table.advance(6000);
+  table.feeds.drop(waitingWatcher);
   table.watch("open", third, 2);
-  table.pass(6000);
-  EXPECT(table.valueOf("presence/open") == text(2, {"bo", "cy"}));
+  table.advance(6000);
+  EXPECT(table.valueOf("presence/open") == presenceText(2, {"bo", "cy"}));
 }
 
 /** There are at most as many presence feeds as feeds. Ended ones count until watchers know. */
 void keepsSoManyFeeds() {
   Table table(optionsOf(1));
   table.publish("open");
-  EXPECT(table.ask("presence/open") == Outcome::kOk);
+  EXPECT(table.requestValue("presence/open") == Outcome::kOk);
   // A presence feed uses no place of a published feed.
   EXPECT(table.feeds.counts().feeds == 1 && table.feeds.counts().presences == 1);
   table.watch("presence/open", Grants::kNone, 0);
   EXPECT(table.feeds.remove("open") == Outcome::kOk);
   EXPECT(table.publish("other") == Outcome::kOk);
-  EXPECT(table.ask("presence/other") == Outcome::kTooManyFeeds);
-  table.spread();
-  EXPECT(table.over.size() == 1);
-  EXPECT(table.ask("presence/other") == Outcome::kOk);
+  EXPECT(table.requestValue("presence/other") == Outcome::kTooManyFeeds);
+  table.answerDue();
+  EXPECT(table.endedTokens.size() == 1);
+  EXPECT(table.requestValue("presence/other") == Outcome::kOk);
 }
 
 /** Without memory a new presence feed is refused, and an existing one keeps its value. */
@@ -209,19 +211,19 @@ void heedsMemory() {
   options.memory = 2000;
   Table table(options);
   table.publish("open");
-  EXPECT(table.ask("presence/open") == Outcome::kOk);
-  EXPECT(table.valueOf("presence/open") == text(0, {}));
+  EXPECT(table.requestValue("presence/open") == Outcome::kOk);
+  EXPECT(table.valueOf("presence/open") == presenceText(0, {}));
   for (int i = 0; i < 20; ++i) {
     const std::string name = std::to_string(i) + std::string(150, 'x');
-    table.watch("open", table.grant(name, true, {"*"}), 0);
+    table.watch("open", table.addGrant(name, true, {"*"}), 0);
   }
-  table.pass(2000);
-  EXPECT(table.valueOf("presence/open") == text(0, {}));
+  table.advance(2000);
+  EXPECT(table.valueOf("presence/open") == presenceText(0, {}));
   table.publish("other");
   options.memory = 3 * sizeof(base::Bytes) + 10;
   Table smaller(options);
   smaller.publish("open");
-  EXPECT(smaller.ask("presence/open") == Outcome::kFeedMemoryFull);
+  EXPECT(smaller.requestValue("presence/open") == Outcome::kFeedMemoryFull);
 }
 
 /** A tick updates 256 presence feeds; further ones are updated in the next ticks. */
@@ -231,17 +233,18 @@ void tellsSoManyAtATime() {
   const auto key = [](uint32_t i) { return "f" + std::to_string(i); };
   for (uint32_t i = 0; i < kFeeds; ++i) {
     table.publish(key(i));
-    EXPECT(table.ask("presence/" + key(i)) == Outcome::kOk);
+    EXPECT(table.requestValue("presence/" + key(i)) == Outcome::kOk);
     table.watch(key(i), Grants::kNone, 0);
   }
   const auto told = [&] {
     uint32_t sum = 0;
-    for (uint32_t i = 0; i < kFeeds; ++i) sum += table.valueOf("presence/" + key(i)) == text(1, {});
+    for (uint32_t i = 0; i < kFeeds; ++i)
+      sum += table.valueOf("presence/" + key(i)) == presenceText(1, {});
     return sum;
   };
-  table.pass(1000);
+  table.advance(1000);
   EXPECT(told() == 256);
-  table.pass(100);
+  table.advance(100);
   EXPECT(told() == kFeeds);
 }
 
@@ -249,34 +252,34 @@ void tellsSoManyAtATime() {
 void forgetsUnwatched() {
   Table table(optionsOf(4));
   table.publish("open");
-  EXPECT(table.ask("presence/open") == Outcome::kOk);
+  EXPECT(table.requestValue("presence/open") == Outcome::kOk);
   const uint64_t epoch = table.feeds.find("presence/open")->cursor.epoch;
-  table.pass(50000);
+  table.advance(50000);
   EXPECT(table.feeds.find("presence/open")->cursor.epoch == epoch);
-  table.pass(15000);
+  table.advance(15000);
   EXPECT(table.feeds.find("presence/open") == nullptr && table.feeds.counts().presences == 0);
-  EXPECT(table.ask("presence/open") == Outcome::kOk);
+  EXPECT(table.requestValue("presence/open") == Outcome::kOk);
   EXPECT(table.feeds.find("presence/open")->cursor.epoch != epoch);
 }
 
 /** A stream that came before the feed gets presence from the feed's first value on. */
 void waitsForTheFeed() {
   Table table(optionsOf(4));
-  EXPECT(table.ask("presence/open") == Outcome::kUnknownFeed);
+  EXPECT(table.requestValue("presence/open") == Outcome::kUnknownFeed);
   table.watch("presence/open", Grants::kNone, 0, true);
   EXPECT(table.feeds.counts().awaited == 1);
   table.publish("open");
-  EXPECT(table.valueOf("presence/open") == text(0, {}));
+  EXPECT(table.valueOf("presence/open") == presenceText(0, {}));
   EXPECT(table.feeds.counts().awaited == 0 && table.feeds.counts().presences == 1);
-  EXPECT(table.ask("presence/presence/open") == Outcome::kUnknownFeed);
+  EXPECT(table.requestValue("presence/presence/open") == Outcome::kUnknownFeed);
 }
 
 /** A name is escaped as JSON. */
 void writesAnyName() {
   Table table(optionsOf(4));
   table.publish("open");
-  table.watch("open", table.grant("a\"\\\n\x01\x1f\xc3\xa9", true, {"*"}), 0);
-  EXPECT(table.ask("presence/open") == Outcome::kOk);
+  table.watch("open", table.addGrant("a\"\\\n\x01\x1f\xc3\xa9", true, {"*"}), 0);
+  EXPECT(table.requestValue("presence/open") == Outcome::kOk);
   EXPECT(table.valueOf("presence/open") ==
          "{\"watching\":1,\"who\":[\"a\\\"\\\\\\n\\u0001\\u001f\xc3\xa9\"]}");
 }
@@ -284,22 +287,24 @@ void writesAnyName() {
 // ---- Other servers of a world -------------------------------------------------------------------
 
 /** The table of a server in a world, with its messages to the others. */
-class Member : public Table {
+class WorldMember : public Table {
  public:
-  explicit Member(FeedsOptions options) : Table(sharing(std::move(options))) { publish("open"); }
+  explicit WorldMember(FeedsOptions options) : Table(inWorld(std::move(options))) {
+    publish("open");
+  }
 
   /** Returns its messages since the last call: the number of questions, and the sent shares. */
-  std::pair<uint32_t, std::vector<Attendance>> said() {
+  std::pair<uint32_t, std::vector<Attendance>> takeMessages() {
     std::pair<uint32_t, std::vector<Attendance>> all;
-    for (const Feeds::Task& want : feeds.takeTasks()) {
-      all.first += want.asksForShares;
-      if (want.ownShare) all.second.push_back(*want.ownShare);
+    for (const Feeds::Task& task : feeds.takeTasks()) {
+      all.first += task.asksForShares;
+      if (task.ownShare) all.second.push_back(*task.ownShare);
     }
     return all;
   }
 
  private:
-  static FeedsOptions sharing(FeedsOptions options) {
+  static FeedsOptions inWorld(FeedsOptions options) {
     options.inWorld = true;
     return options;
   }
@@ -310,83 +315,83 @@ const std::string kOpen = "presence/open";
 /** A server with a presence feed asks the others at once, and every 5 s while the feed is watched;
  * not when another server has just asked. */
 void asksOthers() {
-  Member member(optionsOf(4));
-  EXPECT(member.said().first == 0);
-  EXPECT(member.ask(kOpen) == Outcome::kOk);
-  EXPECT(member.said().first == 1);
-  member.pass(20000);
-  EXPECT(member.said().first == 4);
+  WorldMember member(optionsOf(4));
+  EXPECT(member.takeMessages().first == 0);
+  EXPECT(member.requestValue(kOpen) == Outcome::kOk);
+  EXPECT(member.takeMessages().first == 1);
+  member.advance(20000);
+  EXPECT(member.takeMessages().first == 4);
   for (int i = 0; i < 5; ++i) {
     member.feeds.answerShareRequest(kOpen);
-    member.pass(4000);
+    member.advance(4000);
   }
-  EXPECT(member.said().first == 0);
-  member.pass(60000);
-  member.said();
-  member.pass(60000);
-  EXPECT(member.said().first == 0 && member.feeds.find(kOpen) == nullptr);
+  EXPECT(member.takeMessages().first == 0);
+  member.advance(60000);
+  member.takeMessages();
+  member.advance(60000);
+  EXPECT(member.takeMessages().first == 0 && member.feeds.find(kOpen) == nullptr);
 }
 
 /** A server answers a question with its share at once, and each further question. For 15 s it also
  * sends changes of the share, at most once a second. */
 void tellsOthers() {
-  Member member(optionsOf(4));
-  member.pass(60000);
+  WorldMember member(optionsOf(4));
+  member.advance(60000);
   member.feeds.answerShareRequest("presence/none");
   member.feeds.answerShareRequest("open");
-  EXPECT(member.said().second.empty());
+  EXPECT(member.takeMessages().second.empty());
   member.feeds.answerShareRequest(kOpen);
-  const auto first = member.said();
+  const auto first = member.takeMessages();
   EXPECT(first.first == 0 && first.second == std::vector<Attendance>({{0, {}}}));
-  const uint32_t ann = member.grant("ann", true, {"*"});
+  const uint32_t ann = member.addGrant("ann", true, {"*"});
   // The others' shares are no part of its share.
   member.feeds.setShare(kOpen, "b", {7, {"bo"}});
   for (int i = 0; i < 10; ++i) {
     member.watch("open", ann, 0);
-    member.pass(300);
+    member.advance(300);
   }
-  const std::vector<Attendance> told = member.said().second;
+  const std::vector<Attendance> told = member.takeMessages().second;
   EXPECT(told.size() >= 2 && told.size() <= 3);
   EXPECT(told.back().watching >= 7 && told.back().names == std::vector<std::string>({"ann"}));
-  member.pass(3000);
-  member.said();
-  member.pass(3000);
-  EXPECT(member.said().second.empty());
+  member.advance(3000);
+  member.takeMessages();
+  member.advance(3000);
+  EXPECT(member.takeMessages().second.empty());
   member.feeds.answerShareRequest(kOpen);
-  member.pass(1000);
-  EXPECT(member.said().second.size() == 1);
-  member.pass(14000);
+  member.advance(1000);
+  EXPECT(member.takeMessages().second.size() == 1);
+  member.advance(14000);
   member.watch("open", Grants::kNone, 0);
-  member.pass(3000);
-  EXPECT(member.said().second.empty());
+  member.advance(3000);
+  EXPECT(member.takeMessages().second.empty());
 }
 
 /** The shares of all servers are added up: each name once, a hundred names, any number. */
 void addsUpShares() {
-  Member member(optionsOf(4));
+  WorldMember member(optionsOf(4));
   member.feeds.setShare(kOpen, "b", {7, {}});  // not watched here
   EXPECT(member.feeds.find(kOpen) == nullptr);
-  member.watch("open", member.grant("cy", true, {"*"}), 0);
-  EXPECT(member.ask(kOpen) == Outcome::kOk);
-  EXPECT(member.valueOf(kOpen) == text(1, {"cy"}));
+  member.watch("open", member.addGrant("cy", true, {"*"}), 0);
+  EXPECT(member.requestValue(kOpen) == Outcome::kOk);
+  EXPECT(member.valueOf(kOpen) == presenceText(1, {"cy"}));
   member.feeds.setShare(kOpen, "b", {7, {"ann", "cy"}});
   member.feeds.setShare(kOpen, "c", {2, {"di", "ann"}});
   member.feeds.setShare(kOpen, "b", {8, {"ann", "cy", "bo"}});
   const uint64_t before = member.feeds.find(kOpen)->cursor.version;
-  member.pass(900);
+  member.advance(900);
   EXPECT(member.feeds.find(kOpen)->cursor.version == before);
-  member.pass(200);
-  EXPECT(member.valueOf(kOpen) == text(11, {"ann", "bo", "cy", "di"}));
+  member.advance(200);
+  EXPECT(member.valueOf(kOpen) == presenceText(11, {"ann", "bo", "cy", "di"}));
   member.feeds.removeShares("b");
-  member.pass(1100);
-  EXPECT(member.valueOf(kOpen) == text(3, {"ann", "cy", "di"}));
+  member.advance(1100);
+  EXPECT(member.valueOf(kOpen) == presenceText(3, {"ann", "cy", "di"}));
   std::vector<std::string> names;
   names.reserve(150);
   for (int i = 0; i < 150; ++i) names.push_back("a" + std::to_string(100 + i));
   member.feeds.setShare(kOpen, "b", {UINT32_MAX, names});
-  member.pass(1100);
+  member.advance(1100);
   names.resize(kMostNamed);
-  EXPECT(member.valueOf(kOpen) == text(UINT32_MAX, names));
+  EXPECT(member.valueOf(kOpen) == presenceText(UINT32_MAX, names));
 }
 
 /** Other servers' names count against the bound of names. They go with their server, and with the
@@ -394,21 +399,21 @@ void addsUpShares() {
 void keepsSoManyNamesOfOthers() {
   FeedsOptions options = optionsOf(4);
   options.maxNames = 3;
-  Member member(options);
-  EXPECT(member.ask(kOpen) == Outcome::kOk);
+  WorldMember member(options);
+  EXPECT(member.requestValue(kOpen) == Outcome::kOk);
   for (int round = 0; round < 3; ++round) {
     member.feeds.setShare(kOpen, "b", {2, {"a", "b"}});
     member.feeds.setShare(kOpen, "c", {2, {"c", "d"}});
-    member.pass(1100);
-    EXPECT(member.valueOf(kOpen) == text(4, {"a", "b", "c"}));
+    member.advance(1100);
+    EXPECT(member.valueOf(kOpen) == presenceText(4, {"a", "b", "c"}));
     if (round == 0) {
       member.feeds.removeShares("b");
       member.feeds.removeShares("c");
     } else {
       EXPECT(member.feeds.remove("open") == Outcome::kOk);
-      member.spread();
+      member.answerDue();
       EXPECT(member.publish("open") == Outcome::kOk);
-      EXPECT(member.ask(kOpen) == Outcome::kOk);
+      EXPECT(member.requestValue(kOpen) == Outcome::kOk);
     }
   }
 }
@@ -427,9 +432,9 @@ void remembersBadTokens() {
   table.feeds.rememberBadGrant(token(7));
   EXPECT(table.feeds.isBadGrant(token(7)) && !table.feeds.isBadGrant(token(8)));
   EXPECT(table.feeds.findGrant(token(7)) == Grants::kNone);
-  table.pass(29900);
+  table.advance(29900);
   EXPECT(table.feeds.isBadGrant(token(7)));
-  table.pass(200);
+  table.advance(200);
   EXPECT(!table.feeds.isBadGrant(token(7)));
   const uint32_t most = Grants::kMostBad;
   for (uint32_t i = 0; i < 2 * most; ++i) table.feeds.rememberBadGrant(token(i));

@@ -22,14 +22,14 @@ using namespace server;
 constexpr uint64_t kMemory = 256 << 20;
 
 /** The number of another worker. */
-constexpr uint32_t kOther = 100;
+constexpr uint32_t kOtherWorker = 100;
 
 uint64_t microseconds() { return EventSet::now(); }
 
 /** The main thread, which has the feeds. */
-class Main : public FeedsObserver {
+class MainThread : public FeedsObserver {
  public:
-  explicit Main(bool upstream)
+  explicit MainThread(bool upstream)
       : pool_({.capacity = 64,
                .hold = 30,
                .lease = 30,
@@ -60,13 +60,13 @@ class Main : public FeedsObserver {
   }
 
   /** A client of another worker begins to wait for a feed's first value, or stops. */
-  void anotherWaits(std::string_view key) {
-    EXPECT(feeds_.requestForWorker(key, kOther, {}, true) == Outcome::kOk);
+  void otherWorkerWaits(std::string_view key) {
+    EXPECT(feeds_.requestForWorker(key, kOtherWorker, {}, true) == Outcome::kOk);
     feeds_.updateWorkerWatchers(key, {}, {.watching = 1});
   }
-  void anotherLeaves(std::string_view key) {
+  void otherWorkerLeaves(std::string_view key) {
     feeds_.updateWorkerWatchers(key, {.watching = 1}, {});
-    feeds_.detachWorker(key, kOther);
+    feeds_.detachWorker(key, kOtherWorker);
   }
 
   const Feeds& feeds() const { return feeds_; }
@@ -88,9 +88,9 @@ class Main : public FeedsObserver {
 };
 
 /** A worker, and the answers to its watchers. */
-class Watchers : public FeedResponder {
+class WorkerThread : public FeedResponder {
  public:
-  explicit Watchers(const Feeds& shown)
+  explicit WorkerThread(const Feeds& shown)
       : asks({.maxSprite = 256, .inputs = false}),
         feeds({.hold = 30,
                .feeds = 200,
@@ -132,7 +132,7 @@ class Watchers : public FeedResponder {
   }
 
   /** Adds a grant with this name. */
-  uint32_t grant(const std::string& name) {
+  uint32_t addGrant(const std::string& name) {
     GrantRights rights = {
         .timeLeft = 1 << 30, .read = {"*"}, .parts = {"", name, ""}, .present = true};
     memcpy(rights.token.data(), name.data(), name.size());
@@ -146,61 +146,61 @@ class Watchers : public FeedResponder {
   }
 
   /** Advances the time to so many milliseconds after the start. */
-  void passTo(uint64_t now) {
+  void advanceTo(uint64_t now) {
     while (!feeds.tick(now)) continue;
   }
 
   WriteResult answer(uint32_t, const FeedAnswer& answer) override {
-    said.emplace_back();
+    answers.emplace_back();
     if (answer.outcome != Outcome::kOk) {
-      said.back() = kOutcomeNames[static_cast<size_t>(answer.outcome)];
+      answers.back() = kOutcomeNames[static_cast<size_t>(answer.outcome)];
     }
     // These texts contain the cursors.
-    for (uint32_t i = 0; i < answer.count; ++i) said.back() += answer.pieces[i].before;
+    for (uint32_t i = 0; i < answer.count; ++i) answers.back() += answer.pieces[i].before;
     return WriteResult::kWhole;
   }
 
   /** Whether there was exactly one answer since the last call, and it contains `text`. */
-  bool heard(std::string_view text) {
-    const std::vector<std::string> all = std::exchange(said, {});
+  bool gotOnly(std::string_view text) {
+    const std::vector<std::string> all = std::exchange(answers, {});
     return all.size() == 1 && all[0].find(text) != std::string::npos;
   }
 
   WorkerAsks asks;
   WorkerFeeds feeds;
-  std::vector<std::string> said;
+  std::vector<std::string> answers;
 };
 
 /** Both threads, and the messages between them. */
-class Both {
+class ThreadPair {
  public:
-  explicit Both(bool upstream = false) : main(upstream) {}
-  ~Both() {
-    while (says_.take(&batch_)) discard(batch_);
+  explicit ThreadPair(bool upstream = false) : main(upstream) {}
+  ~ThreadPair() {
+    while (toWorker_.take(&batch_)) discard(batch_);
   }
 
   /** Delivers the worker's messages. */
-  void ask() {
+  void deliverToMain() {
     worker.feeds.turn();
-    worker.asks.send(&asks_);
-    while (asks_.take(&batch_)) main.service.serve(batch_);
+    worker.asks.send(&toMain_);
+    while (toMain_.take(&batch_)) main.service.serve(batch_);
   }
 
   /** Delivers the main thread's messages, and answers watchers. */
-  void tell() {
-    hand();
+  void deliverToWorker() {
+    deliverUnanswered();
     worker.step();
   }
 
   /** Delivers the main thread's messages, without answering watchers. */
-  void hand() {
-    say();
-    while (handBatch()) continue;
+  void deliverUnanswered() {
+    sendToWorker();
+    while (deliverBatch()) continue;
   }
 
   /** Delivers the oldest batch. Returns false when there is none. */
-  bool handBatch() {
-    if (!says_.take(&batch_)) return false;
+  bool deliverBatch() {
+    if (!toWorker_.take(&batch_)) return false;
     eachMessage<SayHead>(batch_, [this](const SayHead& head, std::string_view text) {
       worker.feeds.take(head, text);
     });
@@ -208,52 +208,52 @@ class Both {
   }
 
   /** The main thread sends its messages; the worker does not look. */
-  void say() { main.service.send(&says_); }
+  void sendToWorker() { main.service.send(&toWorker_); }
 
   /** Marks that the main thread has messages for the worker. */
-  void announce() { main.service.announce(&says_); }
+  void announce() { main.service.announce(&toWorker_); }
 
-  bool owes() const { return says_.owes(); }
+  bool owes() const { return toWorker_.owes(); }
 
   /** Delivers all messages. */
-  void settle() {
+  void deliverAll() {
     for (int i = 0; i < 4; ++i) {
-      ask();
-      tell();
+      deliverToMain();
+      deliverToWorker();
     }
   }
 
   /** Whether the worker sends messages to the main thread. */
-  bool asks() {
+  bool workerSends() {
     worker.feeds.turn();
-    return worker.asks.send(&asks_);
+    return worker.asks.send(&toMain_);
   }
 
-  Main main;
-  Watchers worker{main.feeds()};
+  MainThread main;
+  WorkerThread worker{main.feeds()};
 
  private:
   EventSet events_;
   Waker waker_{&events_};
-  BatchRing asks_{&waker_};
-  BatchRing says_{&waker_};
+  BatchRing toMain_{&waker_};
+  BatchRing toWorker_{&waker_};
   std::string batch_;
 };
 
 /** Messages of a worker about an unknown feed leave nothing behind. */
 void keepsNothingOfWhatIsUnknown() {
-  Both both;
+  ThreadPair both;
   both.worker.watch("a", "e1-1");
-  both.settle();
-  EXPECT(both.worker.heard("unknown-feed"));
+  both.deliverAll();
+  EXPECT(both.worker.gotOnly("unknown-feed"));
   EXPECT(both.main.publish("a", 1) == 0);
   both.worker.watch("a", "e1-1");
-  both.settle();
-  EXPECT(both.worker.said.empty());
+  both.deliverAll();
+  EXPECT(both.worker.answers.empty());
   // A leftover count would be compared with this one.
   EXPECT(both.main.publish("a", 2) == 1);
-  both.settle();
-  EXPECT(both.worker.heard("e1-2"));
+  both.deliverAll();
+  EXPECT(both.worker.gotOnly("e1-2"));
 }
 
 /**
@@ -261,36 +261,36 @@ void keepsNothingOfWhatIsUnknown() {
  * key.
  */
 void countsNoWatcherOfAnEndedFeed() {
-  Both both;
+  ThreadPair both;
   both.main.publish("a", 1);
   uint32_t watchers[3];
   for (uint32_t& watcher : watchers) watcher = both.worker.watch("a", "e1-1");
-  both.settle();
+  both.deliverAll();
   EXPECT(both.main.publish("a", 2) == 3);
-  both.settle();
-  EXPECT(both.worker.said.size() == 3);
+  both.deliverAll();
+  EXPECT(both.worker.answers.size() == 3);
   for (uint32_t& watcher : watchers) watcher = both.worker.watch("a", "e1-2");
-  both.settle();
-  both.worker.said.clear();
+  both.deliverAll();
+  both.worker.answers.clear();
   both.main.remove("a");
-  both.hand();
+  both.deliverUnanswered();
   EXPECT(both.main.publish("a", 1) == 0);
   both.worker.watch("a", "e1-1");
   both.worker.drop(watchers[0]);
-  both.ask();
+  both.deliverToMain();
   EXPECT(both.main.publish("a", 2) == 1);
-  both.settle();
-  EXPECT(both.worker.said.size() == 3);
+  both.deliverAll();
+  EXPECT(both.worker.answers.size() == 3);
 }
 
 /**
  * The main thread knows whether a client of a worker takes patches, or took them within a minute.
  */
 void crossesTakersOfPatches() {
-  Both both;
+  ThreadPair both;
   const auto patched = [&both](uint64_t now) {
-    both.worker.passTo(now);
-    both.settle();
+    both.worker.advanceTo(now);
+    both.deliverAll();
     return both.main.feeds().find("a")->takesPatches(now);
   };
   both.main.publish("a", 1);
@@ -305,52 +305,52 @@ void crossesTakersOfPatches() {
   EXPECT(patched(100000));
   EXPECT(patched(100000 + kPatchesKept));
   both.worker.drop(watcher);
-  both.settle();
+  both.deliverAll();
   EXPECT(patched(100000 + 2 * kPatchesKept - 1));
   EXPECT(!patched(100000 + 2 * kPatchesKept));
 }
 
 /** A worker has had version 1, and has just forgotten the feed; version 2 is on its way. */
-void forgetAndPublish(Both* both) {
+void forgetAndPublish(ThreadPair* both) {
   both->main.publish("a", 1);
   both->worker.watch("a", "");
-  both->settle();
-  EXPECT(both->worker.heard("e1-1"));
-  both->worker.passTo(10000);
-  EXPECT(both->asks());
+  both->deliverAll();
+  EXPECT(both->worker.gotOnly("e1-1"));
+  both->worker.advanceTo(10000);
+  EXPECT(both->workerSends());
   both->main.publish("a", 2);
-  both->say();
+  both->sendToWorker();
 }
 
 /** Version 2 has arrived, and the next one does too. */
-void hearsOn(Both* both) {
-  EXPECT(both->worker.heard("e1-2"));
+void expectNextVersion(ThreadPair* both) {
+  EXPECT(both->worker.gotOnly("e1-2"));
   both->worker.watch("a", "e1-2");
-  both->settle();
-  EXPECT(both->worker.said.empty());
+  both->deliverAll();
+  EXPECT(both->worker.answers.empty());
   EXPECT(both->main.publish("a", 3) == 1);
-  both->settle();
-  EXPECT(both->worker.heard("e1-3"));
+  both->deliverAll();
+  EXPECT(both->worker.gotOnly("e1-3"));
 }
 
 /** A watcher of a feed that the worker had forgotten gets every version from then on. */
 void crossesForgetting() {
-  Both both;
+  ThreadPair both;
   forgetAndPublish(&both);
-  both.tell();
-  both.settle();
+  both.deliverToWorker();
+  both.deliverAll();
   both.worker.watch("a", "e1-1");
-  both.settle();
-  hearsOn(&both);
+  both.deliverAll();
+  expectNextVersion(&both);
 }
 
 /** A watcher that asks while both messages cross is served by the answer to its own request. */
 void crossesAsking() {
-  Both both;
+  ThreadPair both;
   forgetAndPublish(&both);
   both.worker.watch("a", "e1-1");
-  both.settle();
-  hearsOn(&both);
+  both.deliverAll();
+  expectNextVersion(&both);
 }
 
 /**
@@ -358,26 +358,26 @@ void crossesAsking() {
  * to the last request for it.
  */
 void takesNoAnswerForAnother() {
-  Both both;
-  both.main.anotherWaits("a");
+  ThreadPair both;
+  both.main.otherWorkerWaits("a");
   both.worker.watch("a", "");
-  both.ask();
-  both.say();
+  both.deliverToMain();
+  both.sendToWorker();
   const uint32_t watcher = both.worker.watch("a", kNoCursor);
-  both.ask();
-  both.say();
-  EXPECT(both.handBatch());
+  both.deliverToMain();
+  both.sendToWorker();
+  EXPECT(both.deliverBatch());
   both.worker.step();
   both.worker.drop(watcher);
-  both.ask();
-  both.main.anotherLeaves("a");
+  both.deliverToMain();
+  both.main.otherWorkerLeaves("a");
   both.worker.watch("a", "");
-  both.ask();
+  both.deliverToMain();
   both.worker.watch("a", kNoCursor);
-  both.settle();
+  both.deliverAll();
   both.main.publish("a", 1);
-  both.settle();
-  const std::vector<std::string>& said = both.worker.said;
+  both.deliverAll();
+  const std::vector<std::string>& said = both.worker.answers;
   EXPECT(said.size() == 3 && said[0] == "unknown-feed" && said[1] == "unknown-feed");
   EXPECT(said[2].find("e1-1") != std::string::npos);
 }
@@ -390,84 +390,84 @@ void waitsForTheMainThread() {
   constexpr uint64_t kOver =
       40000;  // milliseconds: every hold is over, and a stream's comment is due
   const auto waits = [](auto&& watch, const char* said) {
-    Both both;
+    ThreadPair both;
     both.main.publish("a", 1);
     watch(both.worker);
-    both.worker.passTo(kOver);
-    both.worker.passTo(kOver + 5000);
-    EXPECT(both.worker.said.empty());
-    both.settle();
+    both.worker.advanceTo(kOver);
+    both.worker.advanceTo(kOver + 5000);
+    EXPECT(both.worker.answers.empty());
+    both.deliverAll();
     // A watcher of a missing feed waits a moment longer.
-    both.worker.passTo(kOver + 10000);
-    EXPECT(both.worker.heard(said));
+    both.worker.advanceTo(kOver + 10000);
+    EXPECT(both.worker.gotOnly(said));
   };
-  waits([](Watchers& worker) { worker.watch("a", ""); }, "e1-1");
-  waits([](Watchers& worker) { worker.watch("a", "e1-1"); }, "\"cursor\":\"e1-1\"}");
-  waits([](Watchers& worker) { worker.watch("b", kNoCursor); }, "\"cursor\":\"none\"}");
-  waits([](Watchers& worker) { worker.watch("b", ""); }, "unknown-feed");
-  waits([](Watchers& worker) { worker.stream("a"); }, "e1-1");
-  waits([](Watchers& worker) { worker.watchBoth({"a", ""}, {"b", kNoCursor}); }, "e1-1");
+  waits([](WorkerThread& worker) { worker.watch("a", ""); }, "e1-1");
+  waits([](WorkerThread& worker) { worker.watch("a", "e1-1"); }, "\"cursor\":\"e1-1\"}");
+  waits([](WorkerThread& worker) { worker.watch("b", kNoCursor); }, "\"cursor\":\"none\"}");
+  waits([](WorkerThread& worker) { worker.watch("b", ""); }, "unknown-feed");
+  waits([](WorkerThread& worker) { worker.stream("a"); }, "e1-1");
+  waits([](WorkerThread& worker) { worker.watchBoth({"a", ""}, {"b", kNoCursor}); }, "e1-1");
   waits(
-      [](Watchers& worker) {
+      [](WorkerThread& worker) {
         worker.watchBoth({"b", kNoCursor}, {"a", "e1-1"});
       },
       "{\"items\":[]}");
   // A feed that the main thread fetches counts as failed for its watcher by then.
-  Both both(true);
+  ThreadPair both(true);
   both.worker.watch("a", "");
-  both.settle();
-  both.worker.passTo(kOver);
-  EXPECT(both.worker.heard("upstream-failed"));
+  both.deliverAll();
+  both.worker.advanceTo(kOver);
+  EXPECT(both.worker.gotOnly("upstream-failed"));
 }
 
 /** A result for one feed of a list is sent as soon as the other is known to have no news. */
 void saysWhatIsKnownOfOne() {
   const FeedRequest refused = {"p", "", Outcome::kGrantRequired};
   for (const FeedRequest& other : {FeedRequest{"a", "e1-1"}, FeedRequest{"b", kNoCursor}}) {
-    Both both;
+    ThreadPair both;
     both.main.publish("a", 1);
     both.worker.watchBoth(other, refused);
-    EXPECT(both.worker.said.empty());
-    both.settle();
-    EXPECT(both.worker.heard("grant-required"));
+    EXPECT(both.worker.answers.empty());
+    both.deliverAll();
+    EXPECT(both.worker.gotOnly("grant-required"));
   }
 }
 
 /** A list does not wait for the fetch of one of its feeds. */
 void saysNewsBesideAFetch() {
-  Both both(true);
+  ThreadPair both(true);
   both.main.publish("a", 1);
   both.worker.watchBoth({"a", ""}, {"b", ""});
-  both.settle();
-  EXPECT(both.worker.heard("e1-1"));
+  both.deliverAll();
+  EXPECT(both.worker.gotOnly("e1-1"));
   both.worker.watchBoth({"a", "e1-1"}, {"b", ""});
-  both.settle();
-  EXPECT(both.worker.said.empty());
+  both.deliverAll();
+  EXPECT(both.worker.answers.empty());
   both.main.publish("a", 2);
-  both.settle();
-  EXPECT(both.worker.heard("e1-2"));
+  both.deliverAll();
+  EXPECT(both.worker.gotOnly("e1-2"));
   both.worker.watch("b", "");
   both.worker.watchBoth({"a", "e1-2"}, {"b", ""});
-  both.settle();
-  EXPECT(both.worker.said.empty());
+  both.deliverAll();
+  EXPECT(both.worker.answers.empty());
   both.main.publish("b", 3);
-  both.settle();
-  EXPECT(both.worker.said.size() == 2);
+  both.deliverAll();
+  EXPECT(both.worker.answers.size() == 2);
 }
 
 /** All threads share the same bytes, which are freed when none needs them. */
 void sharesBytes() {
-  Both both;
+  ThreadPair both;
   both.main.publish("a", 1, 100000);
   both.worker.watch("a", "");
-  both.settle();
+  both.deliverAll();
   const Feed* const shown = both.worker.feeds.table().find("a");
   EXPECT(shown->value.get() == both.main.feeds().find("a")->value.get());
   EXPECT(both.main.feeds().unsentBytes() == 0);
   both.main.publish("a", 2, 100000);
   // The worker has not got the newer version yet, and keeps the older.
   EXPECT(both.main.feeds().unsentBytes() > 100000);
-  both.settle();
+  both.deliverAll();
   EXPECT(both.main.feeds().unsentBytes() == 0);
   EXPECT(both.main.feeds().counts().memory < 300000);
 }
@@ -475,57 +475,57 @@ void sharesBytes() {
 /** Versions that a worker has not read are conflated in the table: it gets the newest. */
 void skipsWhatItIsTooSlowFor() {
   constexpr uint64_t kVersions = 80;
-  Both both;
+  ThreadPair both;
   both.main.publish("a", 1);
   both.worker.watch("a", "");
-  both.settle();
-  both.worker.said.clear();
+  both.deliverAll();
+  both.worker.answers.clear();
   both.worker.watch("a", "e1-1");
-  both.ask();
+  both.deliverToMain();
   for (uint64_t version = 2; version <= kVersions; ++version) {
     both.main.publish("a", version);
-    both.say();
+    both.sendToWorker();
   }
   // Messages sent before the worker was behind are still delivered.
-  both.hand();
-  both.settle();
-  EXPECT(both.worker.heard("e1-80"));
+  both.deliverUnanswered();
+  both.deliverAll();
+  EXPECT(both.worker.gotOnly("e1-80"));
   // Meanwhile bytes of only a few versions were kept for it.
   EXPECT(both.worker.feeds.table().find("a")->cursor.version == kVersions);
 }
 
 /** While the ring lacks the newest version, the worker knows that. */
 void owesWhatTheRingHasNot() {
-  Both both;
+  ThreadPair both;
   both.main.publish("a", 1);
   both.worker.watch("a", "");
-  both.settle();
+  both.deliverAll();
   both.announce();
   EXPECT(!both.owes());
   for (uint64_t version = 2; version <= 80; ++version) {
     both.main.publish("a", version);
     both.announce();
     EXPECT(both.owes());
-    both.say();
+    both.sendToWorker();
     EXPECT(both.owes() == (version > 1 + kMostAhead));
   }
   // News of a feed that has ended are not owed.
   both.main.remove("a");
-  both.hand();
-  both.settle();
+  both.deliverUnanswered();
+  both.deliverAll();
   EXPECT(!both.owes());
 }
 
 /** A worker that is behind keeps at most kMostAhead versions of a feed alive. */
 void keepsFewVersions() {
   constexpr size_t kLength = 1 << 20;
-  Both both;
+  ThreadPair both;
   both.main.publish("a", 1, kLength);
   both.worker.watch("a", "");
-  both.settle();
+  both.deliverAll();
   for (uint64_t version = 2; version <= 80; ++version) {
     both.main.publish("a", version, kLength);
-    both.say();
+    both.sendToWorker();
     EXPECT(both.main.feeds().unsentBytes() < (kMostAhead + 2) * kLength);
   }
 }
@@ -535,12 +535,12 @@ void keepsFewVersions() {
  * the worker, ends them.
  */
 void crossesNames() {
-  Both both;
+  ThreadPair both;
   both.main.publish("a", 1);
-  const uint32_t ann = both.worker.grant("ann");
-  const uint32_t bo = both.worker.grant("bo");
+  const uint32_t ann = both.worker.addGrant("ann");
+  const uint32_t bo = both.worker.addGrant("bo");
   uint32_t watcher = both.worker.watch("a", "e1-1", ann);
-  both.settle();
+  both.deliverAll();
   const auto names = [&] {
     std::string all;
     if (const Names* of = both.main.feeds().find("a")->names.get()) {
@@ -553,23 +553,23 @@ void crossesNames() {
   both.worker.drop(watcher);
   watcher = both.worker.watch("a", "e1-1", ann);
   both.worker.watch("a", "e1-1", bo);
-  both.settle();
+  both.deliverAll();
   EXPECT(names() == "ann bo ");
-  both.worker.passTo(100);
+  both.worker.advanceTo(100);
   both.worker.drop(watcher);
-  both.worker.passTo(30000);
-  both.settle();
+  both.worker.advanceTo(30000);
+  both.deliverAll();
   EXPECT(names() == "ann bo ");
-  both.worker.passTo(30200);
-  both.settle();
+  both.worker.advanceTo(30200);
+  both.deliverAll();
   EXPECT(names() == "bo ");
   // A name of a feed whose end the worker has not heard of is not counted for the next feed with
   // the key.
   both.main.remove("a");
   both.worker.watch("a", "e1-1", ann);
-  both.hand();
+  both.deliverUnanswered();
   both.main.publish("a", 1);
-  both.settle();
+  both.deliverAll();
   EXPECT(names().empty());
 }
 
@@ -579,49 +579,50 @@ void crossesNames() {
  */
 void answersThoseThatAreAhead() {
   for (const bool isKnown : {false, true}) {
-    Both both;
+    ThreadPair both;
     both.main.publish("a", 1);
     if (isKnown) both.worker.watch("a", "");
-    both.settle();
-    both.worker.said.clear();
+    both.deliverAll();
+    both.worker.answers.clear();
     both.worker.watch("a", "e1-2");
     both.worker.watch("a", "e1-3");
-    both.ask();
+    both.deliverToMain();
     both.main.publish("a", 2);
-    both.tell();
-    EXPECT(both.worker.said.empty());
+    both.deliverToWorker();
+    EXPECT(both.worker.answers.empty());
     both.worker.feeds.table().resolveAhead();
     both.worker.step();
-    EXPECT(both.worker.heard("\"cursor\":\"e1-2\",\"value\""));
+    EXPECT(both.worker.gotOnly("\"cursor\":\"e1-2\",\"value\""));
   }
   // In a list it is answered together with the news of the other feeds.
-  Both both;
+  ThreadPair both;
   both.main.publish("a", 1);
   both.main.publish("b", 1);
   both.worker.watchBoth({"a", ""}, {"b", ""});
-  both.settle();
-  both.worker.said.clear();
+  both.deliverAll();
+  both.worker.answers.clear();
   for (const char* const after : {"e1-9", "e1-2"}) {
     both.worker.watchBoth({"a", ""}, {"b", after});
-    EXPECT(both.worker.said.empty());
+    EXPECT(both.worker.answers.empty());
     if (after[3] == '2') both.main.publish("b", 2);
-    both.hand();
+    both.deliverUnanswered();
     both.worker.feeds.table().resolveAhead();
     both.worker.step();
-    EXPECT(both.worker.said.size() == 1 && both.worker.said[0].find("\"a\"") != std::string::npos);
-    EXPECT((both.worker.said[0].find("\"b\"") != std::string::npos) == (after[3] == '9'));
-    both.worker.said.clear();
+    EXPECT(both.worker.answers.size() == 1 &&
+           both.worker.answers[0].find("\"a\"") != std::string::npos);
+    EXPECT((both.worker.answers[0].find("\"b\"") != std::string::npos) == (after[3] == '9'));
+    both.worker.answers.clear();
   }
 }
 
 /** A name crosses again with a waiting request, after an earlier one was refused. */
 void crossesNamesOfThoseThatWait() {
-  Both both;
-  const uint32_t ann = both.worker.grant("ann");
+  ThreadPair both;
+  const uint32_t ann = both.worker.addGrant("ann");
   both.worker.watch("a", "e1-1", ann);
-  both.ask();
+  both.deliverToMain();
   both.worker.watch("a", kNoCursor, ann);
-  both.settle();
+  both.deliverAll();
   both.main.publish("a", 2);
   const Names* const names = both.main.feeds().find("a")->names.get();
   EXPECT(names != nullptr && names->contains("ann"));
@@ -632,27 +633,27 @@ void crossesNamesOfThoseThatWait() {
  * before the main thread has answered.
  */
 void crossesThoseThatComeAfterOne() {
-  Both both;
+  ThreadPair both;
   const uint32_t first = both.worker.watch("a", kNoCursor);
-  both.ask();
+  both.deliverToMain();
   both.worker.drop(first);
-  both.ask();
-  both.worker.watch("a", kNoCursor, both.worker.grant("ann"));
-  both.settle();
+  both.deliverToMain();
+  both.worker.watch("a", kNoCursor, both.worker.addGrant("ann"));
+  both.deliverAll();
   EXPECT(both.main.publish("a", 1) == 1);
   const Names* const names = both.main.feeds().find("a")->names.get();
   EXPECT(names != nullptr && names->contains("ann"));
-  both.settle();
-  EXPECT(both.worker.heard("e1-1"));
+  both.deliverAll();
+  EXPECT(both.worker.gotOnly("e1-1"));
 }
 
 /** A feed without a value is forgotten with its last waiting client. */
 void forgetsThoseThatHaveGone() {
-  Both both;
+  ThreadPair both;
   const uint32_t watcher = both.worker.watch("a", kNoCursor);
-  both.ask();
+  both.deliverToMain();
   both.worker.drop(watcher);
-  both.settle();
+  both.deliverAll();
   EXPECT(both.main.feeds().find("a") == nullptr);
   EXPECT(both.worker.feeds.table().find("a") == nullptr);
 }
@@ -663,31 +664,31 @@ void forgetsThoseThatHaveGone() {
  */
 void compressesForAWorkerThatIsBehind() {
   constexpr size_t kLength = 2000;
-  Both both;
+  ThreadPair both;
   both.main.publish("a", 1, kLength);
   both.worker.watch("a", "", WatchOptions{.gzip = true});
-  both.settle();
+  both.deliverAll();
   both.main.compress("a");
-  both.settle();
-  EXPECT(both.worker.said.size() == 1);
+  both.deliverAll();
+  EXPECT(both.worker.answers.size() == 1);
   uint64_t version = 2;
   for (; version < 2 + kMostAhead; ++version) {
     both.main.publish("a", version, kLength);
-    both.say();
+    both.sendToWorker();
   }
   both.main.publish("a", version, kLength);
   both.main.compress("a");
   both.main.publish("a", ++version, kLength);
-  both.hand();
-  both.settle();
-  both.worker.said.clear();
+  both.deliverUnanswered();
+  both.deliverAll();
+  both.worker.answers.clear();
   // The watcher waits for the compressed form, which will come.
   both.worker.watch("a", "", WatchOptions{.gzip = true});
-  both.settle();
-  EXPECT(both.worker.said.empty());
+  both.deliverAll();
+  EXPECT(both.worker.answers.empty());
   both.main.compress("a");
-  both.settle();
-  EXPECT(both.worker.said.size() == 1);
+  both.deliverAll();
+  EXPECT(both.worker.answers.size() == 1);
 }
 
 }  // namespace

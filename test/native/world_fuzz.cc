@@ -35,9 +35,9 @@ class Pair {
 
   void act(Random& random) {
     Server& one = random.oneIn(2) ? a : b;
-    const size_t at = random.below(one.guests.size());
+    const size_t at = random.below(one.clients.size());
     one.throwOne(at, Edge{static_cast<uint8_t>(random.below(4))}, ++sprite_, random.below(50));
-    if (random.oneIn(4)) one.poll(random.below(one.guests.size()), &received_);
+    if (random.oneIn(4)) one.poll(random.below(one.clients.size()), &received_);
   }
 
   /** Carries all due messages from each server to the other, and keeps the bytes. */
@@ -57,7 +57,7 @@ class Pair {
     std::string answer;
     const FrameRefusal refusal =
         to.crossings.receive(toA ? 1 : 0, {copy.data(), copy.length()}, now, &answer);
-    to.settle();
+    to.endTurn();
     to.check();
     EXPECT(to.pool.counts().crossedOut - out <= waited);
     Frames given;
@@ -87,7 +87,7 @@ class Pair {
     while (from->crossings.nextMessage(peer, now, &frame)) {
       std::string answer;
       to->crossings.receive(static_cast<PeerNumber>(from->number), frame, now, &answer);
-      to->settle();
+      to->endTurn();
       if (said != nullptr) {
         said->push_back(frame);
         if (!answer.empty()) said->push_back(answer);

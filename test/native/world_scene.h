@@ -21,7 +21,7 @@
 namespace server::test {
 
 /** A client, and the sprites that it has received and not acked. */
-struct Guest {
+struct Client {
   Id id;
   uint64_t seen = 0;
   std::vector<std::pair<uint64_t, uint64_t>> unacked;  // sequence, sprite
@@ -29,8 +29,8 @@ struct Guest {
 
 /** The clients of one server, and the edges by which sprites have come to them. */
 struct Clients {
-  std::vector<Guest> guests;
-  std::map<uint64_t, std::string> froms;
+  std::vector<Client> clients;
+  std::map<uint64_t, std::string> edges;
 };
 
 /** The place where a sprite was received. */
@@ -72,62 +72,62 @@ class Server : private PollResponder {
       // Unless a ring says more, the store knows every process.
       seams.peer(pool.know(std::to_string(i))).epoch = kMostFrameNumber;
     }
-    pool.openSeams(options, [this] { woken = true; });
+    pool.openSeams(options, [this] { isWoken = true; });
   }
 
   bool join() {
-    Guest guest;
-    if (pool.join({}, 0, &guest.id) != Outcome::kOk) return false;
-    guests.push_back(guest);
-    settle();
+    Client client;
+    if (pool.join({}, 0, &client.id) != Outcome::kOk) return false;
+    clients.push_back(client);
+    endTurn();
     return true;
   }
 
   /** Hands the clients' knowledge from one process to the next. */
-  Clients takeClients() { return {std::move(guests), std::move(froms_)}; }
-  void give(Clients clients) {
-    guests = std::move(clients.guests);
-    froms_ = std::move(clients.froms);
+  Clients takeClients() { return {std::move(clients), std::move(edges_)}; }
+  void setClients(Clients handedOver) {
+    clients = std::move(handedOver.clients);
+    edges_ = std::move(handedOver.edges);
   }
 
   void leave(size_t at) {
-    pool.leave(guests[at].id);
-    guests.erase(guests.begin() + static_cast<ptrdiff_t>(at));
-    settle();
+    pool.leave(clients[at].id);
+    clients.erase(clients.begin() + static_cast<ptrdiff_t>(at));
+    endTurn();
   }
 
   Outcome throwOne(size_t at, Edge edge, uint64_t sprite, size_t padding) {
-    const Outcome outcome = throwInto(at, edge, sprite, padding);
-    settle();
+    const Outcome outcome = throwWithinTurn(at, edge, sprite, padding);
+    endTurn();
     return outcome;
   }
 
   /** Throws a sprite in a turn that is not over. */
-  Outcome throwInto(size_t at, Edge edge, uint64_t sprite, size_t padding) {
+  Outcome throwWithinTurn(size_t at, Edge edge, uint64_t sprite, size_t padding) {
     const std::string text =
         "{\"u\":" + std::to_string(sprite) + ",\"p\":\"" + std::string(padding, 'x') + "\"}";
-    return pool.throwSprite(guests[at].id, edge, kNoNumber, text, 0);
+    return pool.throwSprite(clients[at].id, edge, kNoNumber, text, 0);
   }
 
   /** Acks all received sprites, and parks if there are no more. */
   void poll(size_t at, std::map<uint64_t, std::vector<Reception>>* received) {
-    Guest& guest = guests[at];
-    for (const auto& [sequence, sprite] : guest.unacked) {
-      (*received)[sprite].push_back({number, guest.id.record(), froms_[sprite]});
+    Client& client = clients[at];
+    for (const auto& [sequence, sprite] : client.unacked) {
+      (*received)[sprite].push_back({number, client.id.record(), edges_[sprite]});
     }
-    guest.unacked.clear();
+    client.unacked.clear();
     const PollResult result =
-        pool.poll(guest.id, guest.seen, 0, PollHolder::kDoor, guest.id.record());
+        pool.poll(client.id, client.seen, 0, PollHolder::kDoor, client.id.record());
     EXPECT(result.outcome == Outcome::kOk);
-    if (!result.answer.empty()) read(&guest, result.answer);
-    if (store != nullptr) settle();
+    if (!result.answer.empty()) read(&client, result.answer);
+    if (store != nullptr) endTurn();
   }
 
   /** Ends a turn, which must be written. */
-  void settle() { EXPECT(end() == Commit::kDone); }
+  void endTurn() { EXPECT(tryEndTurn() == Commit::kDone); }
 
   /** Ends a turn, which need not be written. */
-  Commit end() {
+  Commit tryEndTurn() {
     answers_.clear();
     const Commit commit = store == nullptr ? Commit::kDone : store->commit();
     if (commit == Commit::kDone) answerPolls();
@@ -143,14 +143,14 @@ class Server : private PollResponder {
 
   const size_t number;
   const uint64_t life;
-  std::vector<Guest> guests;
+  std::vector<Client> clients;
   Pool pool;
-  std::string found;  // the state at the start
+  std::string stateAtStart;  // as text
   Shelf shelf;
   const std::unique_ptr<StateStore> store;
   Seams& seams;
   Crossings crossings;
-  bool woken = false;
+  bool isWoken = false;
   bool tampered = false;  // sprites from other servers may be anything
 
  private:
@@ -162,7 +162,7 @@ class Server : private PollResponder {
       fprintf(stderr, "%s: %s\n", recovery.file.c_str(), recovery.problem.c_str());
     }
     EXPECT(recovery.ok() && opened->start() == 0);
-    found = scene::stateOf(pool);
+    stateAtStart = scene::stateOf(pool);
     return opened;
   }
 
@@ -173,14 +173,14 @@ class Server : private PollResponder {
   void answerPolls() {
     pool.answerPolls();
     for (const auto& [record, body] : answers_) {
-      for (Guest& guest : guests) {
-        if (guest.id.record() == record) read(&guest, body);
+      for (Client& client : clients) {
+        if (client.id.record() == record) read(&client, body);
       }
     }
   }
 
   /** Notes the sprites of an answer. */
-  void read(Guest* guest, std::string_view body) {
+  void read(Client* client, std::string_view body) {
     constexpr const char* kItem = "{\"seq\":";
     const std::string text(body);
     const char* at = strchr(text.c_str(), '[');
@@ -191,11 +191,11 @@ class Server : private PollResponder {
       int length = 0;
       EXPECT(sscanf(at, "{\"seq\":%" SCNu64 ",\"from\":\"%7[a-z]\",\"sprite\":%n", &sequence, from,
                     &length) == 2);
-      EXPECT(length > 0 && sequence == guest->seen + 1);
-      guest->seen = sequence;
+      EXPECT(length > 0 && sequence == client->seen + 1);
+      client->seen = sequence;
       if (sscanf(at + length, "{\"u\":%" SCNu64, &sprite) == 1) {
-        guest->unacked.emplace_back(sequence, sprite);
-        froms_[sprite] = from;
+        client->unacked.emplace_back(sequence, sprite);
+        edges_[sprite] = from;
       } else {
         EXPECT(tampered);
       }
@@ -203,7 +203,7 @@ class Server : private PollResponder {
   }
 
   std::vector<std::pair<uint32_t, std::string>> answers_;
-  std::map<uint64_t, std::string> froms_;
+  std::map<uint64_t, std::string> edges_;
 };
 
 /** A message in flight. */
@@ -213,7 +213,7 @@ struct Message {
 };
 
 /** Delivers another server's answer, if there is one. */
-inline void hear(Server* to, size_t from, const std::string& answer, uint64_t now) {
+inline void deliverAnswer(Server* to, size_t from, const std::string& answer, uint64_t now) {
   if (answer.empty()) return;
   std::string none;
   to->crossings.receive(static_cast<PeerNumber>(from), answer, now, &none);
@@ -224,7 +224,7 @@ inline void hear(Server* to, size_t from, const std::string& answer, uint64_t no
  * Delivers all due messages of one server to the other, and the immediate answers. Returns the
  * number of messages.
  */
-inline uint64_t carry(Server* from, Server* to, uint64_t now) {
+inline uint64_t deliverMessages(Server* from, Server* to, uint64_t now) {
   uint64_t messages = 0;
   const auto sender = static_cast<PeerNumber>(from->number);
   std::string frame;
@@ -232,8 +232,8 @@ inline uint64_t carry(Server* from, Server* to, uint64_t now) {
        frame.clear()) {
     std::string answer;
     EXPECT(to->crossings.receive(sender, frame, now, &answer) != FrameRefusal::kMalformed);
-    to->settle();
-    hear(from, to->number, answer, now);
+    to->endTurn();
+    deliverAnswer(from, to->number, answer, now);
     messages += answer.empty() ? 1 : 2;
   }
   return messages;

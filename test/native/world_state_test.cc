@@ -101,7 +101,7 @@ class Town {
         sent.push_back({from, to, std::exchange(frame, {})});
       }
     }
-    at(from).settle();
+    at(from).endTurn();
     return sent;
   }
 
@@ -110,7 +110,7 @@ class Town {
     std::string answer;
     Server& to = at(message.to);
     to.crossings.receive(static_cast<PeerNumber>(message.from), message.bytes, now_, &answer);
-    if (to.end() != Commit::kDone || answer.empty()) return {};
+    if (to.tryEndTurn() != Commit::kDone || answer.empty()) return {};
     return {{message.to, message.from, answer}};
   }
 
@@ -168,9 +168,9 @@ class Town {
   }
 
   /** Kills a server and begins it again with the files and the client of an earlier time. */
-  void cutPower(size_t number, const scene::OldFiles& before, std::vector<Guest> guests) {
+  void cutPower(size_t number, const scene::OldFiles& before, std::vector<Client> guests) {
     Clients clients = at(number).takeClients();
-    clients.guests = std::move(guests);
+    clients.clients = std::move(guests);
     servers_[number].reset();
     before.putBack(folder(number));
     begin(number, std::move(clients));
@@ -184,7 +184,7 @@ class Town {
     servers_[number] = std::make_unique<Server>(
         number, servers_.size(), ++life_, SeamsOptions{.outboxBytes = 1 << 20, .doubt = doubt_},
         now_, folders_[number].get());
-    at(number).give(std::move(clients));
+    at(number).setClients(std::move(clients));
     if (!in_.empty()) look(number);
   }
 
@@ -218,7 +218,7 @@ void aPowerCutAtTheSender(Then then, bool answered) {
   town.carry();
   town.takeAll();
   const scene::OldFiles before(town.folder(0));
-  const std::vector<Guest> guests = town.at(0).guests;
+  const std::vector<Client> guests = town.at(0).clients;
   town.throwFrom(0, {3, 4, 5});
   town.carry();
   town.throwFrom(0, {6});
@@ -247,7 +247,7 @@ void aPowerCutBeforeTheAcks(bool peerRestarts) {
   Town town(2, {0, 1});
   town.throwFrom(0, {1, 2, 3});
   const scene::OldFiles before(town.folder(0));
-  const std::vector<Guest> guests = town.at(0).guests;
+  const std::vector<Client> guests = town.at(0).clients;
   town.carry();
   EXPECT(town.outbox(0, 1).size() == 0);
   town.cutPower(0, before, guests);
@@ -268,7 +268,7 @@ void aPowerCutAtTheReceiver(bool senderRestarts) {
   town.carry();
   town.takeAll();
   const scene::OldFiles before(town.folder(1));
-  const std::vector<Guest> guests = town.at(1).guests;
+  const std::vector<Client> guests = town.at(1).clients;
   town.throwFrom(0, {3, 4});
   town.carry();
   EXPECT(town.outbox(0, 1).size() == 0);
@@ -294,8 +294,8 @@ void aPowerCutAtBoth(bool senderFurther) {
   town.carry();
   town.takeAll();
   const auto keep = [&](size_t number) { return scene::OldFiles(town.folder(number)); };
-  const std::vector<Guest> thrower = town.at(0).guests;
-  const std::vector<Guest> receiver = town.at(1).guests;
+  const std::vector<Client> thrower = town.at(0).clients;
+  const std::vector<Client> receiver = town.at(1).clients;
   const scene::OldFiles first = keep(senderFurther ? 0 : 1);
   town.throwFrom(0, {3, 4});
   town.carry();
@@ -341,7 +341,7 @@ void anotherStateIsAnotherMemory() {
   elsewhere.throwFrom(0, {11, 12});
   EXPECT(!elsewhere.frames(0).empty());
   EXPECT(elsewhere.outbox(0, 1).base() + 1 < town.outbox(0, 1).base());
-  town.cutPower(0, scene::OldFiles(elsewhere.folder(0)), elsewhere.at(0).guests);
+  town.cutPower(0, scene::OldFiles(elsewhere.folder(0)), elsewhere.at(0).clients);
   EXPECT(town.outbox(0, 1).size() == 2);
   town.carry();
   town.throwFrom(0, {13});
@@ -421,7 +421,7 @@ void onlyWhatWasSentIsInDoubt(bool inOrder) {
   EXPECT(town.outbox(0, 1).size() == 1 && town.outbox(0, 2).size() == 2);
   const std::string state = scene::stateOf(town.at(0).pool);
   inOrder ? town.restartInOrder(0) : town.restart(0);
-  EXPECT(town.at(0).found == state);
+  EXPECT(town.at(0).stateAtStart == state);
   EXPECT(town.arrive({1, 2, 3}));
   for (const uint64_t sprite : {1, 2, 3}) EXPECT(town.received[sprite][0].server == 2);
 }
@@ -435,7 +435,7 @@ void whatPassesThroughIsKept(bool inOrder) {
   Server& empty = town.at(1);
   empty.leave(0);
   empty.pool.tick(town.now());
-  empty.settle();
+  empty.endTurn();
   uint64_t number = empty.seams.peer(0).taken;
   for (const Edge over : {Edge::kLeft, Edge::kRight}) {
     for (const uint8_t round : {0, 1}) {
@@ -447,7 +447,7 @@ void whatPassesThroughIsKept(bool inOrder) {
       EXPECT(empty.pool.crossIn(0, ++number, head, "{\"u\":1}"));
     }
   }
-  empty.settle();
+  empty.endTurn();
   EXPECT(town.outbox(1, 0).size() == 2 && town.outbox(1, 2).size() == 2);
   uint32_t rounds = 0;
   town.outbox(1, 2).each([&](const Crosser& one) {
@@ -457,7 +457,7 @@ void whatPassesThroughIsKept(bool inOrder) {
   EXPECT(rounds == 1);
   const std::string state = scene::stateOf(empty.pool);
   inOrder ? town.restartInOrder(1) : town.restart(1);
-  EXPECT(town.at(1).found == state);
+  EXPECT(town.at(1).stateAtStart == state);
 }
 
 /** An earlier process stays refused, whichever server is restarted. */
@@ -500,7 +500,7 @@ void anAckedNumberPreventsNoRestart(bool inOrder) {
               &ack)
       .finish();
   (void)town.at(0).crossings.receive(1, ack, town.now(), &none);
-  town.at(0).settle();
+  town.at(0).endTurn();
   inOrder ? town.restartInOrder(0) : town.restart(0);
   town.throwFrom(0, {1});
   EXPECT(town.arrive({1}));
@@ -521,7 +521,7 @@ void aSpritesNumberPreventsNoRestart(bool inOrder) {
   for (const std::string_view text : {"{\"u\":8}", "{\"u\":9}"}) writer.add({.length = 7}, text);
   writer.finish();
   EXPECT(town.at(0).crossings.receive(1, frame, town.now(), &none) == FrameRefusal::kMalformed);
-  town.at(0).settle();
+  town.at(0).endTurn();
   inOrder ? town.restartInOrder(0) : town.restart(0);
   town.throwFrom(1, {1});
   EXPECT(town.arrive({1}));
@@ -557,7 +557,7 @@ void whatWasTakenStaysTaken(bool inOrder) {
 void nothingIsSaidThatIsNotWritten(uint64_t cut, bool ends) {
   Town town(3, {1});
   Server& stuck = town.at(1);
-  const uint64_t seen = stuck.guests[0].seen;
+  const uint64_t seen = stuck.clients[0].seen;
   // The stuck server's client polls. A sprite for 2 was sent; one for 0 was not sent yet.
   town.throwFrom(1, {10});
   EXPECT(!town.frames(1).empty());
@@ -576,7 +576,7 @@ void nothingIsSaidThatIsNotWritten(uint64_t cut, bool ends) {
     if (frame.to == 1) EXPECT(town.deliver(frame).empty());
   }
   EXPECT(stuck.store->blocked() == EFBIG && !stuck.pool.promising());
-  EXPECT(town.in(1) == 1 && stuck.guests[0].seen == seen);
+  EXPECT(town.in(1) == 1 && stuck.clients[0].seen == seen);
   EXPECT(onDisk() == 0);
   // Two servers have the third out of the ring: sprites that it never sent are still not theirs.
   town.sew({1, 2});
@@ -584,16 +584,16 @@ void nothingIsSaidThatIsNotWritten(uint64_t cut, bool ends) {
     town.wait(500);
     EXPECT(town.frames(1).empty());
     stuck.store->tick(town.now());
-    EXPECT(stuck.end() == Commit::kDone);
+    EXPECT(stuck.tryEndTurn() == Commit::kDone);
     for (const size_t other : {0, 2}) {
       for (const Message& frame : town.frames(other)) {
         if (frame.to == 1) EXPECT(town.deliver(frame).empty());
       }
     }
-    EXPECT(stuck.throwInto(0, Edge::kRight, 12, 0) == Outcome::kStateUnwritable);
-    EXPECT(stuck.throwInto(0, Edge::kUp, 12, 0) == Outcome::kStateUnwritable);
+    EXPECT(stuck.throwWithinTurn(0, Edge::kRight, 12, 0) == Outcome::kStateUnwritable);
+    EXPECT(stuck.throwWithinTurn(0, Edge::kUp, 12, 0) == Outcome::kStateUnwritable);
   }
-  EXPECT(town.outbox(0, 1).size() == 1 && stuck.guests[0].seen == seen);
+  EXPECT(town.outbox(0, 1).size() == 1 && stuck.clients[0].seen == seen);
   EXPECT(town.outbox(1, 0).size() == 1 && town.outbox(1, 2).size() == 1);
   EXPECT(town.in(1) == 1 && town.out(1) == 0);
   EXPECT(onDisk() == 0);
@@ -604,8 +604,8 @@ void nothingIsSaidThatIsNotWritten(uint64_t cut, bool ends) {
     EXPECT(town.in(1) == 0);
   } else {
     stuck.store->tick(town.now());
-    stuck.settle();
-    EXPECT(stuck.store->blocked() == 0 && stuck.guests[0].seen == seen + 1);
+    stuck.endTurn();
+    EXPECT(stuck.store->blocked() == 0 && stuck.clients[0].seen == seen + 1);
   }
   town.sew({0, 1, 2});
   EXPECT(town.arrive({1, 10, 11}));
@@ -623,7 +623,7 @@ void aForgottenServerStaysForgotten(bool inOrder) {
   town.carry();
   town.takeAll();
   EXPECT(town.at(0).pool.replace(1, "y", true));
-  town.at(0).settle();
+  town.at(0).endTurn();
   inOrder ? town.restartInOrder(0) : town.restart(0);
   EXPECT(town.at(0).seams.find("y") == 1 && town.at(0).seams.find("1") == 3);
   town.throwFrom(0, {1});

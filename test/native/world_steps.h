@@ -19,7 +19,7 @@ class WorldSteps {
     pool_.openSeams({.outboxBytes = 2000, .doubt = 0}, [] {});
     pool_.live(seams_.self().life + 1);
     for (const char* name : {"b", "c"}) pool_.know(name);
-    ring(3);
+    setRing(3);
   }
 
   /**
@@ -33,7 +33,7 @@ class WorldSteps {
     Peer& peer = seams_.peer(number);
     switch (below(8)) {
       case 0:
-        ring(below(4));
+        setRing(below(4));
         if (below(4) == 0) {
           (void)pool_.replace(number, std::string(1, static_cast<char>('b' + below(4))), true);
         }
@@ -51,7 +51,7 @@ class WorldSteps {
         }
         break;
       case 4:
-        sortOut(below(2) == 0);
+        rerouteStranded(below(2) == 0);
         break;
       case 5:
         if (!peer.outbox.settled()) {
@@ -73,7 +73,7 @@ class WorldSteps {
 
  private:
   /** Puts the servers of the bits in `in` into the ring with this server. */
-  void ring(uint64_t in) {
+  void setRing(uint64_t in) {
     Ring ring;
     ring.open = true;
     for (PeerNumber peer = 0; peer < 2; ++peer) {
@@ -90,7 +90,7 @@ class WorldSteps {
    * Sorts out the sprites for servers outside the ring: the servers have those that may have been
    * sent, or these are given up.
    */
-  void sortOut(bool sent) {
+  void rerouteStranded(bool sent) {
     if (sent) pool_.live(seams_.self().life + 1);
     for (size_t number = 0; number < seams_.size(); ++number) {
       const auto from = static_cast<PeerNumber>(number);

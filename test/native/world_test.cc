@@ -25,16 +25,18 @@ constexpr uint64_t kNever = uint64_t{1} << 40;
 constexpr SeamsOptions kOptions = {.outboxBytes = 1 << 20, .doubt = kNever};
 
 /** Two servers with one client each, in one ring; `memory`: see worldOptions. */
-struct Two {
-  explicit Two(uint64_t memory = 60000)
+struct ServerPair {
+  explicit ServerPair(uint64_t memory = 60000)
       : from(0, 2, 5, kOptions, 0, nullptr, memory), to(1, 2, 9, kOptions, 0, nullptr, memory) {
     for (Server* one : {&from, &to}) EXPECT(one->join());
-    sew(&from);
-    sew(&to);
+    setRing(&from);
+    setRing(&to);
   }
 
   /** Makes the ring known to a server. */
-  void sew(Server* one) const { one->seams.set(ringOf({{0, 1}, {1, 1}}, one->number, true), now); }
+  void setRing(Server* one) const {
+    one->seams.set(ringOf({{0, 1}, {1, 1}}, one->number, true), now);
+  }
 
   Server& at(size_t server) { return server == 0 ? from : to; }
 
@@ -44,8 +46,8 @@ struct Two {
   }
 
   /** Delivers all due messages. The clients of both servers take their sprites. */
-  void turn() {
-    messages += carry(&from, &to, now) + carry(&to, &from, now);
+  void deliverDue() {
+    messages += deliverMessages(&from, &to, now) + deliverMessages(&to, &from, now);
     for (int twice = 0; twice < 2; ++twice) {
       from.poll(0, &received);
       to.poll(0, &received);
@@ -53,8 +55,8 @@ struct Two {
   }
 
   /** Lets time pass. */
-  void run(uint64_t milliseconds) {
-    for (; milliseconds > 0; --milliseconds, ++now) turn();
+  void runFor(uint64_t milliseconds) {
+    for (; milliseconds > 0; --milliseconds, ++now) deliverDue();
   }
 
   Server from, to;
@@ -112,27 +114,27 @@ void checkBusy() {
   }
   const uint32_t end = from.pool.torus().lastOfCycle(0);
   size_t guest = 0;
-  while (from.guests[guest].id.record() != end) ++guest;
+  while (from.clients[guest].id.record() != end) ++guest;
   uint64_t taken = 0;
   uint64_t now = 0;
   for (int i = 0; i < 50; ++i, now += 50) {
     const Outcome outcome = from.throwOne(guest, Edge::kRight, i + 1, 0);
     taken += outcome == Outcome::kQueued;
     EXPECT(outcome == Outcome::kQueued || outcome == Outcome::kNeighborBusy);
-    carry(&from, &to, now);
+    deliverMessages(&from, &to, now);
   }
   EXPECT(taken >= 4 && taken <= 8);
   EXPECT(from.throwOne(guest, Edge::kRight, 100, 0) == Outcome::kNeighborBusy);
   // The other edge, and the same edge of other rows, are as before.
   const uint32_t start = from.pool.torus().firstOfCycle(0);
   size_t other = 0;
-  while (from.guests[other].id.record() != start) ++other;
+  while (from.clients[other].id.record() != start) ++other;
   EXPECT(from.throwOne(other, Edge::kLeft, 101, 0) == Outcome::kQueued);
   std::map<uint64_t, std::vector<Reception>> received;
   for (int round = 0; round < 4; ++round) {
-    for (size_t at = 0; at < to.guests.size(); ++at) to.poll(at, &received);
+    for (size_t at = 0; at < to.clients.size(); ++at) to.poll(at, &received);
     now += 300;
-    carry(&from, &to, now);
+    deliverMessages(&from, &to, now);
   }
   EXPECT(from.throwOne(guest, Edge::kRight, 102, 0) == Outcome::kQueued);
   // The outbox of a peer that does not answer fills up.
@@ -146,7 +148,7 @@ void checkBusy() {
 /** Two servers whose memory is full of sprites for the other still take these from each other. */
 void checkFullOfCrossers() {
   constexpr uint64_t kMemory = 3000;
-  Two two(kMemory);
+  ServerPair two(kMemory);
   uint64_t sprite = 0;
   uint64_t taken = 0;
   for (const size_t i : {0, 1}) {
@@ -155,7 +157,7 @@ void checkFullOfCrossers() {
   }
   EXPECT(taken > 10);
   for (; two.now < 20000; two.now += 100) {
-    two.turn();
+    two.deliverDue();
     for (const size_t i : {0, 1}) EXPECT(two.at(i).pool.counts().mailboxBytes <= 2 * kMemory);
   }
   EXPECT(two.received.size() == taken);
@@ -166,7 +168,7 @@ void checkFullOfCrossers() {
  * sent twice, and the queue on the line is soon bounded by its time.
  */
 void checkFar(uint64_t delay, uint64_t width, uint64_t most) {
-  Two two(10 << 20);
+  ServerPair two(10 << 20);
   Server& from = two.from;
   Server& to = two.to;
   std::deque<std::pair<uint64_t, std::string>> there, back;
@@ -195,9 +197,9 @@ void checkFar(uint64_t delay, uint64_t width, uint64_t most) {
     std::string late;
     if (to.crossings.nextMessage(0, now, &late)) back.emplace_back(now + delay, late);
     for (; !back.empty() && back.front().first <= now; back.pop_front()) {
-      hear(&from, 1, back.front().second, now);
+      deliverAnswer(&from, 1, back.front().second, now);
     }
-    to.settle();
+    to.endTurn();
     to.poll(0, &two.received);
   }
   EXPECT(two.received.size() == taken && from.seams.sprites() == 0);
@@ -214,11 +216,11 @@ void checkFar(uint64_t delay, uint64_t width, uint64_t most) {
  * Two servers that have met: each knows the other's life, and somewhat more than one sprite may be
  * in flight.
  */
-struct Met : Two {
-  Met() {
+struct AcquaintedPair : ServerPair {
+  AcquaintedPair() {
     for (now = 1; now < 3000; ++now) {
       if (now % 20 == 0 && now < 2000) throwTo(now / 20 % 2);
-      turn();
+      deliverDue();
     }
     EXPECT(from.seams.sprites() + to.seams.sprites() == 0);
     messages = 0;
@@ -227,21 +229,21 @@ struct Met : Two {
 
 /** Acks wait for each other, or ride on sprites. No sender waits for them. */
 void checkAcks() {
-  Met met;
+  AcquaintedPair met;
   // One way: a sprite is sent at once, its ack alone after its wait.
   const uint64_t begun = met.now;
   met.throwTo(1);
   EXPECT(met.at(0).crossings.dueAt() == 0);
-  met.turn();
+  met.deliverDue();
   met.throwTo(1);
-  met.turn();
+  met.deliverDue();
   const uint64_t sent = met.messages;
   // The first frame is timed.
   EXPECT(sent == 3 && met.sprite == met.received.size());
   EXPECT(met.at(0).seams.sprites() >= 1 && met.at(1).crossings.dueAt() == begun + kAckDelay);
-  met.run(kAckDelay);
+  met.runFor(kAckDelay);
   EXPECT(met.messages == sent && met.at(0).seams.sprites() >= 1);
-  met.turn();
+  met.deliverDue();
   EXPECT(met.messages == sent + 1 && met.at(0).seams.sprites() == 0);
   EXPECT(met.at(0).crossings.dueAt() == kNeverDue && met.at(1).crossings.dueAt() == kNeverDue);
   // Both ways: the ack rides on a sprite.
@@ -249,24 +251,24 @@ void checkAcks() {
   const uint64_t thrown = met.sprite;
   for (const uint64_t end = met.now + 4000; met.now < end; ++met.now) {
     if (met.now % 40 == 0) met.throwTo(met.now / 40 % 2);
-    met.turn();
+    met.deliverDue();
   }
   EXPECT(met.sprite - thrown == 100 && met.messages <= 115);
   // Many at once, one way: at half of the window no ack waits.
   for (int i = 0; i < 1000; ++i) {
     met.throwTo(1);
-    met.turn();
+    met.deliverDue();
     EXPECT(met.at(0).seams.bytes() < kFirstWindow);
   }
   // A server that leaves the ring sends its ack at once.
-  met.run(5 * kAckDelay);
+  met.runFor(5 * kAckDelay);
   EXPECT(met.at(0).seams.sprites() == 0);
   met.throwTo(1);
-  met.turn();
+  met.deliverDue();
   EXPECT(met.at(0).seams.sprites() == 1 && met.at(1).crossings.dueAt() > met.now);
   met.at(1).seams.set({}, met.now);
   EXPECT(met.at(1).crossings.dueAt() == 0);
-  met.turn();
+  met.deliverDue();
   EXPECT(met.at(0).seams.sprites() == 0 && met.sprite == met.received.size());
   for (const auto& [sprite, where] : met.received) EXPECT(where.size() == 1);
 }
@@ -275,9 +277,9 @@ void checkAcks() {
  * A busy row's end is reported at once. A sender's next process gets no ack of an earlier frame.
  */
 void checkHaste() {
-  Met met;
+  AcquaintedPair met;
   met.throwTo(1);
-  met.turn();
+  met.deliverDue();
   std::string answer;
   int sprites = 0;
   for (; answer.empty() && sprites < 10; ++sprites) {
@@ -291,11 +293,11 @@ void checkHaste() {
   EXPECT(readMessage(answer, &told) == FrameRefusal::kNone && told.at[0].head.count == 1);
   EXPECT(takeEnd(&told.at[0].body).busy);
 
-  Met again;
+  AcquaintedPair again;
   again.throwTo(1);
-  again.turn();
+  again.deliverDue();
   again.throwTo(1);
-  again.turn();
+  again.deliverDue();
   EXPECT(again.at(1).crossings.dueAt() == again.now + kAckDelay);
   std::string question;
   FrameWriter({.atOnce = true, .life = 50, .peerLife = 9, .serial = 1, .number = 1, .memory = 77},
@@ -309,7 +311,7 @@ void checkHaste() {
  * Sprites are not taken if they ride on an ack that makes no sense, or on a frame that is no ack.
  */
 void checkRiders() {
-  Two two;
+  ServerPair two;
   Server& to = two.to;
   const auto write = [](std::string* text, FrameHead head) {
     head.life = 5;
@@ -345,7 +347,7 @@ void checkRiders() {
   EXPECT(to.crossings.receive(0, good, 0, &answer) == FrameRefusal::kNone);
   EXPECT(to.pool.counts().crossedIn == 1);
 
-  Met met;
+  AcquaintedPair met;
   const uint64_t taken = met.at(1).seams.peer(0).taken;
   std::string nonsense;
   FrameWriter({.kind = FrameKind::kAck, .life = 5, .peerLife = 9, .number = 1 << 20}, &nonsense)
@@ -406,7 +408,7 @@ void checkDoubt() {
 
 /** A frame sent before a fence is void, however late it arrives. */
 void checkFence() {
-  Two two;
+  ServerPair two;
   Server& from = two.from;
   Server& to = two.to;
   std::string hello, ack, late;
@@ -436,14 +438,14 @@ void checkFence() {
  * arrives once.
  */
 void checkForgetting(bool receiverForgets) {
-  Two two;
+  ServerPair two;
   Server& from = two.from;
   Server& to = two.to;
   const auto carryAll = [&two] {
     for (int rounds = 0; rounds < 10; ++rounds) {
       two.now += kAckDelay;
-      carry(&two.from, &two.to, two.now);
-      carry(&two.to, &two.from, two.now);
+      deliverMessages(&two.from, &two.to, two.now);
+      deliverMessages(&two.to, &two.from, two.now);
     }
   };
   for (const uint64_t sprite : {1, 2, 3}) {
@@ -466,7 +468,7 @@ void checkForgetting(bool receiverForgets) {
   }
   replace(from, 1, "y", false);
   replace(from, 1, "1", false);
-  for (Server* one : {&from, &to}) two.sew(one);
+  for (Server* one : {&from, &to}) two.setRing(one);
   EXPECT(from.throwOne(0, Edge::kRight, 4, 0) == Outcome::kQueued);
   std::string question, late;
   EXPECT(from.crossings.nextMessage(1, two.now, &question));
@@ -478,7 +480,7 @@ void checkForgetting(bool receiverForgets) {
                           .number = 1,
                           .memory = to.seams.self().memory};
   FrameWriter(head, &late).finish();
-  hear(&from, 1, late, two.now);
+  deliverAnswer(&from, 1, late, two.now);
   carryAll();
   EXPECT(to.pool.counts().crossedIn == 4 && from.seams.sprites() == 0);
   from.check();
@@ -487,7 +489,7 @@ void checkForgetting(bool receiverForgets) {
 
 /** Frames of another version, of an older life, and from outside the ring are refused as such. */
 void checkRefusals() {
-  Two two;
+  ServerPair two;
   Server& from = two.from;
   Server& to = two.to;
   to.seams.set({}, 0);
@@ -536,7 +538,7 @@ void checkRefusals() {
  */
 void checkLeaps() {
   constexpr uint64_t kLast = kMostFrameNumber - 1;
-  Two two;
+  ServerPair two;
   Server& from = two.from;
   Server& to = two.to;
   for (Server* one : {&from, &to}) {
