@@ -97,7 +97,7 @@ export class Feeds {
         logBytes: options.logBytes,
         answerBytes: options.answerBytes
       },
-      () => this.#handleWants(),
+      () => this.#handleTasks(),
       limits?.native
     );
     this.#threads = threads;
@@ -185,35 +185,35 @@ export class Feeds {
   }
 
   /**
-   * @param {(want: {key: string, asks: boolean, share?: {watching: number, who: string[]}}) => void} notify called with what
+   * @param {(task: {key: string, asks: boolean, share?: {watching: number, who: string[]}}) => void} notify called with what
    *     to ask, or to tell, the other servers of a world about a presence feed
    */
   onPresence(notify) {
     this.#onPresence = notify;
   }
 
-  #handleWants() {
-    for (const want of this.native.takeWants()) {
-      if (want.heard) this.#wakeWaiters(want.key);
-      else if (want.asks || want.share) this.#onPresence(want);
-      else if (want.fetch) this.#onFetch(want.key, want.source);
-      else this.#compress(want);
+  #handleTasks() {
+    for (const task of this.native.takeTasks()) {
+      if (task.reportsChange) this.#wakeWaiters(task.key);
+      else if (task.asks || task.share) this.#onPresence(task);
+      else if (task.fetch) this.#onFetch(task.key, task.source);
+      else this.#compress(task);
     }
   }
 
-  async #compress(want) {
-    const found = this.native.find(want.key, true);
-    if (found === null || found.epoch !== want.epoch || found.version !== want.version) return;
+  async #compress(task) {
+    const found = this.native.find(task.key, true);
+    if (found === null || found.epoch !== task.epoch || found.version !== task.version) return;
     let gzip;
     try {
-      const job = { key: want.key, cursor: cursorText(want), value: found.value };
+      const job = { key: task.key, cursor: cursorText(task), value: found.value };
       ({ gzip } = await this.#threads.run('compress', job));
     } catch (error) {
       if (this.#closed) return;
       // Watchers that wait for the compressed value get the plain one.
-      this.#log.error({ err: error, feed: want.key }, 'a feed could not be compressed');
+      this.#log.error({ err: error, feed: task.key }, 'a feed could not be compressed');
     }
-    this.native.compressed({ ...want, gzip });
+    this.native.setCompressed({ ...task, gzip });
   }
 
   // ---- Publishing
@@ -278,7 +278,7 @@ export class Feeds {
     const { unchanged, ...version } = change;
     // A fetched value that a client publishes unchanged is a new version: the feed is now a published one.
     const keepsOrigin = now?.upstream === upstream;
-    if (unchanged || (keepsOrigin && this.native.holds(key, change.value))) {
+    if (unchanged || (keepsOrigin && this.native.valueEquals(key, change.value))) {
       return { created, ...this.countUnchanged(key, now), unchanged: true };
     }
     return { created, ...(await this.storeVersion(key, cursor, version, upstream)) };
@@ -286,7 +286,7 @@ export class Feeds {
 
   /** Returns the answer to a publication that changes nothing. An earlier publication may still wait for the journal. */
   countUnchanged(key, now) {
-    const problem = this.outcomes[this.native.unchanged(key)];
+    const problem = this.outcomes[this.native.countUnchanged(key)];
     if (problem !== 'ok') return { problem };
     return { cursor: cursorText(now), watching: this.native.find(key).watching };
   }
@@ -337,7 +337,7 @@ export class Feeds {
       return undefined;
     } catch (error) {
       if (!(error instanceof Unanswerable)) throw error;
-      this.native.hear(key);
+      this.native.reportNextChange(key);
       return { problem: 'state-unwritable', late: true };
     }
   }
@@ -349,7 +349,7 @@ export class Feeds {
 
   /** @returns {boolean} whether a feed has this value */
   valueEquals(key, value) {
-    return this.native.holds(key, value);
+    return this.native.valueEquals(key, value);
   }
 
   /** @returns {Uint8Array} a copy of a feed's value */
@@ -377,7 +377,7 @@ export class Feeds {
    *     array; null: there is no such feed
    */
   newest(key, seen = '') {
-    if (key.startsWith(PRESENCE)) this.native.hear(key);
+    if (key.startsWith(PRESENCE)) this.native.reportNextChange(key);
     const found = this.native.find(key, true);
     if (found === null || found.length === 0) return null;
     if (!found.log) return { cursor: cursorText(found), value: found.value.toString() };
@@ -626,7 +626,7 @@ export class Feeds {
    * @returns {boolean} false: the feed has watchers, or the state can't be written
    */
   removeFetched(key) {
-    const isRemoved = this.native.forget(key);
+    const isRemoved = this.native.removeFetched(key);
     if (isRemoved) this.#wakeWaiters(key);
     return isRemoved;
   }
@@ -642,7 +642,7 @@ export class Feeds {
    *     most watchers first; of equal ones the largest
    */
   mostWatched(count) {
-    return this.native.most(count);
+    return this.native.mostWatched(count);
   }
 
   /**

@@ -66,7 +66,7 @@ export class SharedPresence {
   update({ state, peers }) {
     const currentPeers = ['member', 'leaving'].includes(state) ? peers : undefined;
     for (const [name, { epoch }] of this.#peers ?? []) {
-      if (currentPeers?.get(name)?.epoch !== epoch) this.#native.forgetShares(name);
+      if (currentPeers?.get(name)?.epoch !== epoch) this.#native.removeShares(name);
     }
     this.#peers = currentPeers;
   }
@@ -79,7 +79,7 @@ export class SharedPresence {
     if (!this.#peers?.has(from)) return;
     const parsed = parse(message);
     if (parsed === undefined || !this.#isShared(countedKey(parsed.key))) return;
-    if (parsed.asks === true) this.#native.askShare(parsed.key);
-    if (isShare(parsed)) this.#native.takeShare(from, parsed);
+    if (parsed.asks === true) this.#native.answerShareRequest(parsed.key);
+    if (isShare(parsed)) this.#native.setShare(from, parsed);
   }
 }

@@ -50,29 +50,41 @@ class FeedsObject : public Nan::ObjectWrap {
   static void init(Local<Object> target) {
     defineClass(target, "Feeds", create,
                 {
-                    {"publish", publish},     {"append", append},
-                    {"part", part},           {"answerHead", answerHead},
-                    {"roomFor", roomFor},     {"holds", holds},
-                    {"unchanged", unchanged}, {"compressed", compressed},
-                    {"remove", remove},       {"forget", forget},
-                    {"fail", fail},           {"find", find},
-                    {"takeWants", takeWants}, {"keys", keys},
-                    {"restore", restore},     {"status", status},
-                    {"most", most},           {"list", list},
-                    {"drain", drain},         {"close", close},
-                    {"hear", hear},           {"askShare", askShare},
-                    {"takeShare", takeShare}, {"forgetShares", forgetShares},
+                    {"publish", publish},
+                    {"append", append},
+                    {"part", part},
+                    {"answerHead", answerHead},
+                    {"roomFor", roomFor},
+                    {"valueEquals", valueEquals},
+                    {"countUnchanged", countUnchanged},
+                    {"setCompressed", setCompressed},
+                    {"remove", remove},
+                    {"removeFetched", removeFetched},
+                    {"fail", fail},
+                    {"find", find},
+                    {"takeTasks", takeTasks},
+                    {"keys", keys},
+                    {"restore", restore},
+                    {"status", status},
+                    {"mostWatched", mostWatched},
+                    {"list", list},
+                    {"drain", drain},
+                    {"close", close},
+                    {"reportNextChange", reportNextChange},
+                    {"answerShareRequest", answerShareRequest},
+                    {"setShare", setShare},
+                    {"removeShares", removeShares},
                 });
   }
 
  private:
   friend Feeds* feedsOf(Local<Value> feeds);
 
-  FeedsObject(const FeedsOptions& options, Local<Function> onWants, Local<Value> limits)
+  FeedsObject(const FeedsOptions& options, Local<Function> onTasks, Local<Value> limits)
       : kept_(limits),
         feeds_(options, uv_now(Nan::GetCurrentEventLoop()), microseconds,
                limits->IsUndefined() ? nullptr : addressLimitsOf(limits)),
-        onWants_(onWants),
+        onTasks_(onTasks),
         resource_("sprites:feed"),
         idle_(makeHandle<uv_idle_t>(this, uv_idle_init)) {
     // The idle handle is called in every turn of the loop, which does not sleep while there is
@@ -87,7 +99,7 @@ class FeedsObject : public Nan::ObjectWrap {
     Unref();
     feeds_.onBusy({});
     // The callback references this object, which would never be collected.
-    onWants_.Reset();
+    onTasks_.Reset();
     ticker_.stop();
     idle_.reset();
   }
@@ -95,7 +107,7 @@ class FeedsObject : public Nan::ObjectWrap {
   static void turn(uv_idle_t* idle) {
     auto* self = static_cast<FeedsObject*>(idle->data);
     LoopScope scope(self);
-    if (self->feeds_.hasTasks()) self->onWants_.Call(0, nullptr, self->resource_.get());
+    if (self->feeds_.hasTasks()) self->onTasks_.Call(0, nullptr, self->resource_.get());
     self->feeds_.step(kTurnShare);
     if (self->idle_ != nullptr && !self->feeds_.hasWork()) uv_idle_stop(idle);
   }
@@ -114,7 +126,7 @@ class FeedsObject : public Nan::ObjectWrap {
   }
 
   // new Feeds({hold, feeds, memory, watchers, upstream, shared, cache, logItems, logBytes,
-  // answerBytes, lease, named, private: [pattern, …]}, onWants(), limits)
+  // answerBytes, lease, named, private: [pattern, …]}, onTasks(), limits)
   static void create(const Nan::FunctionCallbackInfo<Value>& info) {
     const FeedsOptions options = {
         .hold = uint32In(info[0], "hold"),
@@ -218,19 +230,19 @@ class FeedsObject : public Nan::ObjectWrap {
                                                           uint32Of(info[2])));
   }
 
-  // holds(key, value) → whether that is the feed's value
-  static void holds(const Nan::FunctionCallbackInfo<Value>& info) {
+  // valueEquals(key, value) → whether that is the feed's value
+  static void valueEquals(const Nan::FunctionCallbackInfo<Value>& info) {
     info.GetReturnValue().Set(
         unwrap<FeedsObject>(info)->feeds_.valueEquals(textOf(info[0]), bytesOf(info[1])));
   }
 
-  // unchanged(key) → outcome: counts a publication that changed nothing
-  static void unchanged(const Nan::FunctionCallbackInfo<Value>& info) {
+  // countUnchanged(key) → outcome: counts a publication that changed nothing
+  static void countUnchanged(const Nan::FunctionCallbackInfo<Value>& info) {
     reply(info, unwrap<FeedsObject>(info)->feeds_.countUnchanged(textOf(info[0])));
   }
 
-  // compressed({key, epoch, version, gzip})
-  static void compressed(const Nan::FunctionCallbackInfo<Value>& info) {
+  // setCompressed({key, epoch, version, gzip})
+  static void setCompressed(const Nan::FunctionCallbackInfo<Value>& info) {
     unwrap<FeedsObject>(info)->feeds_.setCompressed(textIn(info[0], "key"), cursorIn(info[0]),
                                                     bytesIn(info[0], "gzip"));
   }
@@ -240,8 +252,8 @@ class FeedsObject : public Nan::ObjectWrap {
     reply(info, unwrap<FeedsObject>(info)->feeds_.remove(textOf(info[0])));
   }
 
-  // forget(key) → whether the feed was forgotten
-  static void forget(const Nan::FunctionCallbackInfo<Value>& info) {
+  // removeFetched(key) → whether the feed was forgotten
+  static void removeFetched(const Nan::FunctionCallbackInfo<Value>& info) {
     info.GetReturnValue().Set(unwrap<FeedsObject>(info)->feeds_.removeFetched(textOf(info[0])));
   }
 
@@ -273,46 +285,46 @@ class FeedsObject : public Nan::ObjectWrap {
     info.GetReturnValue().Set(result);
   }
 
-  // hear(key): see Feeds::reportNextChange; `takeWants` returns the news
-  static void hear(const Nan::FunctionCallbackInfo<Value>& info) {
+  // reportNextChange(key): see Feeds; `takeTasks` returns the news
+  static void reportNextChange(const Nan::FunctionCallbackInfo<Value>& info) {
     unwrap<FeedsObject>(info)->feeds_.reportNextChange(textOf(info[0]));
   }
 
-  // askShare(key): see Feeds::answerShareRequest
-  static void askShare(const Nan::FunctionCallbackInfo<Value>& info) {
+  // answerShareRequest(key): see Feeds::answerShareRequest
+  static void answerShareRequest(const Nan::FunctionCallbackInfo<Value>& info) {
     unwrap<FeedsObject>(info)->feeds_.answerShareRequest(textOf(info[0]));
   }
 
-  // takeShare(server, {key, watching, who: [name, …]})
-  static void takeShare(const Nan::FunctionCallbackInfo<Value>& info) {
+  // setShare(server, {key, watching, who: [name, …]})
+  static void setShare(const Nan::FunctionCallbackInfo<Value>& info) {
     unwrap<FeedsObject>(info)->feeds_.setShare(
         textIn(info[1], "key"), textOf(info[0]),
         {uint32Of(get(info[1], "watching")), textsOf(get(info[1], "who"))});
   }
 
-  // forgetShares(server)
-  static void forgetShares(const Nan::FunctionCallbackInfo<Value>& info) {
+  // removeShares(server)
+  static void removeShares(const Nan::FunctionCallbackInfo<Value>& info) {
     unwrap<FeedsObject>(info)->feeds_.removeShares(textOf(info[0]));
   }
 
-  // takeWants() → [{key, fetch, heard, asks, share: {watching, who} or missing, source, epoch,
-  // version}]
-  static void takeWants(const Nan::FunctionCallbackInfo<Value>& info) {
+  // takeTasks() → [{key, fetch, reportsChange, asks, share: {watching, who} or missing, source,
+  // epoch, version}]
+  static void takeTasks(const Nan::FunctionCallbackInfo<Value>& info) {
     Local<Array> result = Nan::New<Array>();
-    for (const Feeds::Task& want : unwrap<FeedsObject>(info)->feeds_.takeTasks()) {
+    for (const Feeds::Task& task : unwrap<FeedsObject>(info)->feeds_.takeTasks()) {
       Local<Object> one = Nan::New<Object>();
-      set(one, "key", Nan::New(want.key).ToLocalChecked());
-      set(one, "fetch", Nan::New(want.fetch));
-      set(one, "heard", Nan::New(want.reportsChange));
-      set(one, "asks", Nan::New(want.asksForShares));
-      if (want.ownShare) {
+      set(one, "key", Nan::New(task.key).ToLocalChecked());
+      set(one, "fetch", Nan::New(task.fetch));
+      set(one, "reportsChange", Nan::New(task.reportsChange));
+      set(one, "asks", Nan::New(task.asksForShares));
+      if (task.ownShare) {
         Local<Object> share = Nan::New<Object>();
-        set(share, "watching", want.ownShare->watching);
-        setNames(share, "who", want.ownShare->names);
+        set(share, "watching", task.ownShare->watching);
+        setNames(share, "who", task.ownShare->names);
         set(one, "share", share);
       }
-      set(one, "source", want.source);
-      setCursor(one, want.cursor);
+      set(one, "source", task.source);
+      setCursor(one, task.cursor);
       Nan::Set(result, result->Length(), one).Check();
     }
     info.GetReturnValue().Set(result);
@@ -363,9 +375,9 @@ class FeedsObject : public Nan::ObjectWrap {
     info.GetReturnValue().Set(result);
   }
 
-  // most(count) → [{key, watching, bytes, version, upstream}]: the feeds with the most watchers,
-  // among equals the largest
-  static void most(const Nan::FunctionCallbackInfo<Value>& info) {
+  // mostWatched(count) → [{key, watching, bytes, version, upstream}]: the feeds with the most
+  // watchers, among equals the largest
+  static void mostWatched(const Nan::FunctionCallbackInfo<Value>& info) {
     std::vector<const Feed*> all;
     unwrap<FeedsObject>(info)->feeds_.forEach([&](const Feed& feed) { all.push_back(&feed); });
     const auto isBefore = [](const Feed* one, const Feed* other) {
@@ -425,7 +437,7 @@ class FeedsObject : public Nan::ObjectWrap {
 
   Nan::Global<Value> kept_;  // the limits, which outlive the table
   Feeds feeds_;
-  Nan::Callback onWants_;
+  Nan::Callback onTasks_;
   CallbackResource resource_;
   Ticker ticker_{this, [](void* self) { static_cast<FeedsObject*>(self)->tick(); }};
   LoopHandle<uv_idle_t> idle_;

@@ -30,7 +30,7 @@ async function untilPresence(servers, key, watching, who) {
 t.test('a server tells its watchers while the name is its own', (t) => {
   const sent = [];
   let reportPresence;
-  const feeds = { native: { forgetShares() {} }, onPresence: (told) => (reportPresence = told) };
+  const feeds = { native: { removeShares() {} }, onPresence: (told) => (reportPresence = told) };
   const presence = new SharedPresence({
     feeds,
     isShared: () => true,
