@@ -45,11 +45,11 @@ class Table : public FeedResponder {
 
   Outcome publish(const std::string& key) {
     const Feed* const feed = feeds.find(key);
-    const bool continues = feed != nullptr && feed->value;
+    const bool hasValue = feed != nullptr && feed->value;
     uint32_t watching;
     return feeds.publish({.key = key,
-                          .cursor = continues ? Cursor{feed->cursor.epoch, feed->cursor.version + 1}
-                                              : Cursor{++epochs_, 1},
+                          .cursor = hasValue ? Cursor{feed->cursor.epoch, feed->cursor.version + 1}
+                                             : Cursor{++epochs_, 1},
                           .value = std::to_string(++values_)},
                          &watching);
   }
@@ -79,7 +79,7 @@ class Table : public FeedResponder {
   }
 
   /** Asks for the current value. The answer comes at once. */
-  Outcome requestValue(const std::string& key) {
+  Outcome request(const std::string& key) {
     const FeedRequest request = {key, {}};
     uint32_t watcher;
     return feeds.watch(&request, 1, {.hold = 20}, kAskingToken, &watcher);
@@ -93,7 +93,7 @@ class Table : public FeedResponder {
     }
   }
 
-  void answerDue() {
+  void runSteps() {
     while (feeds.step(1000)) continue;
   }
 
@@ -135,7 +135,7 @@ void namesAHundred() {
   for (int i = 0; i < 130; ++i) names.push_back("n" + std::to_string(1000 + i * 37 % 130));
   for (const std::string& name : names)
     table.watch("open", table.addGrant(name, true, {"open"}), 0);
-  EXPECT(table.requestValue("presence/open") == Outcome::kOk);
+  EXPECT(table.request("presence/open") == Outcome::kOk);
   std::sort(names.begin(), names.end());
   names.resize(kMostNamed);
   EXPECT(table.valueOf("presence/open") == presenceText(130, names));
@@ -146,7 +146,7 @@ void keepsANameForALease() {
   Table table(optionsOf(4));
   table.publish("open");
   const uint32_t ann = table.addGrant("ann", true, {"*"});
-  EXPECT(table.requestValue("presence/open") == Outcome::kOk);
+  EXPECT(table.request("presence/open") == Outcome::kOk);
   const auto isNamed = [&] {
     return table.valueOf("presence/open").find("\"ann\"") != std::string::npos;
   };
@@ -179,7 +179,7 @@ void keepsSoManyNames() {
   table.watch("open", table.addGrant("bo", true, {"*"}), 1);
   const uint32_t third = table.addGrant("cy", true, {"*"});
   const uint32_t waitingWatcher = table.watch("open", third, 2);
-  EXPECT(table.requestValue("presence/open") == Outcome::kOk);
+  EXPECT(table.request("presence/open") == Outcome::kOk);
   EXPECT(table.valueOf("presence/open") == presenceText(3, {"ann", "bo"}));
   table.feeds.drop(first);
   table.advance(6000);
@@ -193,16 +193,16 @@ void keepsSoManyNames() {
 void keepsSoManyFeeds() {
   Table table(optionsOf(1));
   table.publish("open");
-  EXPECT(table.requestValue("presence/open") == Outcome::kOk);
+  EXPECT(table.request("presence/open") == Outcome::kOk);
   // A presence feed uses no place of a published feed.
   EXPECT(table.feeds.counts().feeds == 1 && table.feeds.counts().presences == 1);
   table.watch("presence/open", Grants::kNone, 0);
   EXPECT(table.feeds.remove("open") == Outcome::kOk);
   EXPECT(table.publish("other") == Outcome::kOk);
-  EXPECT(table.requestValue("presence/other") == Outcome::kTooManyFeeds);
-  table.answerDue();
+  EXPECT(table.request("presence/other") == Outcome::kTooManyFeeds);
+  table.runSteps();
   EXPECT(table.endedTokens.size() == 1);
-  EXPECT(table.requestValue("presence/other") == Outcome::kOk);
+  EXPECT(table.request("presence/other") == Outcome::kOk);
 }
 
 /** Without memory a new presence feed is refused, and an existing one keeps its value. */
@@ -211,7 +211,7 @@ void heedsMemory() {
   options.memory = 2000;
   Table table(options);
   table.publish("open");
-  EXPECT(table.requestValue("presence/open") == Outcome::kOk);
+  EXPECT(table.request("presence/open") == Outcome::kOk);
   EXPECT(table.valueOf("presence/open") == presenceText(0, {}));
   for (int i = 0; i < 20; ++i) {
     const std::string name = std::to_string(i) + std::string(150, 'x');
@@ -223,7 +223,7 @@ void heedsMemory() {
   options.memory = 3 * sizeof(base::Bytes) + 10;
   Table smaller(options);
   smaller.publish("open");
-  EXPECT(smaller.requestValue("presence/open") == Outcome::kFeedMemoryFull);
+  EXPECT(smaller.request("presence/open") == Outcome::kFeedMemoryFull);
 }
 
 /** A tick updates 256 presence feeds; further ones are updated in the next ticks. */
@@ -233,7 +233,7 @@ void tellsSoManyAtATime() {
   const auto key = [](uint32_t i) { return "f" + std::to_string(i); };
   for (uint32_t i = 0; i < kFeeds; ++i) {
     table.publish(key(i));
-    EXPECT(table.requestValue("presence/" + key(i)) == Outcome::kOk);
+    EXPECT(table.request("presence/" + key(i)) == Outcome::kOk);
     table.watch(key(i), Grants::kNone, 0);
   }
   const auto told = [&] {
@@ -252,26 +252,26 @@ void tellsSoManyAtATime() {
 void forgetsUnwatched() {
   Table table(optionsOf(4));
   table.publish("open");
-  EXPECT(table.requestValue("presence/open") == Outcome::kOk);
+  EXPECT(table.request("presence/open") == Outcome::kOk);
   const uint64_t epoch = table.feeds.find("presence/open")->cursor.epoch;
   table.advance(50000);
   EXPECT(table.feeds.find("presence/open")->cursor.epoch == epoch);
   table.advance(15000);
   EXPECT(table.feeds.find("presence/open") == nullptr && table.feeds.counts().presences == 0);
-  EXPECT(table.requestValue("presence/open") == Outcome::kOk);
+  EXPECT(table.request("presence/open") == Outcome::kOk);
   EXPECT(table.feeds.find("presence/open")->cursor.epoch != epoch);
 }
 
 /** A stream that came before the feed gets presence from the feed's first value on. */
 void waitsForTheFeed() {
   Table table(optionsOf(4));
-  EXPECT(table.requestValue("presence/open") == Outcome::kUnknownFeed);
+  EXPECT(table.request("presence/open") == Outcome::kUnknownFeed);
   table.watch("presence/open", Grants::kNone, 0, true);
   EXPECT(table.feeds.counts().awaited == 1);
   table.publish("open");
   EXPECT(table.valueOf("presence/open") == presenceText(0, {}));
   EXPECT(table.feeds.counts().awaited == 0 && table.feeds.counts().presences == 1);
-  EXPECT(table.requestValue("presence/presence/open") == Outcome::kUnknownFeed);
+  EXPECT(table.request("presence/presence/open") == Outcome::kUnknownFeed);
 }
 
 /** A name is escaped as JSON. */
@@ -279,7 +279,7 @@ void writesAnyName() {
   Table table(optionsOf(4));
   table.publish("open");
   table.watch("open", table.addGrant("a\"\\\n\x01\x1f\xc3\xa9", true, {"*"}), 0);
-  EXPECT(table.requestValue("presence/open") == Outcome::kOk);
+  EXPECT(table.request("presence/open") == Outcome::kOk);
   EXPECT(table.valueOf("presence/open") ==
          "{\"watching\":1,\"who\":[\"a\\\"\\\\\\n\\u0001\\u001f\xc3\xa9\"]}");
 }
@@ -317,7 +317,7 @@ const std::string kOpen = "presence/open";
 void asksOthers() {
   WorldMember member(optionsOf(4));
   EXPECT(member.takeMessages().first == 0);
-  EXPECT(member.requestValue(kOpen) == Outcome::kOk);
+  EXPECT(member.request(kOpen) == Outcome::kOk);
   EXPECT(member.takeMessages().first == 1);
   member.advance(20000);
   EXPECT(member.takeMessages().first == 4);
@@ -372,7 +372,7 @@ void addsUpShares() {
   member.feeds.setShare(kOpen, "b", {7, {}});  // not watched here
   EXPECT(member.feeds.find(kOpen) == nullptr);
   member.watch("open", member.addGrant("cy", true, {"*"}), 0);
-  EXPECT(member.requestValue(kOpen) == Outcome::kOk);
+  EXPECT(member.request(kOpen) == Outcome::kOk);
   EXPECT(member.valueOf(kOpen) == presenceText(1, {"cy"}));
   member.feeds.setShare(kOpen, "b", {7, {"ann", "cy"}});
   member.feeds.setShare(kOpen, "c", {2, {"di", "ann"}});
@@ -400,7 +400,7 @@ void keepsSoManyNamesOfOthers() {
   FeedsOptions options = optionsOf(4);
   options.maxNames = 3;
   WorldMember member(options);
-  EXPECT(member.requestValue(kOpen) == Outcome::kOk);
+  EXPECT(member.request(kOpen) == Outcome::kOk);
   for (int round = 0; round < 3; ++round) {
     member.feeds.setShare(kOpen, "b", {2, {"a", "b"}});
     member.feeds.setShare(kOpen, "c", {2, {"c", "d"}});
@@ -411,9 +411,9 @@ void keepsSoManyNamesOfOthers() {
       member.feeds.removeShares("c");
     } else {
       EXPECT(member.feeds.remove("open") == Outcome::kOk);
-      member.answerDue();
+      member.runSteps();
       EXPECT(member.publish("open") == Outcome::kOk);
-      EXPECT(member.requestValue(kOpen) == Outcome::kOk);
+      EXPECT(member.request(kOpen) == Outcome::kOk);
     }
   }
 }

@@ -176,31 +176,31 @@ class ThreadPair {
  public:
   explicit ThreadPair(bool upstream = false) : main(upstream) {}
   ~ThreadPair() {
-    while (toWorker_.take(&batch_)) discard(batch_);
+    while (notices_.take(&batch_)) discard(batch_);
   }
 
   /** Delivers the worker's messages. */
-  void deliverToMain() {
+  void deliverAsks() {
     worker.feeds.turn();
-    worker.asks.send(&toMain_);
-    while (toMain_.take(&batch_)) main.service.serve(batch_);
+    worker.asks.send(&asks_);
+    while (asks_.take(&batch_)) main.service.serve(batch_);
   }
 
   /** Delivers the main thread's messages, and answers watchers. */
-  void deliverToWorker() {
-    deliverUnanswered();
+  void deliverAndAnswer() {
+    deliverNotices();
     worker.step();
   }
 
   /** Delivers the main thread's messages, without answering watchers. */
-  void deliverUnanswered() {
-    sendToWorker();
+  void deliverNotices() {
+    sendNotices();
     while (deliverBatch()) continue;
   }
 
   /** Delivers the oldest batch. Returns false when there is none. */
   bool deliverBatch() {
-    if (!toWorker_.take(&batch_)) return false;
+    if (!notices_.take(&batch_)) return false;
     eachMessage<SayHead>(batch_, [this](const SayHead& head, std::string_view text) {
       worker.feeds.take(head, text);
     });
@@ -208,25 +208,25 @@ class ThreadPair {
   }
 
   /** The main thread sends its messages; the worker does not look. */
-  void sendToWorker() { main.service.send(&toWorker_); }
+  void sendNotices() { main.service.send(&notices_); }
 
   /** Marks that the main thread has messages for the worker. */
-  void announce() { main.service.announce(&toWorker_); }
+  void announce() { main.service.announce(&notices_); }
 
-  bool owes() const { return toWorker_.owes(); }
+  bool owes() const { return notices_.owes(); }
 
   /** Delivers all messages. */
   void deliverAll() {
     for (int i = 0; i < 4; ++i) {
-      deliverToMain();
-      deliverToWorker();
+      deliverAsks();
+      deliverAndAnswer();
     }
   }
 
   /** Whether the worker sends messages to the main thread. */
-  bool workerSends() {
+  bool sendsAsks() {
     worker.feeds.turn();
-    return worker.asks.send(&toMain_);
+    return worker.asks.send(&asks_);
   }
 
   MainThread main;
@@ -235,8 +235,8 @@ class ThreadPair {
  private:
   EventSet events_;
   Waker waker_{&events_};
-  BatchRing toMain_{&waker_};
-  BatchRing toWorker_{&waker_};
+  BatchRing asks_{&waker_};
+  BatchRing notices_{&waker_};
   std::string batch_;
 };
 
@@ -273,11 +273,11 @@ void countsNoWatcherOfAnEndedFeed() {
   both.deliverAll();
   both.worker.answers.clear();
   both.main.remove("a");
-  both.deliverUnanswered();
+  both.deliverNotices();
   EXPECT(both.main.publish("a", 1) == 0);
   both.worker.watch("a", "e1-1");
   both.worker.drop(watchers[0]);
-  both.deliverToMain();
+  both.deliverAsks();
   EXPECT(both.main.publish("a", 2) == 1);
   both.deliverAll();
   EXPECT(both.worker.answers.size() == 3);
@@ -317,9 +317,9 @@ void forgetAndPublish(ThreadPair* both) {
   both->deliverAll();
   EXPECT(both->worker.gotOnly("e1-1"));
   both->worker.advanceTo(10000);
-  EXPECT(both->workerSends());
+  EXPECT(both->sendsAsks());
   both->main.publish("a", 2);
-  both->sendToWorker();
+  both->sendNotices();
 }
 
 /** Version 2 has arrived, and the next one does too. */
@@ -337,7 +337,7 @@ void expectNextVersion(ThreadPair* both) {
 void crossesForgetting() {
   ThreadPair both;
   forgetAndPublish(&both);
-  both.deliverToWorker();
+  both.deliverAndAnswer();
   both.deliverAll();
   both.worker.watch("a", "e1-1");
   both.deliverAll();
@@ -361,18 +361,18 @@ void takesNoAnswerForAnother() {
   ThreadPair both;
   both.main.otherWorkerWaits("a");
   both.worker.watch("a", "");
-  both.deliverToMain();
-  both.sendToWorker();
+  both.deliverAsks();
+  both.sendNotices();
   const uint32_t watcher = both.worker.watch("a", kNoCursor);
-  both.deliverToMain();
-  both.sendToWorker();
+  both.deliverAsks();
+  both.sendNotices();
   EXPECT(both.deliverBatch());
   both.worker.step();
   both.worker.drop(watcher);
-  both.deliverToMain();
+  both.deliverAsks();
   both.main.otherWorkerLeaves("a");
   both.worker.watch("a", "");
-  both.deliverToMain();
+  both.deliverAsks();
   both.worker.watch("a", kNoCursor);
   both.deliverAll();
   both.main.publish("a", 1);
@@ -481,13 +481,13 @@ void skipsWhatItIsTooSlowFor() {
   both.deliverAll();
   both.worker.answers.clear();
   both.worker.watch("a", "e1-1");
-  both.deliverToMain();
+  both.deliverAsks();
   for (uint64_t version = 2; version <= kVersions; ++version) {
     both.main.publish("a", version);
-    both.sendToWorker();
+    both.sendNotices();
   }
   // Messages sent before the worker was behind are still delivered.
-  both.deliverUnanswered();
+  both.deliverNotices();
   both.deliverAll();
   EXPECT(both.worker.gotOnly("e1-80"));
   // Meanwhile bytes of only a few versions were kept for it.
@@ -506,12 +506,12 @@ void owesWhatTheRingHasNot() {
     both.main.publish("a", version);
     both.announce();
     EXPECT(both.owes());
-    both.sendToWorker();
+    both.sendNotices();
     EXPECT(both.owes() == (version > 1 + kMostAhead));
   }
   // News of a feed that has ended are not owed.
   both.main.remove("a");
-  both.deliverUnanswered();
+  both.deliverNotices();
   both.deliverAll();
   EXPECT(!both.owes());
 }
@@ -525,7 +525,7 @@ void keepsFewVersions() {
   both.deliverAll();
   for (uint64_t version = 2; version <= 80; ++version) {
     both.main.publish("a", version, kLength);
-    both.sendToWorker();
+    both.sendNotices();
     EXPECT(both.main.feeds().unsentBytes() < (kMostAhead + 2) * kLength);
   }
 }
@@ -567,7 +567,7 @@ void crossesNames() {
   // the key.
   both.main.remove("a");
   both.worker.watch("a", "e1-1", ann);
-  both.deliverUnanswered();
+  both.deliverNotices();
   both.main.publish("a", 1);
   both.deliverAll();
   EXPECT(names().empty());
@@ -586,9 +586,9 @@ void answersThoseThatAreAhead() {
     both.worker.answers.clear();
     both.worker.watch("a", "e1-2");
     both.worker.watch("a", "e1-3");
-    both.deliverToMain();
+    both.deliverAsks();
     both.main.publish("a", 2);
-    both.deliverToWorker();
+    both.deliverAndAnswer();
     EXPECT(both.worker.answers.empty());
     both.worker.feeds.table().resolveAhead();
     both.worker.step();
@@ -605,7 +605,7 @@ void answersThoseThatAreAhead() {
     both.worker.watchBoth({"a", ""}, {"b", after});
     EXPECT(both.worker.answers.empty());
     if (after[3] == '2') both.main.publish("b", 2);
-    both.deliverUnanswered();
+    both.deliverNotices();
     both.worker.feeds.table().resolveAhead();
     both.worker.step();
     EXPECT(both.worker.answers.size() == 1 &&
@@ -620,7 +620,7 @@ void crossesNamesOfThoseThatWait() {
   ThreadPair both;
   const uint32_t ann = both.worker.addGrant("ann");
   both.worker.watch("a", "e1-1", ann);
-  both.deliverToMain();
+  both.deliverAsks();
   both.worker.watch("a", kNoCursor, ann);
   both.deliverAll();
   both.main.publish("a", 2);
@@ -635,9 +635,9 @@ void crossesNamesOfThoseThatWait() {
 void crossesThoseThatComeAfterOne() {
   ThreadPair both;
   const uint32_t first = both.worker.watch("a", kNoCursor);
-  both.deliverToMain();
+  both.deliverAsks();
   both.worker.drop(first);
-  both.deliverToMain();
+  both.deliverAsks();
   both.worker.watch("a", kNoCursor, both.worker.addGrant("ann"));
   both.deliverAll();
   EXPECT(both.main.publish("a", 1) == 1);
@@ -651,7 +651,7 @@ void crossesThoseThatComeAfterOne() {
 void forgetsThoseThatHaveGone() {
   ThreadPair both;
   const uint32_t watcher = both.worker.watch("a", kNoCursor);
-  both.deliverToMain();
+  both.deliverAsks();
   both.worker.drop(watcher);
   both.deliverAll();
   EXPECT(both.main.feeds().find("a") == nullptr);
@@ -674,12 +674,12 @@ void compressesForAWorkerThatIsBehind() {
   uint64_t version = 2;
   for (; version < 2 + kMostAhead; ++version) {
     both.main.publish("a", version, kLength);
-    both.sendToWorker();
+    both.sendNotices();
   }
   both.main.publish("a", version, kLength);
   both.main.compress("a");
   both.main.publish("a", ++version, kLength);
-  both.deliverUnanswered();
+  both.deliverNotices();
   both.deliverAll();
   both.worker.answers.clear();
   // The watcher waits for the compressed form, which will come.
