@@ -38,7 +38,7 @@ Replies repliesOf(Local<Value> given) {
   replies.feedStreamPlain = Reply(textIn(given, "feedStreamPlain"));
   const std::vector<std::string> joined = textsOf(get(given, "joined"));
   replies.joined = Reply(joined[0]);
-  replies.joinedEnd = joined[1];
+  replies.afterJoinedId = joined[1];
   replies.json = Reply(textIn(given, "json"));
   replies.timedOut = Reply(textIn(given, "timedOut"));
   replies.refused = Reply(textIn(given, "refused"));
@@ -46,12 +46,12 @@ Replies repliesOf(Local<Value> given) {
   replies.badRequest = Reply(textIn(given, "badRequest"));
   replies.headTooLarge = Reply(textIn(given, "headTooLarge"));
   replies.expectationFailed = Reply(textIn(given, "expectationFailed"));
-  replies.stays = textIn(given, "stays");
+  replies.keepAliveFields = textIn(given, "stays");
   Local<Array> fixed = get(given, "fixed").As<Array>();
   for (uint32_t i = 0; i < fixed->Length(); ++i) {
     Local<Array> entry = Nan::Get(fixed, i).ToLocalChecked().As<Array>();
     Reply reply(textOf(Nan::Get(entry, 1).ToLocalChecked()));
-    reply.rest.append(bytesOf(Nan::Get(entry, 2).ToLocalChecked()));
+    reply.afterStatusLine.append(bytesOf(Nan::Get(entry, 2).ToLocalChecked()));
     replies.fixed.emplace(textOf(Nan::Get(entry, 0).ToLocalChecked()), std::move(reply));
   }
   return replies;

@@ -139,13 +139,13 @@ class SleepingTurns final : public LoopTurns, private Watcher {
     const uint64_t began = microseconds();
     for (SleepListener* one : listeners) one->onSleep(began);
     EventSet* const events = front_->events();
-    events->sleep(milliseconds);
-    events->look();
+    events->waitAtNextCollect(milliseconds);
+    events->collect();
     sleptHere += microseconds() - began;
     uv_update_time(loop_);
     Ticker::comeBack();
-    if (events->found()) Ticker::stir();
-    return events->found();
+    if (events->hasEvents()) Ticker::stir();
+    return events->hasEvents();
   }
 
   Nan::ObjectWrap* const object_;

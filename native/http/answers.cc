@@ -11,10 +11,10 @@ namespace server {
 namespace {
 
 /** Milliseconds for a client to read a last answer and close. */
-constexpr uint32_t kLinger = 1000;
+constexpr uint32_t kLingerTime = 1000;
 
 /** Most connections that wait for this at the same time; further ones are closed at once. */
-constexpr uint32_t kLingerers = 256;
+constexpr uint32_t kMaxLingering = 256;
 
 /** Bytes of a refused request that are dropped before its connection is closed. */
 constexpr size_t kUnreadBytes = 65536;
@@ -22,33 +22,33 @@ constexpr size_t kUnreadBytes = 65536;
 }  // namespace
 
 bool Answers::send(Connection& connection, std::string_view bytes) {
-  const ssize_t taken = connections_->give(connection, bytes.data(), bytes.size());
+  const ssize_t taken = connections_->send(connection, bytes.data(), bytes.size());
   if (taken < 0) {
     connections_->close(connection);
     return false;
   }
-  if (static_cast<size_t>(taken) == bytes.size()) return sent(connection);
+  if (static_cast<size_t>(taken) == bytes.size()) return afterSending(connection);
   const base::Ref<base::Bytes> rest = base::Bytes::copyOf(bytes.substr(taken), nullptr);
   const base::Piece piece = {rest.get(), 0, rest->length()};
-  keepOutput(connection, base::Message::of(&piece, 1), 0, false);
+  storeOutput(connection, base::Message::of(&piece, 1), 0, false);
   return false;
 }
 
-bool Answers::announce(Connection& connection, std::string_view bytes) {
-  const ssize_t taken = connections_->give(connection, bytes.data(), bytes.size());
+bool Answers::sendInterim(Connection& connection, std::string_view bytes) {
+  const ssize_t taken = connections_->send(connection, bytes.data(), bytes.size());
   if (taken == static_cast<ssize_t>(bytes.size())) return true;
   connections_->close(connection);
   return false;
 }
 
 bool Answers::send(Connection& connection, base::Ref<base::Message> message) {
-  const ssize_t taken = connections_->give(connection, *message, 0);
+  const ssize_t taken = connections_->send(connection, *message, 0);
   if (taken < 0) {
     connections_->close(connection);
     return false;
   }
-  if (static_cast<uint64_t>(taken) == message->length()) return sent(connection);
-  keepOutput(connection, std::move(message), taken, true);
+  if (static_cast<uint64_t>(taken) == message->length()) return afterSending(connection);
+  storeOutput(connection, std::move(message), taken, true);
   return false;
 }
 
@@ -56,8 +56,8 @@ bool Answers::send(Connection& connection, base::Ref<base::Message> message) {
  * Continues after the kernel has accepted all of an answer. Returns true, unless it was the last
  * one.
  */
-bool Answers::sent(Connection& connection) {
-  const bool ends = connection.last && connection.state == ConnectionState::kReading;
+bool Answers::afterSending(Connection& connection) {
+  const bool ends = connection.closesAfterAnswer && connection.state == ConnectionState::kReading;
   if (ends) connections_->beginClosing(connection);
   if (connection.state == ConnectionState::kClosing) {
     endOurHalf(connection);
@@ -68,30 +68,30 @@ bool Answers::sent(Connection& connection) {
   } else {
     connections_->arm(connection, Deadline::kIdle, idleTime_);
   }
-  connections_->watch(connection);
+  connections_->updateInterest(connection);
   return true;
 }
 
 /** Keeps the bytes that the kernel has not accepted. */
-void Answers::keepOutput(Connection& connection, base::Ref<base::Message> message, uint64_t sent,
-                         bool shared) {
+void Answers::storeOutput(Connection& connection, base::Ref<base::Message> message, uint64_t sent,
+                          bool shared) {
   auto* output = new Output;
   output->message = std::move(message);
   output->sent = sent;
-  output->shared = shared;
-  output->since = static_cast<uint32_t>(EventSet::now() / 1000) & 0x7fffffff;
+  output->isShared = shared;
+  output->slowSince = static_cast<uint32_t>(EventSet::now() / 1000) & 0x7fffffff;
   output->connection = connections_->indexOf(connection);
-  if (shared) output->join(&slow_);
+  if (shared) output->linkAsNewest(&slowReaders_);
   connection.output = output;
   if (!connections_->countOutput(connection)) return connections_->close(connection);
-  connections_->watch(connection);
+  connections_->updateInterest(connection);
   connections_->arm(connection, Deadline::kWrite, writeTime_);
 }
 
 bool Answers::flush(Connection& connection) {
   Output* const output = connection.output;
   if (output == nullptr) return false;
-  const ssize_t taken = connections_->give(connection, *output->message, output->sent);
+  const ssize_t taken = connections_->send(connection, *output->message, output->sent);
   if (taken < 0) {
     connections_->close(connection);
     return false;
@@ -101,20 +101,20 @@ bool Answers::flush(Connection& connection) {
     if (taken > 0) connections_->arm(connection, Deadline::kWrite, writeTime_);
     return false;
   }
-  connections_->dropOutput(connection);
-  return sent(connection);
+  connections_->discardOutput(connection);
+  return afterSending(connection);
 }
 
 uint64_t Answers::slowestSince() const {
-  if (slow_.newer == &slow_) return UINT64_MAX;
+  if (slowReaders_.newer == &slowReaders_) return UINT64_MAX;
   constexpr uint64_t kBits = (uint64_t{1} << 31) - 1;
   const uint64_t now = EventSet::now() / 1000;
-  return now - ((now - static_cast<Output*>(slow_.newer)->since) & kBits);
+  return now - ((now - static_cast<Output*>(slowReaders_.newer)->slowSince) & kBits);
 }
 
 bool Answers::closeSlowest() {
-  if (slow_.newer == &slow_) return false;
-  const auto* output = static_cast<Output*>(slow_.newer);
+  if (slowReaders_.newer == &slowReaders_) return false;
+  const auto* output = static_cast<Output*>(slowReaders_.newer);
   connections_->close((*connections_)[output->connection]);
   return true;
 }
@@ -123,18 +123,18 @@ void Answers::sendLast(Connection& connection, std::string_view bytes) {
   const Ticket ticket = connections_->ticketOf(connection);
   connections_->beginClosing(connection);
   send(connection, bytes);
-  if (connections_->find(ticket) != nullptr && connections_->closing() > kLingerers) {
+  if (connections_->find(ticket) != nullptr && connections_->closingCount() > kMaxLingering) {
     connections_->close(connection);
   }
 }
 
 /** Ends the server's half; further input of the client is read and dropped. */
 void Answers::endOurHalf(Connection& connection) {
-  if (connections_->closing() > kLingerers) return connections_->close(connection);
-  connections_->takeInput(connection);
-  connections_->watch(connection);
+  if (connections_->closingCount() > kMaxLingering) return connections_->close(connection);
+  connections_->detachInput(connection);
+  connections_->updateInterest(connection);
   connections_->endOurHalf(connection);
-  connections_->arm(connection, Deadline::kIdle, kLinger);
+  connections_->arm(connection, Deadline::kIdle, kLingerTime);
 }
 
 void Answers::sendAndClose(int fd, std::string_view bytes) {

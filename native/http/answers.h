@@ -49,7 +49,7 @@ struct SlowReader {
   }
 
   /** Joins the list that `end` closes, as its newest. */
-  void join(SlowReader* end) {
+  void linkAsNewest(SlowReader* end) {
     older = end->older;
     newer = end;
     older->newer = newer->older = this;
@@ -59,11 +59,11 @@ struct SlowReader {
 struct Output : SlowReader {
   base::Ref<base::Message> message;
   uint64_t sent;
-  uint32_t shared : 1;  // the message is shared: its bytes are not counted for this connection
-  uint32_t since : 31;  // when the client became slow: the lowest bits of the millisecond
-  uint32_t connection;  // index of the connection
+  uint32_t isShared : 1;    // the message is shared: its bytes are not counted for this connection
+  uint32_t slowSince : 31;  // when the client became slow: the lowest bits of the millisecond
+  uint32_t connection;      // index of the connection
 
-  uint64_t cost() const { return sizeof(Output) + (shared ? 0 : message->length()); }
+  uint64_t cost() const { return sizeof(Output) + (isShared ? 0 : message->length()); }
 };
 
 class Answers {
@@ -88,7 +88,7 @@ class Answers {
    * Sends an interim answer (100 Continue). Returns false when the kernel has no room for it: the
    * connection is closed then.
    */
-  bool announce(Connection& connection, std::string_view bytes);
+  bool sendInterim(Connection& connection, std::string_view bytes);
 
   /**
    * Sends more of the output, when the socket is writable again. Returns whether an answer is
@@ -119,13 +119,13 @@ class Answers {
   static void sendAndClose(int fd, std::string_view bytes);
 
  private:
-  bool sent(Connection& connection);
-  void keepOutput(Connection& connection, base::Ref<base::Message> message, uint64_t sent,
-                  bool shared);
+  bool afterSending(Connection& connection);
+  void storeOutput(Connection& connection, base::Ref<base::Message> message, uint64_t sent,
+                   bool shared);
   void endOurHalf(Connection& connection);
 
   Connections* const connections_;
-  SlowReader slow_;  // ends of the list of slow readers of shared messages
+  SlowReader slowReaders_;  // ends of the list of slow readers of shared messages
   const uint32_t idleTime_;
   const uint32_t writeTime_;
 };

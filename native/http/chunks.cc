@@ -10,7 +10,7 @@ namespace server {
 namespace {
 
 /** Most digits of a size: more than any body here needs. */
-constexpr size_t kSizeDigits = 12;
+constexpr size_t kMaxSizeDigits = 12;
 
 /**
  * Whether the text after a size is empty or extensions. Their content is not checked. Blanks may
@@ -26,39 +26,39 @@ bool areExtensions(std::string_view text) {
 
 }  // namespace
 
-Chunks::State Chunks::take(std::string_view* data, size_t most, std::string* body) {
+ChunkDecoder::State ChunkDecoder::decode(std::string_view* data, size_t most, std::string* body) {
   while (!data->empty()) {
     if (part_ == Part::kData) {
-      const size_t length = std::min<uint64_t>(left_, data->size());
-      if (length > most - body->size()) return State::kTooMuch;
+      const size_t length = std::min<uint64_t>(chunkBytesLeft_, data->size());
+      if (length > most - body->size()) return State::kTooLong;
       body->append(data->data(), length);
       data->remove_prefix(length);
-      left_ -= length;
-      if (left_ == 0) part_ = Part::kDataEnd;
+      chunkBytesLeft_ -= length;
+      if (chunkBytesLeft_ == 0) part_ = Part::kDataEnd;
       continue;
     }
-    if (const State line = takeLine(data); line != State::kWhole) return line;
+    if (const State line = readLine(data); line != State::kWhole) return line;
     switch (part_) {
       case Part::kSize:
-        if (takeSize() == State::kBad) return State::kBad;
+        if (parseSize() == State::kBad) return State::kBad;
         // The size exceeds the bound: fails before the data come.
-        if (left_ > most - body->size()) return State::kTooMuch;
+        if (chunkBytesLeft_ > most - body->size()) return State::kTooLong;
         break;
       case Part::kDataEnd:
         if (!line_.empty()) return State::kBad;
         part_ = Part::kSize;
         break;
       default:
-        if (takeTrailer() == State::kBad) return State::kBad;
+        if (parseTrailer() == State::kBad) return State::kBad;
         if (part_ == Part::kEnd) return State::kWhole;
     }
     line_.clear();
   }
-  return State::kMore;
+  return State::kIncomplete;
 }
 
 /** Reads more of a line; kWhole: `line_` has all of it. */
-Chunks::State Chunks::takeLine(std::string_view* data) {
+ChunkDecoder::State ChunkDecoder::readLine(std::string_view* data) {
   while (!data->empty()) {
     const char c = data->front();
     data->remove_prefix(1);
@@ -68,27 +68,27 @@ Chunks::State Chunks::takeLine(std::string_view* data) {
       line_.pop_back();
       return State::kWhole;
     }
-    if (line_.size() == kExtraBytes) return State::kBad;
+    if (line_.size() == kMaxExtraBytes) return State::kBad;
     line_ += c;
   }
-  return State::kMore;
+  return State::kIncomplete;
 }
 
-Chunks::State Chunks::takeSize() {
+ChunkDecoder::State ChunkDecoder::parseSize() {
   size_t digits = 0;
-  left_ = 0;
+  chunkBytesLeft_ = 0;
   for (; digits < line_.size() && hexOf(line_[digits]) != kNoHex; ++digits) {
-    if (digits == kSizeDigits) return State::kBad;
-    left_ = left_ << 4 | hexOf(line_[digits]);
+    if (digits == kMaxSizeDigits) return State::kBad;
+    chunkBytesLeft_ = chunkBytesLeft_ << 4 | hexOf(line_[digits]);
   }
   const std::string_view extensions = std::string_view(line_).substr(digits);
   extraBytes_ += extensions.size();
-  if (digits == 0 || extraBytes_ > kExtraBytes || !areExtensions(extensions)) return State::kBad;
-  part_ = left_ > 0 ? Part::kData : Part::kTrailer;
-  return State::kMore;
+  if (digits == 0 || extraBytes_ > kMaxExtraBytes || !areExtensions(extensions)) return State::kBad;
+  part_ = chunkBytesLeft_ > 0 ? Part::kData : Part::kTrailer;
+  return State::kIncomplete;
 }
 
-Chunks::State Chunks::takeTrailer() {
+ChunkDecoder::State ChunkDecoder::parseTrailer() {
   if (line_.empty()) {
     part_ = Part::kEnd;
     return State::kWhole;
@@ -97,8 +97,9 @@ Chunks::State Chunks::takeTrailer() {
   line_ += "\r\n";
   size_t at = 0;
   Field field;
-  const bool good = extraBytes_ <= kExtraBytes && readField(line_, &at, &field) == Reading::kRead;
-  return good ? State::kMore : State::kBad;
+  const bool good =
+      extraBytes_ <= kMaxExtraBytes && readField(line_, &at, &field) == ReadResult::kComplete;
+  return good ? State::kIncomplete : State::kBad;
 }
 
 }  // namespace server

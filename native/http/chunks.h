@@ -3,7 +3,7 @@
 //   5;name="a;b"\r\n  h e l l o \r\n  0\r\n  Field: of the trailer\r\n  \r\n
 //   └ size line       └ data          └ last  └ read and dropped
 //
-// Bounds: kExtraBytes for a line, and kExtraBytes for all extensions and trailer fields together.
+// Bounds: kMaxExtraBytes for a line, and as many for all extensions and trailer fields together.
 #ifndef SPRITES_CHUNKS_H_
 #define SPRITES_CHUNKS_H_
 
@@ -14,29 +14,29 @@
 
 namespace server {
 
-class Chunks {
+class ChunkDecoder {
  public:
-  static constexpr size_t kExtraBytes = 4096;
+  static constexpr size_t kMaxExtraBytes = 4096;
 
-  enum class State : uint8_t { kMore, kWhole, kTooMuch, kBad };
+  enum class State : uint8_t { kIncomplete, kWhole, kTooLong, kBad };
 
   /**
    * Decodes from `*data`, and moves it behind the bytes read. Appends at most `most` bytes to
    * `body`.
    */
-  State take(std::string_view* data, size_t most, std::string* body);
+  State decode(std::string_view* data, size_t most, std::string* body);
 
  private:
   enum class Part : uint8_t { kSize, kData, kDataEnd, kTrailer, kEnd };
 
-  State takeLine(std::string_view* data);
-  State takeSize();
-  State takeTrailer();
+  State readLine(std::string_view* data);
+  State parseSize();
+  State parseTrailer();
 
   Part part_ = Part::kSize;
-  uint64_t left_ = 0;      // bytes of the chunk that are still to come
-  size_t extraBytes_ = 0;  // bytes of extensions and trailer so far
-  std::string line_;       // the line being read, without its CRLF
+  uint64_t chunkBytesLeft_ = 0;  // bytes of the chunk that are still to come
+  size_t extraBytes_ = 0;        // bytes of extensions and trailer so far
+  std::string line_;             // the line being read, without its CRLF
 };
 
 }  // namespace server

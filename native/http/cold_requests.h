@@ -42,24 +42,25 @@ struct Body {
 };
 
 /** A request that arrives, or waits for its turn. */
-struct Arrival {
+struct ColdRequest {
   std::string head;
   std::string body;
   Framing framing = Framing::kNone;
-  uint64_t length = 0;  // of the body, if the framing gives it
-  uint32_t most = 0;    // most bytes of the body
-  Chunks chunks;
-  Body::State state = Body::State::kWhole;  // of a request that waits for its turn
-  uint64_t held = 0;                        // bytes counted for its address
+  uint64_t bodyLength = 0;    // of the body, if the framing gives it
+  uint32_t maxBodyBytes = 0;  // most bytes of the body
+  ChunkDecoder chunks;
+  Body::State bodyState = Body::State::kWhole;  // of a request that waits for its turn
+  uint64_t countedBytes = 0;                    // bytes counted for its address
 
   /** Reads the body from `*data`, and moves it behind the bytes read. */
-  Chunks::State take(std::string_view* data) {
-    if (framing == Framing::kChunked) return chunks.take(data, most, &body);
-    if (body.empty()) body.reserve(length);
-    const size_t more = std::min<uint64_t>(length - body.size(), data->size());
+  ChunkDecoder::State readBody(std::string_view* data) {
+    if (framing == Framing::kChunked) return chunks.decode(data, maxBodyBytes, &body);
+    if (body.empty()) body.reserve(bodyLength);
+    const size_t more = std::min<uint64_t>(bodyLength - body.size(), data->size());
     body.append(data->data(), more);
     data->remove_prefix(more);
-    return body.size() == length ? Chunks::State::kWhole : Chunks::State::kMore;
+    return body.size() == bodyLength ? ChunkDecoder::State::kWhole
+                                     : ChunkDecoder::State::kIncomplete;
   }
 };
 
@@ -72,8 +73,8 @@ class FairTickets {
   size_t addresses() const { return order_.size(); }
 
   void add(const Address& address, Ticket ticket) {
-    auto& line = lines_[keyOf(address)];
-    if (line.empty()) order_.push_back(keyOf(address));
+    auto& line = queues_[bytesOf(address)];
+    if (line.empty()) order_.push_back(bytesOf(address));
     line.push_back(ticket);
   }
 
@@ -82,12 +83,12 @@ class FairTickets {
    * so that connections that come and go do not fill the queue.
    */
   template <typename IsGone>
-  void forget(IsGone&& isGone) {
+  void removeIf(IsGone&& isGone) {
     std::erase_if(order_, [&](const std::string& address) {
-      const auto line = lines_.find(address);
+      const auto line = queues_.find(address);
       std::erase_if(line->second, isGone);
       if (!line->second.empty()) return false;
-      lines_.erase(line);
+      queues_.erase(line);
       return true;
     });
   }
@@ -96,14 +97,14 @@ class FairTickets {
    * Removes and returns the next ticket. The queue must not be empty. The connection of the ticket
    * may be gone.
    */
-  Ticket take() {
+  Ticket pop() {
     const std::string address = std::move(order_.front());
     order_.pop_front();
-    const auto line = lines_.find(address);
+    const auto line = queues_.find(address);
     const Ticket ticket = line->second.front();
     line->second.pop_front();
     if (line->second.empty()) {
-      lines_.erase(line);
+      queues_.erase(line);
     } else {
       order_.push_back(address);
     }
@@ -111,43 +112,43 @@ class FairTickets {
   }
 
  private:
-  static std::string keyOf(const Address& address) {
+  static std::string bytesOf(const Address& address) {
     return {reinterpret_cast<const char*>(&address), sizeof address};
   }
 
-  std::unordered_map<std::string, std::deque<Ticket>> lines_;
+  std::unordered_map<std::string, std::deque<Ticket>> queues_;
   std::deque<std::string> order_;  // each address with a ticket, once
 };
 
 class ColdRequests {
  public:
   /** Adds a request for a connection that has none. */
-  Arrival& begin(uint32_t connection) { return arrivals_[connection]; }
+  ColdRequest& add(uint32_t connection) { return requests_[connection]; }
 
   /** The request of a connection; nullptr: none. */
-  Arrival* find(uint32_t connection) {
-    const auto found = arrivals_.find(connection);
-    return found == arrivals_.end() ? nullptr : &found->second;
+  ColdRequest* find(uint32_t connection) {
+    const auto found = requests_.find(connection);
+    return found == requests_.end() ? nullptr : &found->second;
   }
 
   /** Removes and returns the request of a connection; an empty one: none. */
-  Arrival take(uint32_t connection) {
-    const auto found = arrivals_.find(connection);
-    if (found == arrivals_.end()) return {};
-    Arrival arrival = std::move(found->second);
-    arrivals_.erase(found);
+  ColdRequest remove(uint32_t connection) {
+    const auto found = requests_.find(connection);
+    if (found == requests_.end()) return {};
+    ColdRequest arrival = std::move(found->second);
+    requests_.erase(found);
     return arrival;
   }
 
   /** Number of requests. */
-  uint32_t count() const { return static_cast<uint32_t>(arrivals_.size()); }
+  uint32_t count() const { return static_cast<uint32_t>(requests_.size()); }
 
   /** The queue of complete requests. */
-  FairTickets& waiting() { return waiting_; }
+  FairTickets& queue() { return queue_; }
 
  private:
-  std::unordered_map<uint32_t, Arrival> arrivals_;
-  FairTickets waiting_;
+  std::unordered_map<uint32_t, ColdRequest> requests_;
+  FairTickets queue_;
 };
 
 }  // namespace server

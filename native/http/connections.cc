@@ -17,26 +17,26 @@ namespace server {
 namespace {
 
 /** Most pieces of a message in one system call; a longer message takes several. */
-constexpr size_t kPieces = 128;
+constexpr size_t kMaxPieces = 128;
 
 /** Most bytes that are encrypted together: a record. */
 constexpr size_t kRecordBytes = 16384;
 
 /** Bytes that OpenSSL holds for an incomplete record. */
-constexpr uint64_t kHalfRecordBytes = 17408;
+constexpr uint64_t kPartialRecordBytes = 17408;
 
-ssize_t orNothing(ssize_t taken) {
+ssize_t zeroIfWouldBlock(ssize_t taken) {
   return taken < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : taken;
 }
 
 }  // namespace
 
 Connections::Connections(uint32_t capacity, EventSet* events, AddressLimits* limits,
-                         std::atomic<uint32_t>* openInAll, Closing closing, uint64_t now)
+                         std::atomic<uint32_t>* openInAll, CloseCallback closing, uint64_t now)
     : events_(events),
       limits_(limits),
       openInAll_(openInAll),
-      onClosing_(std::move(closing)),
+      beforeClose_(std::move(closing)),
       connections_(capacity),
       sessions_(capacity),
       wheel_(capacity, now),
@@ -46,11 +46,11 @@ Connections::Connections(uint32_t capacity, EventSet* events, AddressLimits* lim
 
 Connection* Connections::open(int fd, TlsContext* tls) {
   uint32_t index;
-  if (freeConnection_ != 0) {
-    index = freeConnection_ - 1;
-    freeConnection_ = connections_[index].record;
+  if (firstFree_ != 0) {
+    index = firstFree_ - 1;
+    firstFree_ = connections_[index].record;
   } else {
-    index = used_++;
+    index = usedPlaces_++;
   }
   Connection& connection = connections_[index];
   connection.fd = fd;
@@ -60,12 +60,12 @@ Connection* Connections::open(int fd, TlsContext* tls) {
   ++*openInAll_;
   if (tls != nullptr) {
     sessions_[index].session = tls->open(fd);
-    connection.secure = sessions_[index].session != nullptr;
-    connection.state = ConnectionState::kShaking;
-    if (connection.secure) ++secure_;
+    connection.isTls = sessions_[index].session != nullptr;
+    connection.state = ConnectionState::kHandshaking;
+    if (connection.isTls) ++tlsCount_;
   }
   const uint64_t key = EventSet::connectionKey(index, connection.generation);
-  if ((tls != nullptr && !connection.secure) || !events_->add(fd, key, EPOLLIN | EPOLLRDHUP)) {
+  if ((tls != nullptr && !connection.isTls) || !events_->add(fd, key, EPOLLIN | EPOLLRDHUP)) {
     close(connection);
     return nullptr;
   }
@@ -74,61 +74,61 @@ Connection* Connections::open(int fd, TlsContext* tls) {
 
 void Connections::beginClosing(Connection& connection) {
   connection.state = ConnectionState::kClosing;
-  ++closing_;
+  ++closingCount_;
 }
 
 void Connections::close(Connection& connection) {
-  onClosing_(connection);
-  if (connection.halfRecord) release(connection, kHalfRecordBytes);
-  if (connection.counted) limits_->close(connection.client);
-  if (connection.secure) {
+  beforeClose_(connection);
+  if (connection.partialRecordCounted) releaseMemory(connection, kPartialRecordBytes);
+  if (connection.isCounted) limits_->close(connection.clientAddress);
+  if (connection.isTls) {
     const uint32_t index = indexOf(connection);
     // Without a close_notify a client may take the end of its idle connection for an attack.
     sessions_[index].session->endOurHalf();
     delete std::exchange(sessions_[index].session, nullptr);
-    --secure_;
+    --tlsCount_;
   }
   ::close(connection.fd);
-  forget(connection);
+  freePlace(connection);
 }
 
 /** Frees a connection's place and memory. */
-void Connections::forget(Connection& connection) {
+void Connections::freePlace(Connection& connection) {
   const uint32_t index = indexOf(connection);
-  takeInput(connection);
-  if (connection.state == ConnectionState::kClosing) --closing_;
-  dropOutput(connection);
+  detachInput(connection);
+  if (connection.state == ConnectionState::kClosing) --closingCount_;
+  discardOutput(connection);
   wheel_.disarm(index);
   const uint32_t generation = connection.generation + 1;
   connection = Connection{};
   connection.generation = generation;
-  connection.record = freeConnection_;
-  freeConnection_ = index + 1;
+  connection.record = firstFree_;
+  firstFree_ = index + 1;
   --count_;
   --*openInAll_;
 }
 
-bool Connections::hold(const Connection& connection, uint64_t bytes) {
-  if (connection.counted && !limits_->hold(connection.client, bytes)) return false;
+bool Connections::reserveMemory(const Connection& connection, uint64_t bytes) {
+  if (connection.isCounted && !limits_->hold(connection.clientAddress, bytes)) return false;
   heldBytes_ += bytes;
   return true;
 }
 
-void Connections::release(const Connection& connection, uint64_t bytes) {
+void Connections::releaseMemory(const Connection& connection, uint64_t bytes) {
   if (bytes == 0) return;
-  if (connection.counted) limits_->release(connection.client, bytes);
+  if (connection.isCounted) limits_->release(connection.clientAddress, bytes);
   heldBytes_ -= bytes;
 }
 
 bool Connections::countOutput(Connection& connection) {
-  if (hold(connection, connection.output->cost())) return true;
+  if (reserveMemory(connection, connection.output->cost())) return true;
   delete std::exchange(connection.output, nullptr);
   return false;
 }
 
-void Connections::dropOutput(Connection& connection) {
+void Connections::discardOutput(Connection& connection) {
   if (connection.output == nullptr) return;
-  release(connection, connection.output->cost());
+  releaseMemory(connection, connection.output->cost());
   delete std::exchange(connection.output, nullptr);
 }
 
@@ -139,13 +139,13 @@ void Connections::closeAll() {
 // ---- Bytes, with or without TLS -----------------------------------------------------------------
 
 ssize_t Connections::receive(const Connection& connection, char* to, size_t room) {
-  return connection.secure ? session(connection).receive(to, room)
-                           : recv(connection.fd, to, room, 0);
+  return connection.isTls ? session(connection).receive(to, room)
+                          : recv(connection.fd, to, room, 0);
 }
 
-ssize_t Connections::give(const Connection& connection, const char* bytes, size_t length) {
-  if (!connection.secure) {
-    return orNothing(::send(connection.fd, bytes, length, MSG_NOSIGNAL | MSG_DONTWAIT));
+ssize_t Connections::send(const Connection& connection, const char* bytes, size_t length) {
+  if (!connection.isTls) {
+    return zeroIfWouldBlock(::send(connection.fd, bytes, length, MSG_NOSIGNAL | MSG_DONTWAIT));
   }
   size_t taken = 0;
   while (taken < length) {
@@ -158,40 +158,41 @@ ssize_t Connections::give(const Connection& connection, const char* bytes, size_
   return static_cast<ssize_t>(taken);
 }
 
-ssize_t Connections::give(const Connection& connection, const base::Message& message,
+ssize_t Connections::send(const Connection& connection, const base::Message& message,
                           uint64_t sent) {
-  if (sent > 0 || connection.secure || message.length() < SendCosts::kLong) {
-    return giveRest(connection, message, sent);
+  if (sent > 0 || connection.isTls || message.length() < SendCosts::kLongMessage) {
+    return sendRest(connection, message, sent);
   }
-  const SendWay way = message.file() >= 0 ? SendWay::kFile : SendWay::kCopy;
+  const SendMethod way = message.file() >= 0 ? SendMethod::kFile : SendMethod::kCopy;
   const uint64_t began = EventSet::now();
-  const ssize_t taken = giveRest(connection, message, 0);
+  const ssize_t taken = sendRest(connection, message, 0);
   const bool whole = taken == static_cast<ssize_t>(message.length());
-  if (whole) costs_.took(way, EventSet::now() - began, message.length());
+  if (whole) costs_.addMeasurement(way, EventSet::now() - began, message.length());
   return taken;
 }
 
-ssize_t Connections::giveRest(const Connection& connection, const base::Message& message,
+ssize_t Connections::sendRest(const Connection& connection, const base::Message& message,
                               uint64_t sent) {
   // sendfile raises SIGPIPE when the client is gone; Node ignores it.
-  if (!connection.secure && message.file() >= 0) {
+  if (!connection.isTls && message.file() >= 0) {
     auto from = static_cast<off_t>(sent);
-    return orNothing(sendfile(connection.fd, message.file(), &from, message.length() - sent));
+    return zeroIfWouldBlock(
+        sendfile(connection.fd, message.file(), &from, message.length() - sent));
   }
-  if (!connection.secure) {
-    iovec pieces[kPieces];
+  if (!connection.isTls) {
+    iovec pieces[kMaxPieces];
     size_t count = 0;
     message.rest(sent, [&](const char* data, size_t length) {
       pieces[count++] = {const_cast<char*>(data), length};
-      return count < kPieces;
+      return count < kMaxPieces;
     });
     if (count == 1) {
-      return give(connection, static_cast<const char*>(pieces[0].iov_base), pieces[0].iov_len);
+      return send(connection, static_cast<const char*>(pieces[0].iov_base), pieces[0].iov_len);
     }
     msghdr header = {};
     header.msg_iov = pieces;
     header.msg_iovlen = count;
-    return orNothing(sendmsg(connection.fd, &header, MSG_NOSIGNAL | MSG_DONTWAIT));
+    return zeroIfWouldBlock(sendmsg(connection.fd, &header, MSG_NOSIGNAL | MSG_DONTWAIT));
   }
   // The pieces are joined, so that small ones do not become records of their own. The same offset
   // always yields the same bytes, which TlsSession::send requires.
@@ -212,61 +213,64 @@ ssize_t Connections::giveRest(const Connection& connection, const base::Message&
   }
 }
 
-bool Connections::countRecord(Connection& connection) {
-  if (!connection.secure) return true;
+bool Connections::countPartialRecord(Connection& connection) {
+  if (!connection.isTls) return true;
   const bool half = session(connection).midRecord();
-  if (half == connection.halfRecord) return true;
-  if (half && !hold(connection, kHalfRecordBytes)) return false;
-  if (!half) release(connection, kHalfRecordBytes);
-  connection.halfRecord = half;
+  if (half == connection.partialRecordCounted) return true;
+  if (half && !reserveMemory(connection, kPartialRecordBytes)) return false;
+  if (!half) releaseMemory(connection, kPartialRecordBytes);
+  connection.partialRecordCounted = half;
   return true;
 }
 
 void Connections::endOurHalf(const Connection& connection) {
-  if (connection.secure) session(connection).endOurHalf();
+  if (connection.isTls) session(connection).endOurHalf();
   shutdown(connection.fd, SHUT_WR);
 }
 
 // ---- Input --------------------------------------------------------------------------------------
 
-bool Connections::keepInput(Connection& connection, const char* data, size_t length,
-                            size_t needed) {
+bool Connections::storeInput(Connection& connection, const char* data, size_t length,
+                             size_t needed) {
   const size_t room = std::max(length, needed);
-  if (!hold(connection, room)) return false;
+  if (!reserveMemory(connection, room)) return false;
   connection.input = static_cast<char*>(malloc(room));
   if (connection.input == nullptr) {
-    release(connection, room);
+    releaseMemory(connection, room);
     return false;
   }
   memcpy(connection.input, data, length);
   connection.inputLength = length;
-  connection.needed = needed;
-  watch(connection);
+  connection.requestLength = needed;
+  updateInterest(connection);
   return true;
 }
 
-Input Connections::takeInput(Connection& connection) {
-  release(connection, std::max(connection.needed, connection.inputLength));
-  connection.inputLength = connection.needed = 0;
+Input Connections::detachInput(Connection& connection) {
+  releaseMemory(connection, std::max(connection.requestLength, connection.inputLength));
+  connection.inputLength = connection.requestLength = 0;
   return Input(std::exchange(connection.input, nullptr));
 }
 
 // ---- What epoll watches for ---------------------------------------------------------------------
 
-void Connections::watch(Connection& connection) {
+void Connections::updateInterest(Connection& connection) {
   // A head that arrives has its own bounds of time and bytes.
   const bool head = connection.state == ConnectionState::kReading &&
-                    connection.deadline == Deadline::kHead && !connection.decided &&
-                    !connection.resumes;
-  const bool enough = connection.needed == 0 && !head && connection.inputLength >= kPipelinedBytes;
-  if (connection.output != nullptr) return watchFor(connection, Interest::kWrite);
+                    connection.deadline == Deadline::kHead && !connection.hasDecidedAnswer &&
+                    !connection.willResume;
+  const bool enough =
+      connection.requestLength == 0 && !head && connection.inputLength >= kMaxPipelinedBytes;
+  if (connection.output != nullptr) return setInterest(connection, Interest::kWrite);
   // A reading connection goes on with its input in the next turn, even if its client has ended its
   // half meanwhile.
   const bool goesOn = connection.state == ConnectionState::kReading;
-  watchFor(connection, !enough ? Interest::kRead : goesOn ? Interest::kReset : Interest::kHangUp);
+  setInterest(connection, !enough  ? Interest::kRead
+                          : goesOn ? Interest::kReset
+                                   : Interest::kHangUp);
 }
 
-void Connections::watchFor(Connection& connection, Interest interest) {
+void Connections::setInterest(Connection& connection, Interest interest) {
   // Indexed by Interest; epoll always reports a reset. While an answer is being written the end of
   // the client's half is ignored: the client may still read.
   static constexpr uint32_t kEvents[] = {EPOLLIN | EPOLLRDHUP, EPOLLOUT, EPOLLRDHUP, 0};

@@ -8,7 +8,7 @@
 //
 // Lifecycle of a connection:
 //
-//   open ─▶ (shaking: its handshake) ─▶ reading
+//   open ─▶ (handshaking) ─▶ reading
 //           reading ──poll──▶ parked ──answer──▶ reading …
 //             │ ├──feed──▶ watching ──answer──▶ reading …
 //             │ │             └──event──▶ streaming, until one of the two closes
@@ -51,11 +51,11 @@
 namespace server {
 
 /** Most bytes of input kept while a connection must wait; more waits in the kernel. */
-constexpr size_t kPipelinedBytes = 16384;
+constexpr size_t kMaxPipelinedBytes = 16384;
 
 enum class ConnectionState : uint8_t {
   kFree,
-  kShaking,  // in its TLS handshake
+  kHandshaking,  // in its TLS handshake
   kReading,
   kParked,
   kWatching,   // feeds, by a poll, or by a stream whose head was not sent yet
@@ -90,44 +90,46 @@ struct Connection {
   uint32_t generation;
   uint32_t record;  // of the parked client, or the watcher; in a free place: the next free one + 1
   uint32_t inputLength;
-  uint32_t needed;  // bytes of the whole request; 0: not known
+  uint32_t requestLength;  // bytes of the whole request; 0: not known
   ConnectionState state;
   Deadline deadline;
   Interest interest;
-  Route route;          // of a pending request; kCold: JavaScript answers it
-  bool greeted;         // false until the PROXY header was read, if the port expects one
-  bool counted;         // in AddressLimits
-  bool decided : 1;     // an answer waits for the end of the turn
-  bool resumes : 1;     // its input, or its handshake, goes on in a later turn
-  bool full : 1;        // the input behind a decided request was not kept: a 503 is the last answer
-  bool last : 1;        // the connection closes after the next answer
-  bool plain : 1;       // HTTP/1.0: the client reads no chunks
-  bool secure : 1;      // TLS
-  bool halfRecord : 1;  // memory is counted for an incomplete TLS record
-  bool arriving : 1;    // its request is in ColdRequests: incomplete, or waiting for its turn
-  bool waits : 1;  // its request is parked by JavaScript or watches feeds: an answer may never come
-  bool transient : 1;  // its port serves only joins, throws and leaves
-  Address client;
+  Route route;                 // of a pending request; kCold: JavaScript answers it
+  bool proxyHeaderRead;        // false until the PROXY header was read, if the port expects one
+  bool isCounted;              // in AddressLimits
+  bool hasDecidedAnswer : 1;   // an answer waits for the end of the turn
+  bool willResume : 1;         // its input, or its handshake, goes on in a later turn
+  bool inputRefused : 1;       // the input behind a decided request was not kept: a 503 is the last
+                               // answer
+  bool closesAfterAnswer : 1;  // the connection closes after the next answer
+  bool isHttp10 : 1;           // HTTP/1.0: the client reads no chunks
+  bool isTls : 1;              // TLS
+  bool partialRecordCounted : 1;  // memory is counted for an incomplete TLS record
+  bool hasColdRequest : 1;  // its request is in ColdRequests: incomplete, or waiting for its turn
+  bool mayStayUnanswered : 1;  // its request is parked by JavaScript or watches feeds: an answer
+                               // may never come
+  bool isTransient : 1;        // its port serves only joins, throws and leaves
+  Address clientAddress;
 };
 static_assert(sizeof(Connection) == 64, "the memory figures in README count on it");
 
 /** Frees a connection's input that was taken out of the table. */
-struct FreeInput {
+struct InputDeleter {
   void operator()(char* input) const { ::free(input); }
 };
-using Input = std::unique_ptr<char, FreeInput>;
+using Input = std::unique_ptr<char, InputDeleter>;
 
 class Connections {
  public:
   /** Called before a connection closes. */
-  using Closing = std::function<void(Connection& connection)>;
+  using CloseCallback = std::function<void(Connection& connection)>;
 
   /**
    * Creates a table with room for `capacity` connections. `events`, `limits` and `openInAll`, the
    * number of connections of all threads, outlive it; `now` in milliseconds. Throws std::bad_alloc.
    */
   Connections(uint32_t capacity, EventSet* events, AddressLimits* limits,
-              std::atomic<uint32_t>* openInAll, Closing closing, uint64_t now);
+              std::atomic<uint32_t>* openInAll, CloseCallback closing, uint64_t now);
 
   /** Closes all connections. */
   ~Connections() { closeAll(); }
@@ -159,10 +161,10 @@ class Connections {
   uint32_t count() const { return count_; }
 
   /** Number of TLS connections. */
-  uint32_t secure() const { return secure_; }
+  uint32_t tlsCount() const { return tlsCount_; }
 
   /** Number of connections that are closing after their last answer. */
-  uint32_t closing() const { return closing_; }
+  uint32_t closingCount() const { return closingCount_; }
 
   /** Bytes of input and output held for all connections. */
   uint64_t heldBytes() const { return heldBytes_; }
@@ -174,13 +176,13 @@ class Connections {
   bool countOutput(Connection& connection);
 
   /** Drops a connection's output. */
-  void dropOutput(Connection& connection);
+  void discardOutput(Connection& connection);
 
   // ---- Lifecycle
 
   /**
-   * Adds the socket `fd`. Its state is reading, or shaking with `tls`. Returns nullptr when epoll
-   * or TLS fails, and closes the socket.
+   * Adds the socket `fd`. Its state is reading, or handshaking with `tls`. Returns nullptr when
+   * epoll or TLS fails, and closes the socket.
    */
   Connection* open(int fd, TlsContext* tls);
 
@@ -197,7 +199,7 @@ class Connections {
   /** Calls `each(connection)` for every open connection. */
   template <typename Each>
   void forEach(Each&& each) {
-    for (uint32_t index = 0; index < used_; ++index) {
+    for (uint32_t index = 0; index < usedPlaces_; ++index) {
       if (connections_[index].state != ConnectionState::kFree) each(connections_[index]);
     }
   }
@@ -211,17 +213,17 @@ class Connections {
    * Sends as send(2) does, but returns 0 when the kernel has no room. The next call must begin with
    * the bytes that were not accepted.
    */
-  ssize_t give(const Connection& connection, const char* bytes, size_t length);
+  ssize_t send(const Connection& connection, const char* bytes, size_t length);
 
   /** Sends the rest of a message after its first `sent` bytes, in the same way. */
-  ssize_t give(const Connection& connection, const base::Message& message, uint64_t sent);
+  ssize_t send(const Connection& connection, const base::Message& message, uint64_t sent);
 
   /** The measured costs of sending long messages. */
   SendCosts& sendCosts() { return costs_; }
 
   /** Whether there are bytes to receive that no event will announce. */
-  bool hasMore(const Connection& connection) {
-    return connection.secure && sessions_[indexOf(connection)].session->pending();
+  bool hasBufferedInput(const Connection& connection) {
+    return connection.isTls && sessions_[indexOf(connection)].session->pending();
   }
 
   /** The session of a TLS connection. */
@@ -232,7 +234,7 @@ class Connections {
   /**
    * Counts the memory of an incomplete TLS record. Returns false when its address holds too much.
    */
-  bool countRecord(Connection& connection);
+  bool countPartialRecord(Connection& connection);
 
   /** Ends the server's half of the connection. */
   void endOurHalf(const Connection& connection);
@@ -243,29 +245,29 @@ class Connections {
    * Counts memory held for a connection. Returns false, and counts nothing, when its address holds
    * too much.
    */
-  bool hold(const Connection& connection, uint64_t bytes);
+  bool reserveMemory(const Connection& connection, uint64_t bytes);
 
   /** Takes memory off the count. */
-  void release(const Connection& connection, uint64_t bytes);
+  void releaseMemory(const Connection& connection, uint64_t bytes);
 
   /**
    * Keeps `data` as the input of a connection that has none. Allocates `needed` bytes, the length
    * of the whole request, or 0 if it is not known. Returns false, and keeps nothing, without memory
    * or when the address holds too much.
    */
-  bool keepInput(Connection& connection, const char* data, size_t length, size_t needed);
+  bool storeInput(Connection& connection, const char* data, size_t length, size_t needed);
 
   /** Removes and returns the input of a connection. */
-  Input takeInput(Connection& connection);
+  Input detachInput(Connection& connection);
 
   // ---- What epoll watches for
 
   /**
    * Sets the events that epoll watches for. With pending output: room for output only. With
-   * kPipelinedBytes of input sent ahead: only the client's end, so that no more is read.
+   * kMaxPipelinedBytes of input sent ahead: only the client's end, so that no more is read.
    */
-  void watch(Connection& connection);
-  void watchFor(Connection& connection, Interest interest);
+  void updateInterest(Connection& connection);
+  void setInterest(Connection& connection, Interest interest);
 
   // ---- Deadlines
 
@@ -293,27 +295,27 @@ class Connections {
   /** Most deadlines that a tick looks at before Node's loop goes on. */
   static constexpr uint32_t kTickBudget = 8192;
 
-  void forget(Connection& connection);
-  ssize_t giveRest(const Connection& connection, const base::Message& message, uint64_t sent);
+  void freePlace(Connection& connection);
+  ssize_t sendRest(const Connection& connection, const base::Message& message, uint64_t sent);
 
   EventSet* const events_;
   AddressLimits* const limits_;
   std::atomic<uint32_t>* const openInAll_;
-  const Closing onClosing_;
+  const CloseCallback beforeClose_;
   base::Reserved<Connection> connections_;
-  struct Place {
+  struct SessionSlot {
     TlsSession* session;
   };
-  base::Reserved<Place> sessions_;
+  base::Reserved<SessionSlot> sessions_;
   SendCosts costs_;
   base::Wheel<kTickMilliseconds> wheel_;
   uint64_t now_;  // milliseconds: time of the last tick
   uint64_t heldBytes_ = 0;
   uint32_t count_ = 0;
-  uint32_t secure_ = 0;
-  uint32_t closing_ = 0;
-  uint32_t used_ = 0;            // most connections ever open at once
-  uint32_t freeConnection_ = 0;  // the first free place among them + 1; 0: none
+  uint32_t tlsCount_ = 0;
+  uint32_t closingCount_ = 0;
+  uint32_t usedPlaces_ = 0;  // most connections ever open at once
+  uint32_t firstFree_ = 0;   // the first free place among them + 1; 0: none
 };
 
 }  // namespace server

@@ -16,7 +16,7 @@ namespace {
 
 /** Bytes of a read, in addition to an incomplete head. */
 constexpr size_t kReadBytes = 65536;
-static_assert(kPipelinedBytes < kReadBytes, "a read always has room");
+static_assert(kMaxPipelinedBytes < kReadBytes, "a read always has room");
 
 /** Most requests of a connection in one turn. */
 constexpr int kRequestsATurn = 4;
@@ -100,7 +100,7 @@ void Door::accept(Port& port) {
     switch (port.listener.accept(&fd, &address)) {
       case Listener::Accepted::kConnection:
         if (Connection* connection = connections_.open(fd, port.kind.tls)) {
-          connection->transient = port.kind.transient;
+          connection->isTransient = port.kind.transient;
           admit(*connection, address);
         }
         break;
@@ -141,12 +141,12 @@ void Door::admit(Connection& connection, const sockaddr_storage& address) {
   }
   ++counts_.accepted;
   connections_.arm(connection, Deadline::kIdle, options_.headTime);
-  connection.client = Address::of(address);
+  connection.clientAddress = Address::of(address);
   // The PROXY protocol is used only on the port without TLS.
-  const bool greets = options_.trust == Trust::kProxy && !connection.secure;
-  connection.greeted = !greets;
+  const bool greets = options_.trust == Trust::kProxy && !connection.isTls;
+  connection.proxyHeaderRead = !greets;
   const bool known = options_.trust == Trust::kNobody || options_.trust == Trust::kProxy;
-  if (known && !greets) count(connection, connection.client);
+  if (known && !greets) count(connection, connection.clientAddress);
 }
 
 // ---- Handshakes ---------------------------------------------------------------------------------
@@ -154,22 +154,22 @@ void Door::admit(Connection& connection, const sockaddr_storage& address) {
 /** Continues a connection's handshake, or queues it: addresses take turns. */
 void Door::shake(Connection& connection, uint32_t events) {
   if ((events & (EPOLLHUP | EPOLLERR)) != 0) return connections_.close(connection);
-  if (connection.resumes) return;
-  if (shaking_.empty() && handshakes_.left()) return shakeNow(connection);
-  connection.resumes = true;
-  connections_.watchFor(connection, Interest::kReset);
-  shaking_.add(connection.client, connections_.ticketOf(connection));
+  if (connection.willResume) return;
+  if (shaking_.empty() && handshakes_.hasTimeLeft()) return shakeNow(connection);
+  connection.willResume = true;
+  connections_.setInterest(connection, Interest::kReset);
+  shaking_.add(connection.clientAddress, connections_.ticketOf(connection));
 }
 
 void Door::shakeNow(Connection& connection) {
   const uint64_t began = parts_.clock();
   const TlsSession::Handshake step = connections_.session(connection).handshake();
-  handshakes_.use(began, parts_.clock(), shaking_.addresses());
+  handshakes_.addWork(began, parts_.clock(), shaking_.addresses());
   switch (step) {
     case TlsSession::Handshake::kReads:
-      return connections_.watchFor(connection, Interest::kRead);
+      return connections_.setInterest(connection, Interest::kRead);
     case TlsSession::Handshake::kWrites:
-      return connections_.watchFor(connection, Interest::kWrite);
+      return connections_.setInterest(connection, Interest::kWrite);
     case TlsSession::Handshake::kFailed:
       return connections_.close(connection);
     case TlsSession::Handshake::kDone:
@@ -179,17 +179,17 @@ void Door::shakeNow(Connection& connection) {
   if (connections_.session(connection).resumed()) ++counts_.resumed;
   connection.state = ConnectionState::kReading;
   connections_.arm(connection, Deadline::kIdle, options_.headTime);
-  connections_.watchFor(connection, Interest::kRead);
+  connections_.setInterest(connection, Interest::kRead);
   // The request may have arrived with the end of the handshake.
   event(connection, EPOLLIN);
 }
 
 /** Continues the waiting handshakes, within the turn's share. */
 void Door::shakeWaiting() {
-  while (!shaking_.empty() && handshakes_.left()) {
-    Connection* const connection = connections_.find(shaking_.take());
-    if (connection == nullptr || connection->state != ConnectionState::kShaking) continue;
-    connection->resumes = false;
+  while (!shaking_.empty() && handshakes_.hasTimeLeft()) {
+    Connection* const connection = connections_.find(shaking_.pop());
+    if (connection == nullptr || connection->state != ConnectionState::kHandshaking) continue;
+    connection->willResume = false;
     shakeNow(*connection);
   }
 }
@@ -197,7 +197,7 @@ void Door::shakeWaiting() {
 void Door::refuse(Connection& connection) {
   ++counts_.refused;
   note(connection, LogEventKind::kTooMany);
-  if (connection.state == ConnectionState::kShaking) return connections_.close(connection);
+  if (connection.state == ConnectionState::kHandshaking) return connections_.close(connection);
   answers_.sendLast(connection, replies_.writeLast(replies_.replies().refused));
 }
 
@@ -205,10 +205,10 @@ void Door::refuse(Connection& connection) {
  * Counts the connection for its client's address. Above the limit, refuses it and returns false.
  */
 bool Door::count(Connection& connection, const Address& client) {
-  connection.client = client;
-  connection.counted = parts_.limits->open(client);
-  if (!connection.counted) refuse(connection);
-  return connection.counted;
+  connection.clientAddress = client;
+  connection.isCounted = parts_.limits->open(client);
+  if (!connection.isCounted) refuse(connection);
+  return connection.isCounted;
 }
 
 /** Reads the PROXY header. Returns whether there may be more to read now. */
@@ -225,12 +225,12 @@ bool Door::greet(Connection& connection, const char** data, size_t* length) {
     case ProxyVerdict::kRead:
       break;
   }
-  connection.greeted = true;
+  connection.proxyHeaderRead = true;
   // There may be no byte of a request yet.
   connection.deadline = Deadline::kIdle;
   *data += header.length;
   *length -= header.length;
-  return count(connection, header.known ? header.client : connection.client);
+  return count(connection, header.known ? header.client : connection.clientAddress);
 }
 
 // ---- The turn -----------------------------------------------------------------------------------
@@ -255,16 +255,16 @@ void Door::turn() {
 /** Asks for a further turn when there is work left. */
 void Door::wakeAgain() {
   uint64_t in = UINT64_MAX;
-  if (goesOn()) in = ahead_.rest();
-  if (!shaking_.empty()) in = std::min(in, handshakes_.rest());
+  if (goesOn()) in = ahead_.restLeft();
+  if (!shaking_.empty()) in = std::min(in, handshakes_.restLeft());
   // If JavaScript may not be asked, an event of its own announces when it may.
-  const bool asks = !cold_.waiting().empty() && (!asker_.mayAsk || asker_.mayAsk());
-  if (asks) in = std::min(in, script_.rest());
+  const bool asks = !cold_.queue().empty() && (!asker_.mayAsk || asker_.mayAsk());
+  if (asks) in = std::min(in, script_.restLeft());
   if (in != UINT64_MAX) parts_.events->wakeIn(in);
 }
 
 void Door::event(Connection& connection, uint32_t events) {
-  if (connection.state == ConnectionState::kShaking) return shake(connection, events);
+  if (connection.state == ConnectionState::kHandshaking) return shake(connection, events);
   const Ticket ticket = connections_.ticketOf(connection);
   if ((events & EPOLLOUT) != 0) {
     if (answers_.flush(connection)) {
@@ -284,7 +284,7 @@ void Door::event(Connection& connection, uint32_t events) {
     }
   } else if (events == EPOLLRDHUP && awaitsAnswer(connection)) {
     // The end of the client's half is reported before its input is read to the end.
-    connections_.watchFor(connection, Interest::kReset);
+    connections_.setInterest(connection, Interest::kReset);
   } else if ((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) {
     // The client is gone: its earlier requests need no answer.
     connections_.close(connection);
@@ -297,22 +297,22 @@ void Door::read(Connection& connection) {
   if (!parts_.requests->hasRoom()) return;
   char* to = buffer_.get();
   size_t room = readBytes_;
-  const bool awaitsRest = connection.needed > connection.inputLength;
+  const bool awaitsRest = connection.requestLength > connection.inputLength;
   if (awaitsRest) {
     // The length of the request is known and its memory allocated: reads straight into it.
     to = connection.input + connection.inputLength;
-    room = connection.needed - connection.inputLength;
+    room = connection.requestLength - connection.inputLength;
   } else {
     to += connection.inputLength;
     room -= connection.inputLength;
   }
   const ssize_t got = connections_.receive(connection, to, room);
-  if (!connections_.countRecord(connection)) return connections_.close(connection);
+  if (!connections_.countPartialRecord(connection)) return connections_.close(connection);
   if (got == 0 && awaitsAnswer(connection)) {
-    return connections_.watchFor(connection, Interest::kReset);
+    return connections_.setInterest(connection, Interest::kReset);
   }
-  if (got == 0 && connection.state == ConnectionState::kReading && connection.greeted &&
-      (connection.inputLength > 0 || connection.arriving)) {
+  if (got == 0 && connection.state == ConnectionState::kReading && connection.proxyHeaderRead &&
+      (connection.inputLength > 0 || connection.hasColdRequest)) {
     // The input has ended in the middle of a request.
     return broken(connection, LogEventKind::kBadRequest);
   }
@@ -323,15 +323,15 @@ void Door::read(Connection& connection) {
   if (connection.state == ConnectionState::kClosing) return;
   if (awaitsRest) {
     connection.inputLength += got;
-    if (connection.needed > connection.inputLength) return;
+    if (connection.requestLength > connection.inputLength) return;
     return resume(connection);
   }
   const size_t length = connection.inputLength + got;
   if (connection.inputLength > 0) {
     memcpy(buffer_.get(), connection.input, connection.inputLength);
-    connections_.takeInput(connection);
+    connections_.detachInput(connection);
   }
-  if (connection.arriving && connection.state == ConnectionState::kReading) {
+  if (connection.hasColdRequest && connection.state == ConnectionState::kReading) {
     return arrive(connection, {buffer_.get(), length});
   }
   if (connection.state == ConnectionState::kReading) {
@@ -345,32 +345,34 @@ void Door::read(Connection& connection) {
 bool Door::awaitsAnswer(const Connection& connection) {
   const bool asks = connection.state == ConnectionState::kPending ||
                     connection.state == ConnectionState::kWatching;
-  return connection.resumes || connection.decided || (asks && !connection.waits) ||
+  return connection.willResume || connection.hasDecidedAnswer ||
+         (asks && !connection.mayStayUnanswered) ||
          (connection.state == ConnectionState::kParked &&
-          !parts_.requests->ended(connections_.ticketOf(connection)));
+          !parts_.requests->mayDropEndedPoll(connections_.ticketOf(connection)));
 }
 
 /** Processes the kept input of a connection that may go on. */
 void Door::resume(Connection& connection) {
   // Watches for the end of the client's half again: it may have come meanwhile.
-  if (connection.inputLength == 0) return connections_.watch(connection);
+  if (connection.inputLength == 0) return connections_.updateInterest(connection);
   // Removed from the connection first: the unprocessed rest is kept again.
   const Ticket ticket = connections_.ticketOf(connection);
   const size_t length = connection.inputLength;
-  const Input input = connections_.takeInput(connection);
+  const Input input = connections_.detachInput(connection);
   process(connection, input.get(), length);
-  if (connections_.find(ticket) != nullptr) connections_.watch(connection);
+  if (connections_.find(ticket) != nullptr) connections_.updateInterest(connection);
 }
 
 /** Queues a connection to go on with its input, after an answer outside its own event. */
 void Door::resumeLater(Connection& connection) {
   // Only once: a connection has one share of a turn.
-  if (connection.resumes || (connection.inputLength == 0 && !connections_.hasMore(connection))) {
+  if (connection.willResume ||
+      (connection.inputLength == 0 && !connections_.hasBufferedInput(connection))) {
     return;
   }
-  connection.resumes = true;
+  connection.willResume = true;
   if (unserved_.empty()) parts_.events->wake();
-  unserved_.add(connection.client, connections_.ticketOf(connection));
+  unserved_.add(connection.clientAddress, connections_.ticketOf(connection));
 }
 
 /** Whether queued connections may go on. If the handler has no room, a turn follows when it has. */
@@ -380,27 +382,27 @@ bool Door::goesOn() const { return !unserved_.empty() && parts_.requests->hasRoo
 void Door::resumeUnserved() {
   uint64_t now = parts_.clock();
   const uint64_t end = now + kResumeShare;
-  while (!unserved_.empty() && ahead_.left() && now < end) {
+  while (!unserved_.empty() && ahead_.hasTimeLeft() && now < end) {
     const uint64_t hot = hot_;
-    resumeNext(unserved_.take());
+    resumeNext(unserved_.pop());
     const uint64_t began = std::exchange(now, parts_.clock());
-    if (hot_ == hot) ahead_.use(began, now, unserved_.addresses());
+    if (hot_ == hot) ahead_.addWork(began, now, unserved_.addresses());
   }
 }
 
 void Door::resumeNext(Ticket ticket) {
   Connection* connection = connections_.find(ticket);
   if (connection == nullptr) return;
-  connection->resumes = false;
+  connection->willResume = false;
   // If the kernel has not accepted all earlier answers, the connection goes on when it has (event):
   // an answer written now would come in the middle of another.
   if (connection->state != ConnectionState::kReading || connection->output != nullptr) {
     // Watches for the end of the client's half again: it may have come already.
-    return connections_.watch(*connection);
+    return connections_.updateInterest(*connection);
   }
   // Answers of a connection are sent together only if they are adjacent (sendAnswers). Otherwise
   // the kernel may not accept all of the first one: the connection goes on in the next turn.
-  if (connection->decided && decided_.back().ticket != ticket) return;
+  if (connection->hasDecidedAnswer && decided_.back().ticket != ticket) return;
   resume(*connection);
   // The rest of an incomplete request may have arrived already.
   if (connections_.find(ticket) != nullptr && mayReadMore(*connection)) read(*connection);
@@ -410,7 +412,8 @@ void Door::resumeNext(Ticket ticket) {
 /** Whether a connection may be read further although no event announces it. */
 bool Door::mayReadMore(const Connection& connection) {
   return connection.state == ConnectionState::kReading && connection.output == nullptr &&
-         !connection.resumes && !connection.full && connections_.hasMore(connection);
+         !connection.willResume && !connection.inputRefused &&
+         connections_.hasBufferedInput(connection);
 }
 
 /** Queues a connection whose TLS session has more input. */
@@ -424,7 +427,7 @@ void Door::resumeMore(Connection& connection) {
  */
 void Door::process(Connection& connection, const char* data, size_t length) {
   const Ticket ticket = connections_.ticketOf(connection);
-  if (!connection.greeted && !greet(connection, &data, &length)) return;
+  if (!connection.proxyHeaderRead && !greet(connection, &data, &length)) return;
   for (int served = 0; length > 0; ++served) {
     if (served == kRequestsATurn) {
       if (keep(connection, data, length, 0)) resumeLater(connection);
@@ -442,7 +445,7 @@ void Door::process(Connection& connection, const char* data, size_t length) {
     // Answers are sent in the order of their requests, and only these wait for the end of the turn.
     const bool decided = request.route == Route::kJoin || request.route == Route::kThrow ||
                          request.route == Route::kLeave || request.route == Route::kInput;
-    if (connection.decided && !decided) {
+    if (connection.hasDecidedAnswer && !decided) {
       keep(connection, data, length, 0);
       return;
     }
@@ -468,19 +471,20 @@ void Door::process(Connection& connection, const char* data, size_t length) {
 }
 
 /**
- * Keeps input, as Connections::keepInput. If that fails, returns false: the client is answered 503,
- * unless an answer is being written, and the connection closes. Decided answers are sent before.
+ * Keeps input, as Connections::storeInput. If that fails, returns false: the client is answered
+ * 503, unless an answer is being written, and the connection closes. Decided answers are sent
+ * before.
  */
 bool Door::keep(Connection& connection, const char* data, size_t length, size_t needed) {
-  if (connections_.keepInput(connection, data, length, needed)) return true;
+  if (connections_.storeInput(connection, data, length, needed)) return true;
   const ConnectionState state = connection.state;
   if (connection.output != nullptr || state == ConnectionState::kPending ||
       state == ConnectionState::kStreaming) {
     connections_.close(connection);
     return false;
   }
-  if (connection.decided) {
-    connection.full = true;
+  if (connection.hasDecidedAnswer) {
+    connection.inputRefused = true;
     return false;
   }
   // The 503 also answers a parked poll.
@@ -518,9 +522,9 @@ void Door::tick(uint64_t now) {
   counts_.slowReaders += feeds_.tick();
   liveCounts_.tick();
   const auto gone = [this](const Ticket& ticket) { return connections_.find(ticket) == nullptr; };
-  cold_.waiting().forget(gone);
-  shaking_.forget(gone);
-  unserved_.forget(gone);
+  cold_.queue().removeIf(gone);
+  shaking_.removeIf(gone);
+  unserved_.removeIf(gone);
   connections_.tick(now, [this](Connection& connection) { expire(connection); });
 }
 
@@ -532,7 +536,7 @@ bool Door::isQuiet(uint32_t ticks) const {
 /** Handles the end of a connection's deadline. */
 void Door::expire(Connection& connection) {
   // The decided answer gets its own deadline when it is sent.
-  if (connection.decided) return;
+  if (connection.hasDecidedAnswer) return;
   const bool halfway =
       connection.deadline == Deadline::kHead || connection.deadline == Deadline::kBody;
   if (connection.state == ConnectionState::kReading && halfway) {
@@ -548,16 +552,16 @@ void Door::expire(Connection& connection) {
 }
 
 void Door::beforeClose(Connection& connection) {
-  if (connection.state == ConnectionState::kShaking) ++counts_.failedHandshakes;
+  if (connection.state == ConnectionState::kHandshaking) ++counts_.failedHandshakes;
   if (connection.state == ConnectionState::kParked) {
-    parts_.requests->drop(connection.record, connections_.ticketOf(connection));
+    parts_.requests->dropPoll(connection.record, connections_.ticketOf(connection));
   }
   if (connection.state == ConnectionState::kWatching ||
       connection.state == ConnectionState::kStreaming) {
     feeds_.drop(connection);
   }
-  if (connection.arriving) endArrival(connection);
-  if (connection.state == ConnectionState::kPending && connection.waits) {
+  if (connection.hasColdRequest) endArrival(connection);
+  if (connection.state == ConnectionState::kPending && connection.mayStayUnanswered) {
     // Not pending any more, so that a late answer is dropped.
     connection.state = ConnectionState::kReading;
     asker_.gone(connections_.ticketOf(connection));
@@ -569,9 +573,10 @@ void Door::beforeClose(Connection& connection) {
 uint32_t Door::closeIdle() {
   connections_.forEach([this](Connection& connection) {
     const bool idle = connection.state == ConnectionState::kReading &&
-                      connection.output == nullptr && !connection.decided && !connection.arriving &&
-                      !connection.resumes && connection.needed == 0;
-    if (idle || connection.state == ConnectionState::kShaking) connections_.close(connection);
+                      connection.output == nullptr && !connection.hasDecidedAnswer &&
+                      !connection.hasColdRequest && !connection.willResume &&
+                      connection.requestLength == 0;
+    if (idle || connection.state == ConnectionState::kHandshaking) connections_.close(connection);
   });
   return connections_.count();
 }
@@ -586,7 +591,7 @@ DoorCounts Door::counts() const {
   counts.heldBytes = connections_.heldBytes();
   counts.open = connections_.count();
   counts.arriving = cold_.count();
-  counts.secure = connections_.secure();
+  counts.secure = connections_.tlsCount();
   return counts;
 }
 

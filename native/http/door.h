@@ -107,7 +107,7 @@ struct DoorParts {
   std::atomic<uint32_t>* open;  // number of connections of all doors
   RequestHandler* requests;
   Feeds* feeds;  // nullptr: JavaScript refuses requests for feeds
-  LiveCounts::Ask counts;
+  LiveCounts::MakeText counts;
   bool countsLater = false;             // `requests` has the live counts, and answers later
   uint64_t (*clock)() = EventSet::now;  // microseconds, for the shares of a turn
 };
@@ -166,8 +166,8 @@ class Door : public PollResponder {
   /** Does the pending work, a bounded share of it. To be called when events are due. */
   void turn();
 
-  /** See TurnShare::defer. */
-  void countDeferred(uint64_t microseconds) { script_.defer(microseconds); }
+  /** See TurnShare::addDeferred. */
+  void countDeferred(uint64_t microseconds) { script_.addDeferred(microseconds); }
 
   /** Sends the answers decided since the last call. */
   void sendAnswers();
@@ -223,8 +223,8 @@ class Door : public PollResponder {
   void answer(Ticket ticket, std::string_view body);
 
   /**
-   * Closes the connection of a poll without an answer: the end that RequestHandler::ended asked
-   * for.
+   * Closes the connection of a poll without an answer: the late result of
+   * RequestHandler::mayDropEndedPoll.
    */
   void over(Ticket ticket);
 
@@ -326,7 +326,7 @@ class Door : public PollResponder {
   void cold(Connection& connection, std::string_view data);
   void begin(Connection& connection, std::string_view data);
   void arrive(Connection& connection, std::string_view data);
-  Arrival endArrival(Connection& connection);
+  ColdRequest endArrival(Connection& connection);
   void settle(Connection& connection, std::string_view head, Body body, std::string_view behind);
   void handleWaiting();
   void ask(Connection& connection, std::string_view head, Body body);
@@ -370,12 +370,12 @@ class Door : public PollResponder {
   LiveCounts liveCounts_;
   ColdRequests cold_;
   RequestHead head_;  // of the last request that was not hot
-  TurnShare script_ = TurnShare::ofScript();
+  TurnShare script_ = TurnShare::forScript();
   uint64_t hot_ = 0;      // hot requests served, without pages
   FairTickets unserved_;  // connections with more input for a later turn
   FairTickets shaking_;   // connections whose handshake goes on in a later turn
-  TurnShare handshakes_ = TurnShare::ofHandshakes();
-  TurnShare ahead_ = TurnShare::ofSentAhead();
+  TurnShare handshakes_ = TurnShare::forHandshakes();
+  TurnShare ahead_ = TurnShare::forSentAhead();
   const size_t readBytes_;
   std::unique_ptr<char[]> buffer_;  // buffer of a read
   std::vector<Decided> decided_;

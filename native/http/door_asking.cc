@@ -37,20 +37,20 @@ std::string_view firstSegment(std::string_view target) {
 /** Reads the head of a request that is not hot at the start of `data`. */
 void Door::cold(Connection& connection, std::string_view data) {
   // Answers are sent in the order of their requests.
-  if (connection.decided) {
+  if (connection.hasDecidedAnswer) {
     keep(connection, data.data(), data.size(), 0);
     return;
   }
   switch (readRequest(data, options_.headBytes, &head_)) {
-    case Reading::kIncomplete:
+    case ReadResult::kIncomplete:
       return awaitRest(connection, data.data(), data.size(), 0);
-    case Reading::kBad:
+    case ReadResult::kBad:
       return broken(connection, LogEventKind::kBadRequest);
-    case Reading::kTooLarge:
+    case ReadResult::kTooLarge:
       return broken(connection, LogEventKind::kHeadTooLarge);
-    case Reading::kExpectation:
+    case ReadResult::kExpectation:
       return broken(connection, LogEventKind::kExpectation);
-    case Reading::kRead:
+    case ReadResult::kComplete:
       return begin(connection, data);
   }
 }
@@ -79,8 +79,8 @@ uint32_t Door::mostBodyOf(const RequestHead& head) const {
 /** Settles the request whose head was read at the start of `data`, or waits for its body. */
 void Door::begin(Connection& connection, std::string_view data) {
   ++counts_.requests;
-  connection.last = !head_.stays;
-  connection.plain = head_.http10;
+  connection.closesAfterAnswer = !head_.keepsAlive;
+  connection.isHttp10 = head_.isHttp10;
   const std::string_view head = data.substr(0, head_.headLength);
   const std::string_view rest = data.substr(head_.headLength);
   const uint32_t most = mostBodyOf(head_);
@@ -92,16 +92,16 @@ void Door::begin(Connection& connection, std::string_view data) {
     return settle(connection, head, {Body::State::kWhole, body}, rest.substr(body.size()));
   }
   const uint64_t cost = head.size() + head_.bodyLength;
-  if (!connections_.hold(connection, cost)) return refuseHeld(connection);
-  Arrival& arrival = cold_.begin(connections_.indexOf(connection));
+  if (!connections_.reserveMemory(connection, cost)) return refuseHeld(connection);
+  ColdRequest& arrival = cold_.add(connections_.indexOf(connection));
   arrival.head = head;
   arrival.framing = head_.framing;
-  arrival.length = head_.bodyLength;
-  arrival.most = most;
-  arrival.held = cost;
-  connection.arriving = true;
+  arrival.bodyLength = head_.bodyLength;
+  arrival.maxBodyBytes = most;
+  arrival.countedBytes = cost;
+  connection.hasColdRequest = true;
   // A client that has sent a part of the body does not wait (RFC 9110, section 10.1.1).
-  if (head_.expects && rest.empty()) {
+  if (head_.expectsContinue && rest.empty()) {
     return settle(connection, head, {Body::State::kAwaited}, {});
   }
   connections_.arm(connection, Deadline::kBody, options_.bodyTime);
@@ -112,38 +112,39 @@ void Door::proceed(Ticket ticket) {
   Connection* const connection = asked(ticket);
   if (connection == nullptr) return;
   connection->state = ConnectionState::kReading;
-  if (!answers_.announce(*connection, kContinue)) return;
+  if (!answers_.sendInterim(*connection, kContinue)) return;
   connections_.arm(*connection, Deadline::kBody, options_.bodyTime);
   // Processes a body that the client has sent without waiting.
   const size_t length = connection->inputLength;
-  const Input input = connections_.takeInput(*connection);
+  const Input input = connections_.detachInput(*connection);
   arrive(*connection, {input.get(), length});
   if (connections_.find(ticket) != nullptr) resumeMore(*connection);
 }
 
 /** Reads more of a request's body. */
 void Door::arrive(Connection& connection, std::string_view data) {
-  Arrival& arrival = *cold_.find(connections_.indexOf(connection));
-  const Chunks::State state = arrival.take(&data);
-  if (state == Chunks::State::kBad) return broken(connection, LogEventKind::kBadRequest);
-  const uint64_t cost = arrival.head.size() + std::max(arrival.length, arrival.body.size());
-  if (cost > arrival.held) {
-    if (!connections_.hold(connection, cost - arrival.held)) return refuseHeld(connection);
-    arrival.held = cost;
+  ColdRequest& arrival = *cold_.find(connections_.indexOf(connection));
+  const ChunkDecoder::State state = arrival.readBody(&data);
+  if (state == ChunkDecoder::State::kBad) return broken(connection, LogEventKind::kBadRequest);
+  const uint64_t cost = arrival.head.size() + std::max(arrival.bodyLength, arrival.body.size());
+  if (cost > arrival.countedBytes) {
+    if (!connections_.reserveMemory(connection, cost - arrival.countedBytes))
+      return refuseHeld(connection);
+    arrival.countedBytes = cost;
   }
-  if (state == Chunks::State::kMore) return connections_.watch(connection);
-  const Arrival whole = endArrival(connection);
-  if (state == Chunks::State::kTooMuch) {
+  if (state == ChunkDecoder::State::kIncomplete) return connections_.updateInterest(connection);
+  const ColdRequest whole = endArrival(connection);
+  if (state == ChunkDecoder::State::kTooLong) {
     return settle(connection, whole.head, {Body::State::kTooLong}, {});
   }
   settle(connection, whole.head, {Body::State::kWhole, whole.body}, data);
 }
 
 /** Removes and returns a connection's request from ColdRequests. */
-Arrival Door::endArrival(Connection& connection) {
-  connection.arriving = false;
-  Arrival arrival = cold_.take(connections_.indexOf(connection));
-  connections_.release(connection, arrival.held);
+ColdRequest Door::endArrival(Connection& connection) {
+  connection.hasColdRequest = false;
+  ColdRequest arrival = cold_.remove(connections_.indexOf(connection));
+  connections_.releaseMemory(connection, arrival.countedBytes);
   return arrival;
 }
 
@@ -161,45 +162,46 @@ void Door::settle(Connection& connection, std::string_view head, Body body,
                   std::string_view behind) {
   connection.state = ConnectionState::kPending;
   connection.route = Route::kCold;
-  connection.waits = false;
+  connection.mayStayUnanswered = false;
   // After an unread body the next request can't be found.
-  connection.last = connection.last || body.state == Body::State::kTooLong;
+  connection.closesAfterAnswer =
+      connection.closesAfterAnswer || body.state == Body::State::kTooLong;
   connections_.disarm(connection);
-  if (!behind.empty() && !connection.last) {
+  if (!behind.empty() && !connection.closesAfterAnswer) {
     if (!keep(connection, behind.data(), behind.size(), 0)) return;
   }
-  connections_.watch(connection);
-  if (cold_.waiting().empty() && mayAsk()) return ask(connection, head, body);
+  connections_.updateInterest(connection);
+  if (cold_.queue().empty() && mayAsk()) return ask(connection, head, body);
   // A request with an awaited body is in ColdRequests already.
-  if (!connection.arriving) {
+  if (!connection.hasColdRequest) {
     const uint64_t cost = head.size() + body.bytes.size();
-    if (!connections_.hold(connection, cost)) return refuseHeld(connection);
-    connection.arriving = true;
-    Arrival& arrival = cold_.begin(connections_.indexOf(connection));
+    if (!connections_.reserveMemory(connection, cost)) return refuseHeld(connection);
+    connection.hasColdRequest = true;
+    ColdRequest& arrival = cold_.add(connections_.indexOf(connection));
     arrival.head = head;
     arrival.body = body.bytes;
-    arrival.held = cost;
+    arrival.countedBytes = cost;
   }
-  cold_.find(connections_.indexOf(connection))->state = body.state;
+  cold_.find(connections_.indexOf(connection))->bodyState = body.state;
   // The call may come from JavaScript, outside a turn.
-  if (cold_.waiting().empty()) parts_.events->wake();
-  cold_.waiting().add(connection.client, connections_.ticketOf(connection));
+  if (cold_.queue().empty()) parts_.events->wake();
+  cold_.queue().add(connection.clientAddress, connections_.ticketOf(connection));
 }
 
-bool Door::mayAsk() const { return script_.left() && (!asker_.mayAsk || asker_.mayAsk()); }
+bool Door::mayAsk() const { return script_.hasTimeLeft() && (!asker_.mayAsk || asker_.mayAsk()); }
 
 /** Asks for the answers of queued requests, within the turn's share. */
 void Door::handleWaiting() {
-  while (!cold_.waiting().empty() && mayAsk()) {
-    Connection* const connection = asked(cold_.waiting().take());
+  while (!cold_.queue().empty() && mayAsk()) {
+    Connection* const connection = asked(cold_.queue().pop());
     if (connection == nullptr) continue;
-    Arrival* const waiting = cold_.find(connections_.indexOf(*connection));
-    if (waiting->state == Body::State::kAwaited) {
+    ColdRequest* const waiting = cold_.find(connections_.indexOf(*connection));
+    if (waiting->bodyState == Body::State::kAwaited) {
       const std::string head = waiting->head;
       ask(*connection, head, {Body::State::kAwaited});
     } else {
-      const Arrival whole = endArrival(*connection);
-      ask(*connection, whole.head, {whole.state, whole.body});
+      const ColdRequest whole = endArrival(*connection);
+      ask(*connection, whole.head, {whole.bodyState, whole.body});
     }
   }
 }
@@ -210,15 +212,15 @@ void Door::ask(Connection& connection, std::string_view head, Body body) {
   // Reads the head again: its views must point into these bytes.
   readRequest(head, options_.headBytes, &head_);
   const Address client =
-      clientOf(connection, head_.last("forwarded"), head_.last("x-forwarded-for"));
+      clientOf(connection, head_.lastValue("forwarded"), head_.lastValue("x-forwarded-for"));
   asker_.ask({.ticket = connections_.ticketOf(connection),
               .head = head_,
               .text = head,
               .body = body,
               .client = client,
-              .secure = connection.secure,
-              .transient = connection.transient});
-  script_.use(began, parts_.clock(), cold_.waiting().addresses());
+              .secure = connection.isTls,
+              .transient = connection.isTransient});
+  script_.addWork(began, parts_.clock(), cold_.queue().addresses());
 }
 
 // ---- Answers ------------------------------------------------------------------------------------
@@ -233,12 +235,12 @@ Connection* Door::asked(Ticket ticket) {
 
 /** Ends the state of a request that JavaScript answers now. */
 void Door::endAsking(Connection& connection) {
-  connection.waits = false;
-  if (!connection.arriving) return;
+  connection.mayStayUnanswered = false;
+  if (!connection.hasColdRequest) return;
   // The client was not asked for the body, and may send it or not.
   ++counts_.handled;
   endArrival(connection);
-  connection.last = true;
+  connection.closesAfterAnswer = true;
 }
 
 void Door::respond(Ticket ticket, std::string_view statusLine, std::string_view fields,
@@ -247,7 +249,8 @@ void Door::respond(Ticket ticket, std::string_view statusLine, std::string_view 
   if (connection == nullptr) return;
   connection->state = ConnectionState::kReading;
   endAsking(*connection);
-  const std::string_view text = replies_.compose(statusLine, connection->last, fields, body);
+  const std::string_view text =
+      replies_.compose(statusLine, connection->closesAfterAnswer, fields, body);
   if (answers_.send(*connection, text)) resumeLater(*connection);
 }
 
@@ -257,7 +260,8 @@ void Door::watch(Ticket ticket, const FeedRequest* wanted, uint32_t count, Watch
   connection->state = ConnectionState::kReading;
   endAsking(*connection);
   // Without chunks the end of the connection ends a stream.
-  connection->last = connection->last || (how.stream && connection->plain);
+  connection->closesAfterAnswer =
+      connection->closesAfterAnswer || (how.stream && connection->isHttp10);
   Outcome outcome = Outcome::kOk;
   if (how.verifiedGrant != nullptr && !feeds_.takeGrant(*how.verifiedGrant, &how)) {
     outcome = Outcome::kTooManyWatchers;
@@ -265,13 +269,14 @@ void Door::watch(Ticket ticket, const FeedRequest* wanted, uint32_t count, Watch
   if (outcome == Outcome::kOk) outcome = feeds_.watch(*connection, wanted, count, how);
   if (outcome == Outcome::kOk) {
     // The client may have ended its half meanwhile: then no client waits for news.
-    const bool parked = connection->state == ConnectionState::kWatching && connection->waits;
+    const bool parked =
+        connection->state == ConnectionState::kWatching && connection->mayStayUnanswered;
     if (parked && connection->interest == Interest::kReset) connections_.close(*connection);
     return;
   }
   noteOutcome(*connection, how.hasManyFeeds ? Route::kFeeds : Route::kFeed, outcome);
   const Reply& reply = replies_.replies().outcomes[static_cast<size_t>(outcome)];
-  if (answers_.send(*connection, replies_.write(reply, connection->last))) {
+  if (answers_.send(*connection, replies_.write(reply, connection->closesAfterAnswer))) {
     resumeLater(*connection);
   }
 }
@@ -284,9 +289,9 @@ bool Door::park(Ticket ticket) {
   Connection* const connection = asked(ticket);
   if (connection == nullptr) return false;
   // The client may have ended its half meanwhile.
-  connection->waits = connection->interest != Interest::kReset;
-  if (!connection->waits) connections_.close(*connection);
-  return connection->waits;
+  connection->mayStayUnanswered = connection->interest != Interest::kReset;
+  if (!connection->mayStayUnanswered) connections_.close(*connection);
+  return connection->mayStayUnanswered;
 }
 
 }  // namespace server

@@ -19,7 +19,7 @@ constexpr std::string_view kCountsPath = "/status";
 
 Address Door::clientOf(const Connection& connection, std::string_view forwarded,
                        std::string_view forwardedFor) const {
-  Address client = connection.client;
+  Address client = connection.clientAddress;
   if (options_.trust == Trust::kForwarded) readForwarded(forwarded, &client);
   if (options_.trust == Trust::kForwardedFor) readForwardedFor(forwardedFor, &client);
   return client;
@@ -48,7 +48,7 @@ bool Door::hasCounts() { return parts_.countsLater || !liveCounts_.text().empty(
 
 /** Whether a hot request is served here; otherwise JavaScript handles it. */
 bool Door::servesHere(const Connection& connection, const HotRequest& request, const char* head) {
-  if (connection.transient && request.route != Route::kJoin && request.route != Route::kThrow &&
+  if (connection.isTransient && request.route != Route::kJoin && request.route != Route::kThrow &&
       request.route != Route::kLeave) {
     return false;
   }
@@ -65,7 +65,7 @@ bool Door::servesHere(const Connection& connection, const HotRequest& request, c
     case Route::kStatus:
       return !isOfOther(request.id) && hasCounts();
     case Route::kInput:
-      return parts_.requests->takesInputs() && request.bodyLength <= mostBody(request) &&
+      return parts_.requests->decidesInputs() && request.bodyLength <= mostBody(request) &&
              !isOfOther(request.id);
     case Route::kThrow:
     case Route::kLeave:
@@ -122,7 +122,7 @@ bool Door::serve(Connection& connection, const HotRequest& request, const char* 
 bool Door::await(Connection& connection, Route route) {
   connection.state = ConnectionState::kPending;
   connection.route = route;
-  connection.waits = false;
+  connection.mayStayUnanswered = false;
   connections_.disarm(connection);
   return false;
 }
@@ -130,7 +130,7 @@ bool Door::await(Connection& connection, Route route) {
 /** Adds a decided answer, which is sent at the end of the turn. */
 void Door::decide(Connection& connection, const Decided& answer) {
   noteOutcome(connection, answer.route, answer.outcome);
-  connection.decided = true;
+  connection.hasDecidedAnswer = true;
   decided_.push_back(answer);
 }
 
@@ -151,12 +151,12 @@ bool Door::servePoll(Connection& connection, const HotRequest& request) {
 
 bool Door::servePlace(Connection& connection, const HotRequest& request) {
   Place place;
-  switch (parts_.requests->place(connections_.ticketOf(connection), request.id, &place)) {
-    case Found::kLater:
+  switch (parts_.requests->findPlace(connections_.ticketOf(connection), request.id, &place)) {
+    case LookupResult::kLater:
       return await(connection, Route::kPlace);
-    case Found::kNowhere:
+    case LookupResult::kUnknown:
       return serveUnknown(connection, Route::kPlace);
-    case Found::kHere:
+    case LookupResult::kFound:
       break;
   }
   return answers_.send(connection, replies_.json(PlaceText(place).view()));
@@ -166,11 +166,11 @@ bool Door::servePlace(Connection& connection, const HotRequest& request) {
 bool Door::serveCountsOf(Connection& connection, const Id& id) {
   const Ticket ticket = connections_.ticketOf(connection);
   if (parts_.countsLater) {
-    parts_.requests->countsOf(ticket, id);
+    parts_.requests->requestCountsOf(ticket, id);
     return await(connection, Route::kStatus);
   }
   Place any;
-  const bool known = parts_.requests->place(ticket, id, &any) == Found::kHere;
+  const bool known = parts_.requests->findPlace(ticket, id, &any) == LookupResult::kFound;
   return known ? serveCounts(connection) : serveUnknown(connection, Route::kStatus);
 }
 
@@ -182,8 +182,8 @@ bool Door::serveUnknown(Connection& connection, Route route) {
 
 /** Serves the live counts that hasCounts has just asked for. */
 bool Door::serveCounts(Connection& connection) {
-  if (!parts_.countsLater) return answers_.send(connection, replies_.json(liveCounts_.last()));
-  parts_.requests->counts(connections_.ticketOf(connection));
+  if (!parts_.countsLater) return answers_.send(connection, replies_.json(liveCounts_.lastText()));
+  parts_.requests->requestCounts(connections_.ticketOf(connection));
   return await(connection, Route::kFixed);
 }
 
@@ -195,13 +195,13 @@ bool Door::serveFixed(Connection& connection, std::string_view path) {
 }
 
 void Door::note(const Connection& connection, LogEventKind kind) {
-  logEvents_.add({kind, Route::kJoin, Outcome::kOk, connection.client});
+  logEvents_.add({kind, Route::kJoin, Outcome::kOk, connection.clientAddress});
 }
 
 void Door::noteOutcome(const Connection& connection, Route route, Outcome outcome) {
   const bool joined = route == Route::kJoin && outcome == Outcome::kOk;
-  if (logEvents_.wanted() && (joined || outcome >= Outcome::kUnknownClient)) {
-    logEvents_.add({LogEventKind::kOutcome, route, outcome, connection.client});
+  if (logEvents_.isEnabled() && (joined || outcome >= Outcome::kUnknownClient)) {
+    logEvents_.add({LogEventKind::kOutcome, route, outcome, connection.clientAddress});
   }
 }
 
@@ -220,7 +220,7 @@ void Door::sendAnswers() {
     Connection* connection = connections_.find(ticket);
     std::string_view bytes = wordsOf(decided_[i++]);
     const auto sameNext = [&] { return i < decided_.size() && decided_[i].ticket == ticket; };
-    const bool full = connection != nullptr && connection->full;
+    const bool full = connection != nullptr && connection->inputRefused;
     if (full || sameNext()) {
       // Several answers of requests sent ahead, with one system call.
       answersOfOne_ = bytes;
@@ -229,7 +229,7 @@ void Door::sendAnswers() {
       bytes = answersOfOne_;
     }
     if (connection == nullptr) continue;
-    connection->decided = false;
+    connection->hasDecidedAnswer = false;
     if (full) {
       answers_.sendLast(*connection, bytes);
     } else if (answers_.send(*connection, bytes)) {

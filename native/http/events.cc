@@ -56,8 +56,8 @@ void EventSet::wake() {
 void EventSet::wakeIn(uint64_t microseconds) {
   if (microseconds == 0) return wake();
   const uint64_t time = now();
-  if (wakesAt_ > time && wakesAt_ <= time + microseconds) return;
-  wakesAt_ = time + microseconds;
+  if (timerFiresAt_ > time && timerFiresAt_ <= time + microseconds) return;
+  timerFiresAt_ = time + microseconds;
   const itimerspec once = {{},
                            {static_cast<time_t>(microseconds / 1000000),
                             static_cast<long>(microseconds % 1000000 * 1000)}};
@@ -65,18 +65,18 @@ void EventSet::wakeIn(uint64_t microseconds) {
 }
 
 void EventSet::sleepUntilWoken(uint64_t microseconds) {
-  clears_ = true;
+  mustClearWakes_ = true;
   const timespec time = {static_cast<time_t>(microseconds / 1000000),
                          static_cast<long>(microseconds % 1000000 * 1000)};
   pollfd wake = {.fd = wake_, .events = POLLIN, .revents = 0};
   ppoll(&wake, 1, &time, nullptr);
 }
 
-void EventSet::look() {
+void EventSet::collect() {
   uint64_t times;
-  if (std::exchange(clears_, false)) (void)!::read(wake_, &times, sizeof times);
-  count_ = epoll_wait(set_, found_, kEvents, std::exchange(sleep_, 0));
-  looked_ = true;
+  if (std::exchange(mustClearWakes_, false)) (void)!::read(wake_, &times, sizeof times);
+  count_ = epoll_wait(set_, events_, kMaxEvents, std::exchange(nextWait_, 0));
+  isCollected_ = true;
 }
 
 uint64_t EventSet::now() {

@@ -6,7 +6,7 @@
 //                                                                      turn is asked for
 //
 // Lifecycle: Node's loop sees the descriptor become readable and starts a turn, or sleeps in it
-// (addon/loop_turns.h), as a worker's thread does. `look` takes a bounded share of the events;
+// (addon/loop_turns.h), as a worker's thread does. `collect` takes a bounded share of the events;
 // `dispatch` passes each to its connection or watcher. The rest comes in the next turn. A
 // descriptor is watched from `add` until `remove`, or until it is closed.
 //
@@ -73,41 +73,42 @@ class EventSet {
   void wakeIn(uint64_t microseconds);
 
   /**
-   * Lets the next look wait so many milliseconds for an event: for a thread without another loop.
+   * Lets the next `collect` wait so many milliseconds for an event: for a thread without another
+   * loop.
    */
-  void sleep(int milliseconds) { sleep_ = milliseconds; }
+  void waitAtNextCollect(int milliseconds) { nextWait_ = milliseconds; }
 
   /**
    * Waits for a wake, at most so many microseconds, and ignores other events. The first of several
-   * waits may end at once, by a wake that an earlier look has seen.
+   * waits may end at once, by a wake that an earlier `collect` has seen.
    */
   void sleepUntilWoken(uint64_t microseconds);
 
   /**
-   * Takes the pending events, at most kEvents, for the next dispatch. Events that a second look
+   * Takes the pending events, at most kMaxEvents, for the next dispatch. Events that a second call
    * replaces come again, since a descriptor stays ready.
    */
-  void look();
+  void collect();
 
-  /** Whether the last look has found events. */
-  bool found() const { return count_ > 0; }
+  /** Whether the last `collect` has found events. */
+  bool hasEvents() const { return count_ > 0; }
 
   /**
-   * Dispatches the events of the last look, or looks now: calls the watchers, and
+   * Dispatches the events of the last `collect`, or collects now: calls the watchers, and
    * `onConnection(index, generation, events)` for connections. An event may be stale: an earlier
    * one closed its connection, and another connection has the place.
    */
   template <typename OnConnection>
   void dispatch(OnConnection&& onConnection) {
-    if (!looked_) look();
-    looked_ = false;
+    if (!isCollected_) collect();
+    isCollected_ = false;
     for (int i = 0; i < count_; ++i) {
-      const uint64_t key = found_[i].data.u64;
+      const uint64_t key = events_[i].data.u64;
       if ((key & 1) != 0) {
         onConnection(static_cast<uint32_t>(key) >> 1, static_cast<uint32_t>(key >> 32),
-                     found_[i].events);
+                     events_[i].events);
       } else if (key != kWake) {
-        static_cast<Watcher*>(found_[i].data.ptr)->onEvents(found_[i].events);
+        static_cast<Watcher*>(events_[i].data.ptr)->onEvents(events_[i].events);
       }
     }
   }
@@ -117,7 +118,7 @@ class EventSet {
 
  private:
   /** Most events of a turn; the rest waits until Node's loop has run its other work. */
-  static constexpr int kEvents = 256;
+  static constexpr int kMaxEvents = 256;
 
   /** The key of the set's own descriptors: even like a pointer, but no pointer. */
   static constexpr uint64_t kWake = 0;
@@ -127,12 +128,13 @@ class EventSet {
   const int set_;
   const int wake_;
   const int timer_;
-  uint64_t wakesAt_ = 0;  // time of `now` at which the timer fires, or fired last
-  int sleep_ = 0;         // milliseconds
-  bool clears_ = false;   // the next look clears the wakes: `sleepUntilWoken` needs that
-  bool looked_ = false;   // the found events are not dispatched yet
+  uint64_t timerFiresAt_ = 0;  // time of `now` at which the timer fires, or fired last
+  int nextWait_ = 0;           // milliseconds
+  bool mustClearWakes_ =
+      false;                  // the next `collect` clears the wakes: `sleepUntilWoken` needs that
+  bool isCollected_ = false;  // the found events are not dispatched yet
   int count_ = 0;
-  epoll_event found_[kEvents];
+  epoll_event events_[kMaxEvents];
 };
 
 }  // namespace server

@@ -153,7 +153,7 @@ bool FeedHandler::serve(Connection& connection, const HotRequest& request, const
                             .noneMatch = noneMatch_,
                             .grant = grant_,
                             .address = client};
-  connection.plain = false;
+  connection.isHttp10 = false;
   const Ticket ticket = connections_->ticketOf(connection);
   const Outcome outcome = watch(connection, watch_.wanted, watch_.count, how);
   if (outcome != Outcome::kOk) {
@@ -180,9 +180,9 @@ Outcome FeedHandler::watch(Connection& connection, const FeedRequest* wanted, ui
   connection.state = ConnectionState::kWatching;
   connection.record = Feeds::kNoWatcher;
   // Otherwise the connection waits only until the feed has been fetched.
-  connection.waits = how.stream || std::all_of(wanted, wanted + count, [](const FeedRequest& one) {
-                       return !one.after.empty();
-                     });
+  connection.mayStayUnanswered =
+      how.stream || std::all_of(wanted, wanted + count,
+                                [](const FeedRequest& one) { return !one.after.empty(); });
   connections_->disarm(connection);
   uint32_t watcher;
   const Outcome outcome = feeds_->watch(wanted, count, how, ticket.connection, &watcher);
@@ -200,7 +200,7 @@ Outcome FeedHandler::watch(Connection& connection, const FeedRequest* wanted, ui
 void FeedHandler::sendUnchanged(Connection& connection, std::string_view tag) {
   const Ticket ticket = connections_->ticketOf(connection);
   const Reply& head = replies_->replies().feedUnchanged;
-  std::string text(replies_->write(head, connection.last));
+  std::string text(replies_->write(head, connection.closesAfterAnswer));
   text.append(tag).append("\"\r\n\r\n");
   const bool whole = answers_->send(connection, text);
   if (whole && connections_->find(ticket) != nullptr) answered_(connection);
@@ -240,7 +240,7 @@ FeedResponder::WriteResult FeedHandler::answer(uint32_t token, const FeedAnswer&
   bool whole;
   if (problem) {
     const auto& reply = replies_->replies().outcomes[static_cast<size_t>(answer.outcome)];
-    whole = answers_->send(connection, replies_->write(reply, connection.last));
+    whole = answers_->send(connection, replies_->write(reply, connection.closesAfterAnswer));
   } else {
     whole = answers_->send(connection, messageOf(answer, opens, connection));
   }
@@ -289,14 +289,14 @@ bool FeedHandler::Made::isOf(const FeedAnswer& answer) const {
 /** Returns the message of an answer: a kept one with the same parts, or a new one. */
 base::Ref<base::Message> FeedHandler::messageOf(const FeedAnswer& answer, bool opens,
                                                 const Connection& to) {
-  const bool own = answer.isEvent ? opens || to.plain : to.last;
+  const bool own = answer.isEvent ? opens || to.isHttp10 : to.closesAfterAnswer;
   const auto isShared = [](const BodyPiece& item) { return item.bytes != nullptr; };
   const bool shared = !own && !answer.endsStream &&
                       std::any_of(answer.pieces, answer.pieces + answer.count, isShared);
   if (!shared) return compose(answer, opens, to);
   for (Made& made : made_) {
     if (!made.isOf(answer)) continue;
-    const bool isLong = made.message->length() >= SendCosts::kLong;
+    const bool isLong = made.message->length() >= SendCosts::kLongMessage;
     if (++made.again == kFileFrom && isLong && connections_->sendCosts().wantsFile()) {
       made.message->makeFile();
     }
@@ -315,7 +315,7 @@ base::Ref<base::Message> FeedHandler::compose(const FeedAnswer& answer, bool ope
   text_.clear();
   insertions_.clear();
   const Replies& replies = replies_->replies();
-  const bool gzip = answer.gzip && !to.plain;
+  const bool gzip = answer.gzip && !to.isHttp10;
   if (!answer.isEvent) {
     const bool packed = pack(answer);
     addHead(answer, packed, to);
@@ -327,10 +327,10 @@ base::Ref<base::Message> FeedHandler::compose(const FeedAnswer& answer, bool ope
       addBody(answer);
     }
   } else {
-    if (opens && to.plain) text_ += replies_->writeLast(replies.feedStreamPlain);
-    if (opens && !to.plain) {
+    if (opens && to.isHttp10) text_ += replies_->writeLast(replies.feedStreamPlain);
+    if (opens && !to.isHttp10) {
       const Reply& head = gzip ? replies.feedStreamGzip : replies.feedStream;
-      text_ += replies_->write(head, to.last);
+      text_ += replies_->write(head, to.closesAfterAnswer);
     }
     if (opens && gzip) {
       beginChunk(kGzipHead.size());
@@ -349,13 +349,13 @@ base::Ref<base::Message> FeedHandler::compose(const FeedAnswer& answer, bool ope
     if (gzip) {
       if (opens || !addCompressed(answer, fields, end)) addStored(answer, fields, end);
     } else {
-      if (!to.plain) beginChunk(fields.size() + answer.length() + end.size());
+      if (!to.isHttp10) beginChunk(fields.size() + answer.length() + end.size());
       text_ += fields;
       addBody(answer);
       text_ += end;
-      if (!to.plain) text_ += "\r\n";
+      if (!to.isHttp10) text_ += "\r\n";
     }
-    if (!to.plain && answer.endsStream) text_ += "0\r\n\r\n";
+    if (!to.isHttp10 && answer.endsStream) text_ += "0\r\n\r\n";
   }
   const base::Ref<base::Bytes> own = base::Bytes::copyOf(text_, nullptr);
   pieces_.clear();
@@ -465,7 +465,7 @@ void FeedHandler::addHead(const FeedAnswer& answer, bool packed, const Connectio
   const bool gzip = answer.gzip || packed;
   const Reply& plain = gzip ? replies.feedGzip : replies.feed;
   const Reply& head = answer.cacheSeconds > 0 ? replies.feedPublic : plain;
-  text_ += replies_->write(head, to.last);
+  text_ += replies_->write(head, to.closesAfterAnswer);
   if (answer.cacheSeconds == 0) return;
   text_.append(answer.tag).append(packed ? kPackedTag : "");
   text_.append("\"\r\nCache-Control: public, s-maxage=");

@@ -101,14 +101,14 @@ int Listener::reserve(const char* address, uint16_t port) {
   return bind(address, port, Sharing::kAlone);
 }
 
-int Listener::letShare() {
+int Listener::allowSharing() {
   // Only after `reserve`: otherwise another server of this kind would share the port.
   const int shared = 1;
   const int set = setsockopt(fd_, SOL_SOCKET, SO_REUSEPORT, &shared, sizeof shared);
   return set == 0 ? 0 : errno;
 }
 
-int Listener::share(const char* address, uint16_t port) {
+int Listener::bindShared(const char* address, uint16_t port) {
   return bind(address, port, Sharing::kShared);
 }
 

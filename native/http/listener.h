@@ -34,10 +34,10 @@ class Listener {
   int reserve(const char* address, uint16_t port);
 
   /** Lets other listeners of this process share the reserved port (SO_REUSEPORT, socket(7)). */
-  int letShare();
+  int allowSharing();
 
   /** Binds a port that another listener shares, as `reserve` does. */
-  int share(const char* address, uint16_t port);
+  int bindShared(const char* address, uint16_t port);
 
   /**
    * Listens on the bound port. A connection that has been silent for `keepIdle` seconds is probed

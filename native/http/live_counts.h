@@ -14,34 +14,34 @@ namespace server {
 class LiveCounts {
  public:
   /** Returns the counts as JSON text; empty: not possible now. */
-  using Ask = std::function<std::string()>;
+  using MakeText = std::function<std::string()>;
 
   /**
    * Most calls of `ask` between two ticks. A call takes some 80 us, so a storm takes 8% of a core.
    * A request now and then always gets fresh counts.
    */
-  static constexpr unsigned kAsksPerTick = 100;
+  static constexpr unsigned kMaxCallsPerTick = 100;
 
-  explicit LiveCounts(Ask ask) : ask_(std::move(ask)) {}
+  explicit LiveCounts(MakeText ask) : makeText_(std::move(ask)) {}
 
   /** The counts, at most a tick old; empty: none. Valid until the next call. */
   std::string_view text() {
-    if (ask_ && (asked_ < kAsksPerTick || text_.empty())) {
-      ++asked_;
-      text_ = ask_();
+    if (makeText_ && (callsThisTick_ < kMaxCallsPerTick || text_.empty())) {
+      ++callsThisTick_;
+      text_ = makeText_();
     }
     return text_;
   }
 
   /** The last result of `text`. */
-  std::string_view last() const { return text_; }
+  std::string_view lastText() const { return text_; }
 
-  void tick() { asked_ = 0; }
+  void tick() { callsThisTick_ = 0; }
 
  private:
-  const Ask ask_;
+  const MakeText makeText_;
   std::string text_;
-  unsigned asked_ = 0;  // calls since the tick
+  unsigned callsThisTick_ = 0;  // calls since the tick
 };
 
 }  // namespace server

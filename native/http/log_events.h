@@ -1,6 +1,6 @@
 // Refusals and joins of a door, for a log at the level `debug`. At another level an event costs one
-// comparison. Otherwise at most kMost are kept between two calls of `take`; further ones are only
-// counted.
+// comparison. Otherwise at most kMaxEvents are kept between two calls of `takeAll`; further ones
+// are only counted.
 #ifndef SPRITES_LOG_EVENTS_H_
 #define SPRITES_LOG_EVENTS_H_
 
@@ -34,14 +34,14 @@ struct LogEvent {
 
 class LogEvents {
  public:
-  static constexpr size_t kMost = 50;
+  static constexpr size_t kMaxEvents = 50;
 
-  bool wanted() const { return wanted_; }
-  void want() { wanted_ = true; }
+  bool isEnabled() const { return isEnabled_; }
+  void enable() { isEnabled_ = true; }
 
   void add(const LogEvent& event) {
-    if (!wanted_) return;
-    if (events_.size() < kMost) {
+    if (!isEnabled_) return;
+    if (events_.size() < kMaxEvents) {
       events_.push_back(event);
     } else {
       ++omitted_;
@@ -55,15 +55,15 @@ class LogEvents {
   }
 
   /** Whether there are events. */
-  bool any() const { return !events_.empty(); }
+  bool hasEvents() const { return !events_.empty(); }
 
   /** Returns and removes the events, and the number of those left out. */
-  std::pair<std::vector<LogEvent>, uint64_t> take() {
+  std::pair<std::vector<LogEvent>, uint64_t> takeAll() {
     return {std::exchange(events_, {}), std::exchange(omitted_, 0)};
   }
 
  private:
-  bool wanted_ = false;
+  bool isEnabled_ = false;
   std::vector<LogEvent> events_;
   uint64_t omitted_ = 0;
 };

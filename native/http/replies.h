@@ -19,15 +19,15 @@ namespace server {
 
 /** One answer, cut behind its status line, where Date and Connection are inserted. */
 struct Reply {
-  std::string statusLine;  // "HTTP/1.1 202 Accepted\r\n"
-  std::string rest;        // the other header fields, the empty line, the body
+  std::string statusLine;       // "HTTP/1.1 202 Accepted\r\n"
+  std::string afterStatusLine;  // the other header fields, the empty line, the body
 
   Reply() = default;
 
   explicit Reply(const std::string& text) {
     const size_t cut = text.find("\r\n") + 2;
     statusLine = text.substr(0, cut);
-    rest = text.substr(cut);
+    afterStatusLine = text.substr(cut);
   }
 };
 
@@ -42,24 +42,24 @@ using FixedReplies = std::unordered_map<std::string, Reply, TextHash, std::equal
 
 /** All answers that the front door sends without JavaScript. */
 struct Replies {
-  Reply outcomes[kOutcomes];  // by outcome; kOk: of a leave
-  Reply feed;                 // ends with "Content-Length: "
-  Reply feedGzip;             // of a compressed answer
-  Reply feedPublic;           // of an answer for caches: ends with "ETag: " and a quotation mark
-  Reply feedUnchanged;        // 304: ends like feedPublic
-  Reply feedStream;           // the head of an event stream, chunked
-  Reply feedStreamGzip;       // of a compressed stream
-  Reply feedStreamPlain;      // of HTTP/1.0: the stream ends with the connection
-  Reply json;                 // of a poll, a place and the counts: ends with "Content-Length: "
-  Reply joined;               // ends where the id begins
-  std::string joinedEnd;      // begins where the id ends
-  Reply timedOut;             // 408
-  Reply refused;              // 503: no room for another connection
-  Reply tooMuchHeld;          // 503: too much memory is held for the client's address
-  Reply badRequest;           // 400
-  Reply headTooLarge;         // 431
-  Reply expectationFailed;    // 417
-  std::string stays;          // the fields of a connection that stays open
+  Reply outcomes[kOutcomes];    // by outcome; kOk: of a leave
+  Reply feed;                   // ends with "Content-Length: "
+  Reply feedGzip;               // of a compressed answer
+  Reply feedPublic;             // of an answer for caches: ends with "ETag: " and a quotation mark
+  Reply feedUnchanged;          // 304: ends like feedPublic
+  Reply feedStream;             // the head of an event stream, chunked
+  Reply feedStreamGzip;         // of a compressed stream
+  Reply feedStreamPlain;        // of HTTP/1.0: the stream ends with the connection
+  Reply json;                   // of a poll, a place and the counts: ends with "Content-Length: "
+  Reply joined;                 // ends where the id begins
+  std::string afterJoinedId;    // begins where the id ends
+  Reply timedOut;               // 408
+  Reply refused;                // 503: no room for another connection
+  Reply tooMuchHeld;            // 503: too much memory is held for the client's address
+  Reply badRequest;             // 400
+  Reply headTooLarge;           // 431
+  Reply expectationFailed;      // 417
+  std::string keepAliveFields;  // the fields of a connection that stays open
   FixedReplies fixed;
 };
 
@@ -89,7 +89,7 @@ class ReplyWriter {
 
   /** Returns the answer, valid until the next call; `last`: the connection closes after it. */
   std::string_view write(const Reply& reply, bool last = false) {
-    return compose(reply.statusLine, last, reply.rest, {});
+    return compose(reply.statusLine, last, reply.afterStatusLine, {});
   }
   std::string_view writeLast(const Reply& reply) { return write(reply, true); }
 
@@ -98,7 +98,7 @@ class ReplyWriter {
                            std::string_view body) {
     text_ = statusLine;
     text_ += dateLine_;
-    text_ += last ? "Connection: close\r\n" : replies_.stays;
+    text_ += last ? "Connection: close\r\n" : replies_.keepAliveFields;
     text_ += rest;
     text_ += body;
     return text_;
@@ -109,7 +109,7 @@ class ReplyWriter {
     char text[36];
     id.format(text);
     text_.append(text, sizeof text);
-    text_ += replies_.joinedEnd;
+    text_ += replies_.afterJoinedId;
     return text_;
   }
 

@@ -21,7 +21,7 @@ struct Ticket {
 };
 
 /** The result of a question that a handler may answer later. */
-enum class Found : uint8_t { kHere, kNowhere, kLater };
+enum class LookupResult : uint8_t { kFound, kUnknown, kLater };
 
 /**
  * Decides on joins, throws, leaves and inputs, parks polls, and knows the clients' places and the
@@ -46,7 +46,7 @@ class RequestHandler {
   virtual std::optional<Outcome> leave(Ticket ticket, const Id& id) = 0;
 
   /** Whether inputs of players are decided here. If not, JavaScript handles them. */
-  virtual bool takesInputs() const = 0;
+  virtual bool decidesInputs() const = 0;
 
   /** Decides on an input to the named arena; `text` lives for the call only. */
   virtual std::optional<Outcome> input(Ticket ticket, const HotRequest& request,
@@ -56,25 +56,25 @@ class RequestHandler {
   virtual PollResult poll(Ticket ticket, const HotRequest& request) = 0;
 
   /** Drops a parked poll, whose connection is gone. */
-  virtual void drop(uint32_t record, Ticket ticket) = 0;
+  virtual void dropPoll(uint32_t record, Ticket ticket) = 0;
 
   /**
    * Called when the client of a parked poll has ended its half. Returns whether the poll may be
    * dropped now. If not, an answer may be on its way; without one, Door::over is called later.
    */
-  virtual bool ended(Ticket) { return true; }
+  virtual bool mayDropEndedPoll(Ticket) { return true; }
 
   /** Finds a client's place. kLater: Door::answer or Door::complete is called later. */
-  virtual Found place(Ticket ticket, const Id& id, Place* place) = 0;
+  virtual LookupResult findPlace(Ticket ticket, const Id& id, Place* place) = 0;
 
   /** Asks for the live counts, if they come later, by Door::answer. */
-  virtual void counts(Ticket) {}
+  virtual void requestCounts(Ticket) {}
 
   /**
    * Asks for the live counts for the client `id`, by Door::answer. An unknown client is reported to
    * Door::complete.
    */
-  virtual void countsOf(Ticket, const Id&) {}
+  virtual void requestCountsOf(Ticket, const Id&) {}
 };
 
 /** The hold of a poll, for the pool. An explicit 0 becomes a hold that the pool refuses. */
@@ -102,7 +102,7 @@ class PoolHandler : public RequestHandler {
 
   std::optional<Outcome> leave(Ticket, const Id& id) override { return pool_->leave(id); }
 
-  bool takesInputs() const override { return arena_ != nullptr; }
+  bool decidesInputs() const override { return arena_ != nullptr; }
 
   std::optional<Outcome> input(Ticket, const HotRequest& request, std::string_view arena,
                                std::string_view text) override {
@@ -115,12 +115,12 @@ class PoolHandler : public RequestHandler {
                        ticket.connection);
   }
 
-  void drop(uint32_t record, Ticket ticket) override {
+  void dropPoll(uint32_t record, Ticket ticket) override {
     pool_->drop(record, PollHolder::kDoor, ticket.connection);
   }
 
-  Found place(Ticket, const Id& id, Place* place) override {
-    return pool_->place(id, place) ? Found::kHere : Found::kNowhere;
+  LookupResult findPlace(Ticket, const Id& id, Place* place) override {
+    return pool_->place(id, place) ? LookupResult::kFound : LookupResult::kUnknown;
   }
 
  private:

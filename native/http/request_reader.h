@@ -35,18 +35,18 @@ struct RequestHead {
   uint64_t bodyLength;  // of kLength; at most 2^53
   uint32_t headLength;  // bytes of the head, with the empty lines before and after it
   Framing framing;
-  bool http10;
-  bool stays;    // the connection may stay open after the answer
-  bool expects;  // the client waits for 100 Continue before it sends the body
+  bool isHttp10;
+  bool keepsAlive;       // the connection may stay open after the answer
+  bool expectsContinue;  // the client waits for 100 Continue before it sends the body
 
   /** The value of the last field with that name, which is in lower case; empty: none. */
-  std::string_view last(std::string_view name) const;
+  std::string_view lastValue(std::string_view name) const;
 };
 
 /** The reader's verdict on the bytes it was given. */
-enum class Reading : uint8_t {
+enum class ReadResult : uint8_t {
   kIncomplete,  // well-formed so far; more bytes are needed
-  kRead,
+  kComplete,
   kBad,          // 400
   kTooLarge,     // 431: the head is longer than the bound
   kExpectation,  // 417: an expectation other than 100-continue
@@ -54,16 +54,16 @@ enum class Reading : uint8_t {
 
 /**
  * Reads a head of at most `most` bytes at the start of `data`, in one pass. To be called again,
- * from the start, when more bytes have come. `out` is filled only with kRead.
+ * from the start, when more bytes have come. `out` is filled only with kComplete.
  */
-Reading readRequest(std::string_view data, size_t most, RequestHead* out);
+ReadResult readRequest(std::string_view data, size_t most, RequestHead* out);
 
 /**
  * Reads one field line, its CRLF included, and moves `*at` behind it.
  *
- * @return kRead, kIncomplete or kBad
+ * @return kComplete, kIncomplete or kBad
  */
-Reading readField(std::string_view data, size_t* at, Field* out);
+ReadResult readField(std::string_view data, size_t* at, Field* out);
 
 }  // namespace server
 

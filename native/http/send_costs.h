@@ -4,7 +4,7 @@
 // The cost of a copy depends on the memory, that of a file on its pages: for 165 KB, 85 µs and 35
 // µs on one machine, 24 µs and 43 µs on another. So the door measures both, and sends long messages
 // the cheaper way. The first readers of a message get copies, which measures copies. Every
-// kLookEvery-th message is sent from a file even if files cost more, which measures files.
+// kProbeEvery-th message is sent from a file even if files cost more, which measures files.
 //
 // Cost: two reads of the clock for each long message. Rejected: a choice by the processor's name, a
 // measurement at the start (one busy moment would decide for the whole run).
@@ -18,35 +18,37 @@
 
 namespace server {
 
-enum class SendWay : uint8_t { kCopy, kFile };
+enum class SendMethod : uint8_t { kCopy, kFile };
 
 class SendCosts {
  public:
   /** Shortest long message, in bytes: for shorter ones a file saves nothing. */
-  static constexpr uint64_t kLong = 64 << 10;
-  static constexpr uint32_t kLookEvery = 32;
+  static constexpr uint64_t kLongMessage = 64 << 10;
+  static constexpr uint32_t kProbeEvery = 32;
 
   /** Returns whether the next long message should have a file. */
   bool wantsFile() {
-    return costOf(SendWay::kFile) <= costOf(SendWay::kCopy) || ++copied_ % kLookEvery == 0;
+    return costOf(SendMethod::kFile) <= costOf(SendMethod::kCopy) ||
+           ++copiedMessages_ % kProbeEvery == 0;
   }
 
   /** Counts a message of `bytes` that the kernel accepted whole, after so many microseconds. */
-  void took(SendWay way, uint64_t microseconds, uint64_t bytes) {
+  void addMeasurement(SendMethod way, uint64_t microseconds, uint64_t bytes) {
     double& cost = costOf(way);
     const double seen = static_cast<double>(microseconds) / static_cast<double>(bytes);
     // Bounds an outlier: another process may have had the core meanwhile.
-    cost = cost == 0 ? seen : cost + (std::min(seen, kMostGrowth * cost) - cost) / kRemembered;
+    cost =
+        cost == 0 ? seen : cost + (std::min(seen, kMostGrowth * cost) - cost) / kAveragedMessages;
   }
 
  private:
   static constexpr double kMostGrowth = 4;
-  static constexpr double kRemembered = 16;
+  static constexpr double kAveragedMessages = 16;
 
-  double& costOf(SendWay way) { return costs_[static_cast<size_t>(way)]; }
+  double& costOf(SendMethod way) { return costs_[static_cast<size_t>(way)]; }
 
   std::array<double, 2> costs_ = {};  // microseconds for a byte; 0: not known
-  uint32_t copied_ = 0;               // messages sent by copy since the start
+  uint32_t copiedMessages_ = 0;       // messages sent by copy since the start
 };
 
 }  // namespace server

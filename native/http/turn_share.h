@@ -6,9 +6,10 @@
 //                                                  finds the thread free
 //
 // A hot request waits for the rest of a turn. So while hot requests come, the share is smaller, and
-// a rest follows: kRest times as long as the work, divided by the number of waiting addresses. So a
-// single address that sends as much as it can gets a tenth of the thread, and hot requests find the
-// thread free. A hundred addresses at once, as after a restart, get nearly all of it.
+// a rest follows: kRestFactor times as long as the work, divided by the number of waiting
+// addresses. So a single address that sends as much as it can gets a tenth of the thread, and hot
+// requests find the thread free. A hundred addresses at once, as after a restart, get nearly all of
+// it.
 //
 // Cost: more turns, and rests; nothing without hot requests. Rejected: a fourth of the thread (the
 // median delay of a hot request becomes that of the 70th percentile).
@@ -25,18 +26,18 @@ namespace server {
 class TurnShare {
  public:
   /** Length of a rest with one waiting address, in multiples of the work before it. */
-  static constexpr uint64_t kRest = 9;
+  static constexpr uint64_t kRestFactor = 9;
 
   /** Turns without a hot request until the share is whole again. */
-  static constexpr uint32_t kTurnsBesideHot = 64;
+  static constexpr uint32_t kTurnsUntilAlone = 64;
 
   /** The share of JavaScript, for requests that are not hot. */
-  static TurnShare ofScript() { return {250, 50}; }
+  static TurnShare forScript() { return {250, 50}; }
 
-  static TurnShare ofHandshakes() { return {250, 250}; }
+  static TurnShare forHandshakes() { return {250, 250}; }
 
   /** The share of requests sent ahead of an answer, without the hot ones. */
-  static TurnShare ofSentAhead() { return {100, 50}; }
+  static TurnShare forSentAhead() { return {100, 50}; }
 
   /** `alone`: the share of a turn; `besideHot`: the share while hot requests come. */
   TurnShare(uint64_t alone, uint64_t besideHot) : alone_(alone), besideHot_(besideHot) {}
@@ -44,29 +45,31 @@ class TurnShare {
   /** Begins a turn at `now`; `hot`: number of hot requests served so far. */
   void begin(uint64_t hot, uint64_t now) {
     now_ = now;
-    used_ = times_ = 0;
-    if (hot != hot_) {
-      turnsBesideHot_ = kTurnsBesideHot;
+    used_ = pieces_ = 0;
+    if (hot != hotServed_) {
+      turnsBesideHot_ = kTurnsUntilAlone;
     } else if (turnsBesideHot_ > 0) {
       --turnsBesideHot_;
     }
-    hot_ = hot;
+    hotServed_ = hot;
   }
 
   /** Whether the turn has time left for a further piece of work, however long it takes. */
-  bool left() const { return rest() == 0 && used_ < (turnsBesideHot_ > 0 ? besideHot_ : alone_); }
+  bool hasTimeLeft() const {
+    return restLeft() == 0 && used_ < (turnsBesideHot_ > 0 ? besideHot_ : alone_);
+  }
 
   /** Time left of a rest at the start of the turn; 0: no rest. */
-  uint64_t rest() const { return restsUntil_ > now_ ? restsUntil_ - now_ : 0; }
+  uint64_t restLeft() const { return restsUntil_ > now_ ? restsUntil_ - now_ : 0; }
 
   /** Counts a piece of work from `began` to `ended`, while so many addresses wait. */
-  void use(uint64_t began, uint64_t ended, size_t addresses) {
+  void addWork(uint64_t began, uint64_t ended, size_t addresses) {
     const uint64_t took = ended - began + deferred_;
     used_ += took;
-    ++times_;
+    ++pieces_;
     if (turnsBesideHot_ == 0 || used_ < besideHot_) return;
     // A single long piece counts at most as `alone`.
-    const uint64_t rest = kRest * std::min(used_, alone_) / std::max<size_t>(addresses, 1);
+    const uint64_t rest = kRestFactor * std::min(used_, alone_) / std::max<size_t>(addresses, 1);
     restsUntil_ = ended + deferred_ + rest;
   }
 
@@ -74,9 +77,9 @@ class TurnShare {
    * Counts the time that promises of the last turn's work took after it. The next turns add its
    * average to each piece of work.
    */
-  void defer(uint64_t took) {
-    if (times_ == 0) return;
-    deferred_ = (3 * deferred_ + std::min(took / times_, alone_)) / 4;
+  void addDeferred(uint64_t took) {
+    if (pieces_ == 0) return;
+    deferred_ = (3 * deferred_ + std::min(took / pieces_, alone_)) / 4;
   }
 
  private:
@@ -85,9 +88,9 @@ class TurnShare {
   uint64_t now_ = 0;  // start of the turn
   uint64_t restsUntil_ = 0;
   uint64_t used_ = 0;            // by this turn's work, with `deferred_`
-  uint32_t times_ = 0;           // pieces of work in this turn
+  uint32_t pieces_ = 0;          // pieces of work in this turn
   uint64_t deferred_ = 0;        // average time of the promises of one piece
-  uint64_t hot_ = 0;             // hot requests served before the turn
+  uint64_t hotServed_ = 0;       // hot requests served before the turn
   uint32_t turnsBesideHot_ = 0;  // turns left with the smaller share
 };
 

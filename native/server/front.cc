@@ -128,7 +128,7 @@ void Front::askForRequests() {
   for (const Served& one : workers_) hot += one.service->hot();
   script_.begin(hot, EventSet::now());
   const auto has = [](const Served& one) { return one.service->hasRequests(); };
-  while (script_.left()) {
+  while (script_.hasTimeLeft()) {
     const auto waiting = std::count_if(workers_.begin(), workers_.end(), has);
     if (waiting == 0) return;
     WorkerService& service = *workers_[first_++ % workers_.size()].service;
@@ -136,9 +136,9 @@ void Front::askForRequests() {
     const uint64_t began = EventSet::now();
     service.askForOne();
     // A worker counts as one address: its door has its own queue.
-    script_.use(began, EventSet::now(), waiting);
+    script_.addWork(began, EventSet::now(), waiting);
   }
-  if (std::any_of(workers_.begin(), workers_.end(), has)) events_.wakeIn(script_.rest());
+  if (std::any_of(workers_.begin(), workers_.end(), has)) events_.wakeIn(script_.restLeft());
 }
 
 /** Asks JavaScript for a worker's request that is not hot. */
@@ -257,9 +257,9 @@ int Front::listen(const PortOptions& options, uint16_t* taken) {
   } else {
     first.adopt(options.reserved);
   }
-  if (error == 0 && sockets.size() > 1) error = first.letShare();
+  if (error == 0 && sockets.size() > 1) error = first.allowSharing();
   for (Listener& one : sockets) {
-    if (error == 0 && &one != &first) error = one.share(address, first.port());
+    if (error == 0 && &one != &first) error = one.bindShared(address, first.port());
   }
   for (Listener& one : sockets) {
     if (error == 0) error = one.listenOn(options.backlog, keepIdle_);
@@ -328,12 +328,12 @@ std::vector<WorkerCounts> Front::counts() const {
 }
 
 void Front::wantLogEvents() {
-  door_.logEvents().want();
-  run([](Worker& worker) { worker.door().logEvents().want(); });
+  door_.logEvents().enable();
+  run([](Worker& worker) { worker.door().logEvents().enable(); });
 }
 
 std::pair<std::vector<LogEvent>, uint64_t> Front::takeLogEvents() {
-  auto [events, omitted] = door_.logEvents().take();
+  auto [events, omitted] = door_.logEvents().takeAll();
   for (const Served& one : workers_) {
     const auto [more, left] = one.worker->takeLogEvents();
     events.insert(events.end(), more.begin(), more.end());

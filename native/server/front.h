@@ -29,7 +29,7 @@ struct FrontParts {
   AddressLimits* limits;
   Feeds* feeds = nullptr;  // nullptr: JavaScript refuses requests for feeds
   uint64_t (*clock)();     // microseconds, never goes back
-  LiveCounts::Ask counts;
+  LiveCounts::MakeText counts;
   Turn* turn;
   Pool* pool;
   Arena* arena = nullptr;  // nullptr: none
@@ -80,10 +80,10 @@ class Front : private FeedsObserver {
   /** Does a turn. */
   void turn();
 
-  /** See TurnShare::defer. To be called after a turn. */
+  /** See TurnShare::addDeferred. To be called after a turn. */
   void countDeferred(uint64_t microseconds) {
     door_.countDeferred(microseconds);
-    script_.defer(microseconds);
+    script_.addDeferred(microseconds);
   }
 
   /** To be called every kTickMilliseconds; `deadlines` milliseconds, by the door's clock. */
@@ -175,10 +175,10 @@ class Front : private FeedsObserver {
   TlsContext tls_;
   Door door_;
   std::vector<Served> workers_;
-  TurnShare script_ = TurnShare::ofScript();  // for the workers' requests
-  size_t first_ = 0;                          // rotates the order in which workers are served
-  std::string batch_;                         // the batch being read
-  RequestHead head_;                          // of a worker's request
+  TurnShare script_ = TurnShare::forScript();  // for the workers' requests
+  size_t first_ = 0;                           // rotates the order in which workers are served
+  std::string batch_;                          // the batch being read
+  RequestHead head_;                           // of a worker's request
   std::function<void(bool)> tellWaits_;
   bool closed_ = false;
 };

@@ -31,7 +31,7 @@ Worker::Worker(uint32_t number, const WorkerParts& parts, uint64_t now)
              .bodies = parts.bodies},
             now),
       clock_(now, kTickMilliseconds) {
-  logEvents_.want();
+  logEvents_.enable();
 }
 
 DoorParts Worker::doorParts(const WorkerParts& parts) {
@@ -77,7 +77,7 @@ WorkerCounts Worker::counts() {
 
 std::pair<std::vector<LogEvent>, uint64_t> Worker::takeLogEvents() {
   const std::lock_guard lock(mutex_);
-  return logEvents_.take();
+  return logEvents_.takeAll();
 }
 
 // ---- The thread ---------------------------------------------------------------------------------
@@ -101,7 +101,7 @@ void Worker::run() {
       const uint64_t passed = milliseconds() - tickedAt_;
       rests_ = quiet_;
       const uint64_t span = rests_ ? kRest : kTickMilliseconds;
-      if (passed < span) events_.sleep(static_cast<int>(span - passed));
+      if (passed < span) events_.waitAtNextCollect(static_cast<int>(span - passed));
     }
     turn();
     tickInTime();
@@ -116,10 +116,10 @@ void Worker::run() {
  * of it through another thread.
  */
 void Worker::turn() {
-  events_.look();
+  events_.collect();
   if (rests_) tickInTime();
   rests_ = false;
-  if (events_.found()) quiet_ = false;
+  if (events_.hasEvents()) quiet_ = false;
   waker_.looks();
   behind_ = saysRing_.owes();
   takeSays();
@@ -179,7 +179,7 @@ void Worker::tell() {
   }
   const std::lock_guard lock(mutex_);
   counts_ = counts;
-  if (door_.logEvents().any()) logEvents_.add(door_.logEvents().take());
+  if (door_.logEvents().hasEvents()) logEvents_.add(door_.logEvents().takeAll());
 }
 
 // ---- Messages of the main thread ----------------------------------------------------------------

@@ -58,21 +58,21 @@ PollResult WorkerAsks::poll(Ticket ticket, const HotRequest& request) {
   return {Outcome::kOk, 0, {}};
 }
 
-void WorkerAsks::drop(uint32_t, Ticket ticket) { add(askBy(Ask::kDrop, ticket, kNobody), {}); }
+void WorkerAsks::dropPoll(uint32_t, Ticket ticket) { add(askBy(Ask::kDrop, ticket, kNobody), {}); }
 
-bool WorkerAsks::ended(Ticket ticket) {
+bool WorkerAsks::mayDropEndedPoll(Ticket ticket) {
   add(askBy(Ask::kEnded, ticket, kNobody), {});
   return false;
 }
 
-Found WorkerAsks::place(Ticket ticket, const Id& id, Place*) {
+LookupResult WorkerAsks::findPlace(Ticket ticket, const Id& id, Place*) {
   add(askBy(Ask::kPlace, ticket, id), {});
-  return Found::kLater;
+  return LookupResult::kLater;
 }
 
-void WorkerAsks::counts(Ticket ticket) { add(askBy(Ask::kCounts, ticket, kNobody), {}); }
+void WorkerAsks::requestCounts(Ticket ticket) { add(askBy(Ask::kCounts, ticket, kNobody), {}); }
 
-void WorkerAsks::countsOf(Ticket ticket, const Id& id) {
+void WorkerAsks::requestCountsOf(Ticket ticket, const Id& id) {
   add(askBy(Ask::kCountsOf, ticket, id), {});
 }
 

@@ -47,15 +47,15 @@ class WorkerAsks : public RequestHandler {
   std::optional<Outcome> throwSprite(Ticket ticket, const HotRequest& request,
                                      std::string_view text) override;
   std::optional<Outcome> leave(Ticket ticket, const Id& id) override;
-  bool takesInputs() const override { return options_.inputs; }
+  bool decidesInputs() const override { return options_.inputs; }
   std::optional<Outcome> input(Ticket ticket, const HotRequest& request, std::string_view arena,
                                std::string_view text) override;
   PollResult poll(Ticket ticket, const HotRequest& request) override;
-  void drop(uint32_t record, Ticket ticket) override;
-  bool ended(Ticket ticket) override;
-  Found place(Ticket ticket, const Id& id, Place* place) override;
-  void counts(Ticket ticket) override;
-  void countsOf(Ticket ticket, const Id& id) override;
+  void dropPoll(uint32_t record, Ticket ticket) override;
+  bool mayDropEndedPoll(Ticket ticket) override;
+  LookupResult findPlace(Ticket ticket, const Id& id, Place* place) override;
+  void requestCounts(Ticket ticket) override;
+  void requestCountsOf(Ticket ticket, const Id& id) override;
 
   // Of Asker.
   bool mayAsk() const { return requests_ < kMostRequests; }

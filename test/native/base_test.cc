@@ -376,7 +376,7 @@ void test() {
 namespace costs {
 
 using server::SendCosts;
-using server::SendWay;
+using server::SendMethod;
 
 constexpr uint64_t kBytes = 165000;
 
@@ -389,18 +389,18 @@ uint32_t filesOf(SendCosts* costs, uint32_t messages) {
 void test() {
   SendCosts costs;
   EXPECT(filesOf(&costs, 100) == 100);
-  costs.took(SendWay::kCopy, 24, kBytes);
+  costs.addMeasurement(SendMethod::kCopy, 24, kBytes);
   EXPECT(filesOf(&costs, 100) == 100);
-  costs.took(SendWay::kFile, 43, kBytes);
-  EXPECT(filesOf(&costs, 100 * SendCosts::kLookEvery) == 100);
+  costs.addMeasurement(SendMethod::kFile, 43, kBytes);
+  EXPECT(filesOf(&costs, 100 * SendCosts::kProbeEvery) == 100);
   // A single outlier, because another process had the core, changes little.
-  costs.took(SendWay::kCopy, 12000, kBytes);
-  EXPECT(filesOf(&costs, SendCosts::kLookEvery) == 1);
-  for (int i = 0; i < 100; ++i) costs.took(SendWay::kCopy, 85, kBytes);
+  costs.addMeasurement(SendMethod::kCopy, 12000, kBytes);
+  EXPECT(filesOf(&costs, SendCosts::kProbeEvery) == 1);
+  for (int i = 0; i < 100; ++i) costs.addMeasurement(SendMethod::kCopy, 85, kBytes);
   EXPECT(filesOf(&costs, 100) == 100);
   // Costs are for each byte.
-  for (int i = 0; i < 100; ++i) costs.took(SendWay::kFile, 200, 10 * kBytes);
-  for (int i = 0; i < 100; ++i) costs.took(SendWay::kCopy, 25, kBytes);
+  for (int i = 0; i < 100; ++i) costs.addMeasurement(SendMethod::kFile, 200, 10 * kBytes);
+  for (int i = 0; i < 100; ++i) costs.addMeasurement(SendMethod::kCopy, 25, kBytes);
   EXPECT(filesOf(&costs, 100) == 100);
 }
 

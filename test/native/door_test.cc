@@ -288,7 +288,7 @@ class Test : private Stage {
   /** Asks JavaScript for a request of the worker. */
   void askForWorker(const AskHead& head, std::string_view text) {
     RequestHead request;
-    EXPECT(readRequest(text, test::kOddHead, &request) == Reading::kRead);
+    EXPECT(readRequest(text, test::kOddHead, &request) == ReadResult::kComplete);
     RequestMarks marks;
     memcpy(&marks, &head.number, sizeof marks);
     const auto client = whoOf<Address>(head);
@@ -905,25 +905,25 @@ void takeTurns() {
   FairTickets tickets;
   const auto takeAll = [&] {
     std::string all;
-    while (!tickets.empty()) all += std::to_string(tickets.take().connection) + " ";
+    while (!tickets.empty()) all += std::to_string(tickets.pop().connection) + " ";
     return all;
   };
   for (uint32_t i = 0; i < 5; ++i) tickets.add(addresses[0], {i, 0});
   tickets.add(addresses[1], {10, 0});
   tickets.add(addresses[2], {20, 0});
   tickets.add(addresses[2], {21, 0});
-  EXPECT(tickets.take().connection == 0 && tickets.take().connection == 10);
+  EXPECT(tickets.pop().connection == 0 && tickets.pop().connection == 10);
   // A new ticket of an address queues behind those of waiting addresses, however many these have.
   tickets.add(addresses[1], {11, 0});
   EXPECT(takeAll() == "20 1 11 21 2 3 4 ");
   for (uint32_t i = 0; i < 5; ++i) tickets.add(addresses[i % 2], {i, 0});
   tickets.add(addresses[2], {5, 0});
-  tickets.forget([](const Ticket& ticket) { return ticket.connection % 2 == 1; });
+  tickets.removeIf([](const Ticket& ticket) { return ticket.connection % 2 == 1; });
   EXPECT(takeAll() == "0 2 4 ");
   // Nothing is left of addresses that come and go.
   for (uint32_t i = 0; i < 1000; ++i) {
     tickets.add(Address::of(in_addr{i}), {i, 0});
-    tickets.forget([](const Ticket&) { return true; });
+    tickets.removeIf([](const Ticket&) { return true; });
     EXPECT(tickets.empty());
   }
   tickets.add(addresses[0], {7, 0});
@@ -940,29 +940,29 @@ void shareTurns() {
   const auto left = [&](uint64_t hot, uint64_t took) {
     now += 10000;
     share.begin(hot, now);
-    EXPECT(share.left() && share.rest() == 0);
-    share.use(now, now + took, 1);
-    return share.left();
+    EXPECT(share.hasTimeLeft() && share.restLeft() == 0);
+    share.addWork(now, now + took, 1);
+    return share.hasTimeLeft();
   };
   EXPECT(left(0, 249) && !left(0, 250));
   EXPECT(left(1, 49) && !left(2, 50));
   // The rest is nine times as long as the work, and ends by itself.
   const uint64_t ended = now + 50;
   share.begin(2, ended + 449);
-  EXPECT(!share.left() && share.rest() == 1);
+  EXPECT(!share.hasTimeLeft() && share.restLeft() == 1);
   share.begin(2, ended + 450);
-  EXPECT(share.left() && share.rest() == 0);
+  EXPECT(share.hasTimeLeft() && share.restLeft() == 0);
   // With three addresses the rest is a third.
-  share.use(ended + 450, ended + 500, 3);
+  share.addWork(ended + 450, ended + 500, 3);
   share.begin(3, ended + 649);
-  EXPECT(!share.left());
+  EXPECT(!share.hasTimeLeft());
   share.begin(3, ended + 650);
-  EXPECT(share.left());
+  EXPECT(share.hasTimeLeft());
   // After long work the rest is that of a whole share.
-  share.use(ended + 650, ended + 5650, 1);
+  share.addWork(ended + 650, ended + 5650, 1);
   share.begin(3, ended + 7899);
-  EXPECT(share.rest() == 1);
-  for (uint32_t turn = 3; turn < TurnShare::kTurnsBesideHot; ++turn) EXPECT(!left(3, 50));
+  EXPECT(share.restLeft() == 1);
+  for (uint32_t turn = 3; turn < TurnShare::kTurnsUntilAlone; ++turn) EXPECT(!left(3, 50));
   EXPECT(left(3, 50));
 }
 

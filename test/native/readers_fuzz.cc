@@ -116,32 +116,35 @@ Verdict check(const std::string& input) {
 }
 
 /** Reads a chunked body in these pieces. Returns the verdict and the body. */
-std::pair<server::Chunks::State, std::string> chunksOf(const std::string& text, size_t piece) {
-  server::Chunks chunks;
-  std::pair<server::Chunks::State, std::string> read = {server::Chunks::State::kMore, {}};
-  for (size_t at = 0; at < text.size() && read.first == server::Chunks::State::kMore; at += piece) {
+std::pair<server::ChunkDecoder::State, std::string> chunksOf(const std::string& text,
+                                                             size_t piece) {
+  server::ChunkDecoder chunks;
+  std::pair<server::ChunkDecoder::State, std::string> read = {
+      server::ChunkDecoder::State::kIncomplete, {}};
+  for (size_t at = 0; at < text.size() && read.first == server::ChunkDecoder::State::kIncomplete;
+       at += piece) {
     const ExactCopy copy(text.data() + at, std::min(piece, text.size() - at));
     std::string_view data(copy.data(), copy.length());
-    read.first = chunks.take(&data, 5000, &read.second);
+    read.first = chunks.decode(&data, 5000, &read.second);
   }
   return read;
 }
 
 /** Checks the reader of all requests: it accepts every hot request, and cuts change nothing. */
 void checkAny(const std::string& input, bool hot) {
-  using server::Reading;
+  using server::ReadResult;
   server::RequestHead head;
-  const Reading whole = server::readRequest(input, server::kHotHeadBytes, &head);
-  const std::string body = whole == Reading::kRead ? input.substr(head.headLength) : input;
+  const ReadResult whole = server::readRequest(input, server::kHotHeadBytes, &head);
+  const std::string body = whole == ReadResult::kComplete ? input.substr(head.headLength) : input;
   // The reader of hot requests does not check the value of Host.
-  const bool agree = whole == Reading::kBad || (whole == Reading::kRead && head.stays);
+  const bool agree = whole == ReadResult::kBad || (whole == ReadResult::kComplete && head.keepsAlive);
   if (hot && !agree) fail("hot, and read otherwise", input);
   for (size_t length = 0; length < input.size(); length += 1 + length / 8) {
     const ExactCopy copy(input.data(), length);
     server::RequestHead early;
-    const Reading verdict =
+    const ReadResult verdict =
         server::readRequest({copy.data(), copy.length()}, server::kHotHeadBytes, &early);
-    if (verdict != Reading::kIncomplete && verdict != whole) {
+    if (verdict != ReadResult::kIncomplete && verdict != whole) {
       fail("another verdict on a beginning", input);
     }
   }

@@ -135,12 +135,12 @@ class Admission {
                         .after = valueIn(parameters, "&after="),
                         .token = valueIn(parameters, "&grant="),
                         .hold = valueIn(parameters, "&hold="),
-                        .stream = question.head.last("accept") == "text/event-stream",
+                        .stream = question.head.lastValue("accept") == "text/event-stream",
                         .from = question.client,
                         .receivedAt = machine->now()};
-    const std::string_view field = question.head.last("authorization");
+    const std::string_view field = question.head.lastValue("authorization");
     if (field.starts_with("Bearer ")) job.token = field.substr(7);
-    if (job.stream) job.after = question.head.last("last-event-id");
+    if (job.stream) job.after = question.head.lastValue("last-event-id");
     // A busy core, or a slow key.
     const uint64_t takes = machine->below(machine->below(4) == 0 ? kMaxVerifyTime : kMillisecond);
     verifications_.emplace(machine->now() + takes, std::move(job));

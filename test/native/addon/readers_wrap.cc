@@ -98,21 +98,21 @@ NAN_METHOD(readHeadMethod) {
 }
 
 /** Reads a body in two pieces, cut at `cut`. `*length`: its length in `bytes`. */
-Chunks::State readBody(const RequestHead& head, std::string_view bytes, size_t cut,
-                       std::string* body, size_t* length) {
+ChunkDecoder::State readBody(const RequestHead& head, std::string_view bytes, size_t cut,
+                             std::string* body, size_t* length) {
   constexpr size_t kMost = 1 << 20;
   if (head.framing != Framing::kChunked) {
-    if (head.bodyLength > bytes.size()) return Chunks::State::kMore;
+    if (head.bodyLength > bytes.size()) return ChunkDecoder::State::kIncomplete;
     *length = head.bodyLength;
     *body = bytes.substr(0, *length);
-    return Chunks::State::kWhole;
+    return ChunkDecoder::State::kWhole;
   }
-  Chunks chunks;
+  ChunkDecoder chunks;
   std::string_view left = bytes.substr(0, cut);
-  Chunks::State state = chunks.take(&left, kMost, body);
-  if (state == Chunks::State::kMore) {
+  ChunkDecoder::State state = chunks.decode(&left, kMost, body);
+  if (state == ChunkDecoder::State::kIncomplete) {
     left = bytes.substr(std::min(cut, bytes.size()));
-    state = chunks.take(&left, kMost, body);
+    state = chunks.decode(&left, kMost, body);
     *length = bytes.size() - left.size();
   } else {
     *length = std::min(cut, bytes.size()) - left.size();
@@ -129,24 +129,24 @@ NAN_METHOD(readRequestMethod) {
   constexpr size_t kHeadBytes = 16384;
   const std::string_view bytes = bytesOf(info[0]);
   RequestHead head;
-  const Reading reading = readRequest(bytes, kHeadBytes, &head);
-  if (reading == Reading::kIncomplete) return info.GetReturnValue().SetNull();
-  if (reading != Reading::kRead) {
-    return info.GetReturnValue().Set(reading == Reading::kBad        ? 400
-                                     : reading == Reading::kTooLarge ? 431
-                                                                     : 417);
+  const ReadResult reading = readRequest(bytes, kHeadBytes, &head);
+  if (reading == ReadResult::kIncomplete) return info.GetReturnValue().SetNull();
+  if (reading != ReadResult::kComplete) {
+    return info.GetReturnValue().Set(reading == ReadResult::kBad        ? 400
+                                     : reading == ReadResult::kTooLarge ? 431
+                                                                        : 417);
   }
   std::string body;
   size_t length = 0;
   const auto cut = Nan::To<uint32_t>(info[1]).FromMaybe(0);
   switch (readBody(head, bytes.substr(head.headLength), cut, &body, &length)) {
-    case Chunks::State::kMore:
+    case ChunkDecoder::State::kIncomplete:
       return info.GetReturnValue().SetNull();
-    case Chunks::State::kWhole:
+    case ChunkDecoder::State::kWhole:
       break;
-    case Chunks::State::kBad:
+    case ChunkDecoder::State::kBad:
       return info.GetReturnValue().Set(400);
-    case Chunks::State::kTooMuch:
+    case ChunkDecoder::State::kTooLong:
       return info.GetReturnValue().Set(413);
   }
   const auto latin1 = [](std::string_view text) {
@@ -162,7 +162,7 @@ NAN_METHOD(readRequestMethod) {
   set(object, "target", latin1(head.target));
   set(object, "fields", fields);
   set(object, "body", latin1(body));
-  set(object, "stays", Nan::New(head.stays));
+  set(object, "stays", Nan::New(head.keepsAlive));
   set(object, "end", Nan::New(static_cast<double>(head.headLength + length)));
   info.GetReturnValue().Set(object);
 }
