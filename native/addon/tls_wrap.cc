@@ -29,7 +29,7 @@ class TlsObject : public Nan::ObjectWrap {
   // take(certificate, key: bytes) → what is wrong with them, or an empty text
   static void take(const Nan::FunctionCallbackInfo<Value>& info) {
     const std::string wrong =
-        unwrap<TlsObject>(info)->context_.take(bytesOf(info[0]), bytesOf(info[1]));
+        unwrap<TlsObject>(info)->context_.setCertificate(bytesOf(info[0]), bytesOf(info[1]));
     info.GetReturnValue().Set(Nan::New(wrong).ToLocalChecked());
   }
 
@@ -52,7 +52,7 @@ class TlsObject : public Nan::ObjectWrap {
 
   // takeTicketKeys(bytes) → whether they are ticket keys
   static void takeTicketKeys(const Nan::FunctionCallbackInfo<Value>& info) {
-    info.GetReturnValue().Set(unwrap<TlsObject>(info)->context_.takeTicketKeys(bytesOf(info[0])));
+    info.GetReturnValue().Set(unwrap<TlsObject>(info)->context_.setTicketKeys(bytesOf(info[0])));
   }
 
   TlsContext context_;

@@ -215,7 +215,7 @@ ssize_t Connections::sendRest(const Connection& connection, const base::Message&
 
 bool Connections::countPartialRecord(Connection& connection) {
   if (!connection.isTls) return true;
-  const bool half = session(connection).midRecord();
+  const bool half = session(connection).isMidRecord();
   if (half == connection.partialRecordCounted) return true;
   if (half && !reserveMemory(connection, kPartialRecordBytes)) return false;
   if (!half) releaseMemory(connection, kPartialRecordBytes);

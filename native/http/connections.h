@@ -223,7 +223,7 @@ class Connections {
 
   /** Whether there are bytes to receive that no event will announce. */
   bool hasBufferedInput(const Connection& connection) {
-    return connection.isTls && sessions_[indexOf(connection)].session->pending();
+    return connection.isTls && sessions_[indexOf(connection)].session->hasPending();
   }
 
   /** The session of a TLS connection. */

@@ -19,7 +19,7 @@ constexpr size_t kReadBytes = 65536;
 static_assert(kMaxPipelinedBytes < kReadBytes, "a read always has room");
 
 /** Most requests of a connection in one turn. */
-constexpr int kRequestsATurn = 4;
+constexpr int kMaxRequestsATurn = 4;
 
 /**
  * Microseconds of a turn for connections that go on with their input. It bounds the delay of a
@@ -28,13 +28,13 @@ constexpr int kRequestsATurn = 4;
 constexpr uint64_t kResumeShare = 100;
 
 /** Most connections accepted in one turn. */
-constexpr int kAccepts = 64;
+constexpr int kMaxAcceptsATurn = 64;
 
 /**
  * Most connections above the limit that are answered 503 in one tick. An answer costs 30 µs, so
  * that a thousand clients that connect again and again take 2% of a core.
  */
-constexpr uint32_t kRefusedPerTick = 50;
+constexpr uint32_t kMaxRefusedPerTick = 50;
 
 }  // namespace
 
@@ -45,14 +45,14 @@ Door::Door(const DoorOptions& options, const DoorParts& parts, Replies replies, 
       asker_(std::move(asker)),
       replies_(std::move(replies)),
       connections_(
-          options.connections + kBeyond, parts.events, parts.limits, parts.open,
+          options.connections + kBeyondLimit, parts.events, parts.limits, parts.open,
           [this](Connection& connection) { beforeClose(connection); }, now),
       answers_(&connections_, options.idleTime, options.writeTime),
       feeds_(parts.feeds, &connections_, &answers_, &replies_,
              [this](Connection& connection) { resumeLater(connection); }),
       liveCounts_(parts.counts),
       readBytes_(options.headBytes + kReadBytes),
-      buffer_(new char[readBytes_]) {}
+      readBuffer_(new char[readBytes_]) {}
 
 Door::~Door() { closeAll(); }
 
@@ -70,29 +70,29 @@ void Door::stopListening() {
   for (const auto& port : ports_) port->listener.close();
 }
 
-void Door::pause(Port& port) {
-  if (!port.listening) return;
-  port.listening = false;
+void Door::pausePort(Port& port) {
+  if (!port.isListening) return;
+  port.isListening = false;
   parts_.events->remove(port.listener.fd());
 }
 
 void Door::pauseListening() {
-  for (const auto& port : ports_) pause(*port);
+  for (const auto& port : ports_) pausePort(*port);
 }
 
 void Door::resumeListening() {
   for (const auto& port : ports_) {
-    if (port->listening || port->listener.fd() < 0) continue;
-    port->listening = parts_.events->add(port->listener.fd(), port.get(), EPOLLIN);
+    if (port->isListening || port->listener.fd() < 0) continue;
+    port->isListening = parts_.events->add(port->listener.fd(), port.get(), EPOLLIN);
   }
 }
 
-bool Door::mayRefuse() const { return refusedThisTick_ < kRefusedPerTick; }
+bool Door::mayRefuse() const { return refusedThisTick_ < kMaxRefusedPerTick; }
 
 /** Accepts some of the waiting connections. */
 void Door::accept(Port& port) {
-  for (int i = 0; i < kAccepts && port.listening; ++i) {
-    if (*parts_.open >= options_.connections + kBeyond || !mayRefuse()) {
+  for (int i = 0; i < kMaxAcceptsATurn && port.isListening; ++i) {
+    if (*parts_.open >= options_.connections + kBeyondLimit || !mayRefuse()) {
       return pauseListening();
     }
     int fd;
@@ -146,29 +146,30 @@ void Door::admit(Connection& connection, const sockaddr_storage& address) {
   const bool greets = options_.trust == Trust::kProxy && !connection.isTls;
   connection.proxyHeaderRead = !greets;
   const bool known = options_.trust == Trust::kNobody || options_.trust == Trust::kProxy;
-  if (known && !greets) count(connection, connection.clientAddress);
+  if (known && !greets) countForAddress(connection, connection.clientAddress);
 }
 
 // ---- Handshakes ---------------------------------------------------------------------------------
 
 /** Continues a connection's handshake, or queues it: addresses take turns. */
-void Door::shake(Connection& connection, uint32_t events) {
+void Door::continueHandshake(Connection& connection, uint32_t events) {
   if ((events & (EPOLLHUP | EPOLLERR)) != 0) return connections_.close(connection);
   if (connection.willResume) return;
-  if (shaking_.empty() && handshakes_.hasTimeLeft()) return shakeNow(connection);
+  if (queuedHandshakes_.empty() && handshakeShare_.hasTimeLeft())
+    return continueHandshakeNow(connection);
   connection.willResume = true;
   connections_.setInterest(connection, Interest::kReset);
-  shaking_.add(connection.clientAddress, connections_.ticketOf(connection));
+  queuedHandshakes_.add(connection.clientAddress, connections_.ticketOf(connection));
 }
 
-void Door::shakeNow(Connection& connection) {
+void Door::continueHandshakeNow(Connection& connection) {
   const uint64_t began = parts_.clock();
   const TlsSession::Handshake step = connections_.session(connection).handshake();
-  handshakes_.addWork(began, parts_.clock(), shaking_.addresses());
+  handshakeShare_.addWork(began, parts_.clock(), queuedHandshakes_.addresses());
   switch (step) {
-    case TlsSession::Handshake::kReads:
+    case TlsSession::Handshake::kWantsRead:
       return connections_.setInterest(connection, Interest::kRead);
-    case TlsSession::Handshake::kWrites:
+    case TlsSession::Handshake::kWantsWrite:
       return connections_.setInterest(connection, Interest::kWrite);
     case TlsSession::Handshake::kFailed:
       return connections_.close(connection);
@@ -176,27 +177,27 @@ void Door::shakeNow(Connection& connection) {
       break;
   }
   ++counts_.handshakes;
-  if (connections_.session(connection).resumed()) ++counts_.resumed;
+  if (connections_.session(connection).isResumed()) ++counts_.resumed;
   connection.state = ConnectionState::kReading;
   connections_.arm(connection, Deadline::kIdle, options_.headTime);
   connections_.setInterest(connection, Interest::kRead);
   // The request may have arrived with the end of the handshake.
-  event(connection, EPOLLIN);
+  handleEvent(connection, EPOLLIN);
 }
 
 /** Continues the waiting handshakes, within the turn's share. */
-void Door::shakeWaiting() {
-  while (!shaking_.empty() && handshakes_.hasTimeLeft()) {
-    Connection* const connection = connections_.find(shaking_.pop());
+void Door::continueQueuedHandshakes() {
+  while (!queuedHandshakes_.empty() && handshakeShare_.hasTimeLeft()) {
+    Connection* const connection = connections_.find(queuedHandshakes_.pop());
     if (connection == nullptr || connection->state != ConnectionState::kHandshaking) continue;
     connection->willResume = false;
-    shakeNow(*connection);
+    continueHandshakeNow(*connection);
   }
 }
 
 void Door::refuse(Connection& connection) {
   ++counts_.refused;
-  note(connection, LogEventKind::kTooMany);
+  logEvent(connection, LogEventKind::kTooMany);
   if (connection.state == ConnectionState::kHandshaking) return connections_.close(connection);
   answers_.sendLast(connection, replies_.writeLast(replies_.replies().refused));
 }
@@ -204,7 +205,7 @@ void Door::refuse(Connection& connection) {
 /**
  * Counts the connection for its client's address. Above the limit, refuses it and returns false.
  */
-bool Door::count(Connection& connection, const Address& client) {
+bool Door::countForAddress(Connection& connection, const Address& client) {
   connection.clientAddress = client;
   connection.isCounted = parts_.limits->open(client);
   if (!connection.isCounted) refuse(connection);
@@ -212,17 +213,17 @@ bool Door::count(Connection& connection, const Address& client) {
 }
 
 /** Reads the PROXY header. Returns whether there may be more to read now. */
-bool Door::greet(Connection& connection, const char** data, size_t* length) {
+bool Door::acceptProxyHeader(Connection& connection, const char** data, size_t* length) {
   ProxyHeader header;
   switch (readProxyHeader(*data, *length, &header)) {
     case ProxyVerdict::kIncomplete:
       awaitRest(connection, *data, *length, 0);
       return false;
     case ProxyVerdict::kBad:
-      note(connection, LogEventKind::kNoProxyHeader);
+      logEvent(connection, LogEventKind::kNoProxyHeader);
       connections_.close(connection);
       return false;
-    case ProxyVerdict::kRead:
+    case ProxyVerdict::kComplete:
       break;
   }
   connection.proxyHeaderRead = true;
@@ -230,57 +231,58 @@ bool Door::greet(Connection& connection, const char** data, size_t* length) {
   connection.deadline = Deadline::kIdle;
   *data += header.length;
   *length -= header.length;
-  return count(connection, header.known ? header.client : connection.clientAddress);
+  return countForAddress(connection, header.isKnown ? header.client : connection.clientAddress);
 }
 
 // ---- The turn -----------------------------------------------------------------------------------
 
 void Door::turn() {
   const uint64_t now = parts_.clock();
-  script_.begin(hot_, now);
-  ahead_.begin(hot_, now);
-  handshakes_.begin(hot_, now);
+  scriptShare_.begin(hotServed_, now);
+  aheadShare_.begin(hotServed_, now);
+  handshakeShare_.begin(hotServed_, now);
   parts_.events->dispatch([this](uint32_t index, uint32_t generation, uint32_t events) {
     // An event for a connection that an earlier event of this turn has closed is stale.
     if (Connection* connection = connections_.find({index, generation})) {
-      event(*connection, events);
+      handleEvent(*connection, events);
     }
   });
-  if (goesOn()) resumeUnserved();
-  shakeWaiting();
-  handleWaiting();
+  if (mayResumeQueued()) resumeQueued();
+  continueQueuedHandshakes();
+  handleQueued();
   wakeAgain();
 }
 
 /** Asks for a further turn when there is work left. */
 void Door::wakeAgain() {
   uint64_t in = UINT64_MAX;
-  if (goesOn()) in = ahead_.restLeft();
-  if (!shaking_.empty()) in = std::min(in, handshakes_.restLeft());
+  if (mayResumeQueued()) in = aheadShare_.restLeft();
+  if (!queuedHandshakes_.empty()) in = std::min(in, handshakeShare_.restLeft());
   // If JavaScript may not be asked, an event of its own announces when it may.
-  const bool asks = !cold_.queue().empty() && (!asker_.mayAsk || asker_.mayAsk());
-  if (asks) in = std::min(in, script_.restLeft());
+  const bool asks = !coldRequests_.queue().empty() && (!asker_.mayAsk || asker_.mayAsk());
+  if (asks) in = std::min(in, scriptShare_.restLeft());
   if (in != UINT64_MAX) parts_.events->wakeIn(in);
 }
 
-void Door::event(Connection& connection, uint32_t events) {
-  if (connection.state == ConnectionState::kHandshaking) return shake(connection, events);
+void Door::handleEvent(Connection& connection, uint32_t events) {
+  if (connection.state == ConnectionState::kHandshaking)
+    return continueHandshake(connection, events);
   const Ticket ticket = connections_.ticketOf(connection);
   if ((events & EPOLLOUT) != 0) {
     if (answers_.flush(connection)) {
       if (connection.state == ConnectionState::kStreaming) {
-        feeds_.flushed(connection);
+        feeds_.sendNextEvent(connection);
       } else {
         resume(connection);
-        if (connections_.find(ticket) != nullptr) resumeMore(connection);
+        if (connections_.find(ticket) != nullptr) resumeIfBuffered(connection);
       }
     }
     if (connections_.find(ticket) == nullptr) return;
   }
   if (connection.interest == Interest::kRead) {
     if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) {
-      read(connection);
-      if (connections_.find(ticket) != nullptr) resumeMore(connection);
+      readInput(connection);
+      if (connections_.find(ticket) != nullptr) resumeIfBuffered(connection);
     }
   } else if (events == EPOLLRDHUP && awaitsAnswer(connection)) {
     // The end of the client's half is reported before its input is read to the end.
@@ -293,9 +295,9 @@ void Door::event(Connection& connection, uint32_t events) {
 
 // ---- Reading ------------------------------------------------------------------------------------
 
-void Door::read(Connection& connection) {
+void Door::readInput(Connection& connection) {
   if (!parts_.requests->hasRoom()) return;
-  char* to = buffer_.get();
+  char* to = readBuffer_.get();
   size_t room = readBytes_;
   const bool awaitsRest = connection.requestLength > connection.inputLength;
   if (awaitsRest) {
@@ -314,7 +316,7 @@ void Door::read(Connection& connection) {
   if (got == 0 && connection.state == ConnectionState::kReading && connection.proxyHeaderRead &&
       (connection.inputLength > 0 || connection.hasColdRequest)) {
     // The input has ended in the middle of a request.
-    return broken(connection, LogEventKind::kBadRequest);
+    return refuseMalformed(connection, LogEventKind::kBadRequest);
   }
   if (got <= 0) {
     if (got == 0 || (errno != EAGAIN && errno != EINTR)) connections_.close(connection);
@@ -328,17 +330,17 @@ void Door::read(Connection& connection) {
   }
   const size_t length = connection.inputLength + got;
   if (connection.inputLength > 0) {
-    memcpy(buffer_.get(), connection.input, connection.inputLength);
+    memcpy(readBuffer_.get(), connection.input, connection.inputLength);
     connections_.detachInput(connection);
   }
   if (connection.hasColdRequest && connection.state == ConnectionState::kReading) {
-    return arrive(connection, {buffer_.get(), length});
+    return readColdBody(connection, {readBuffer_.get(), length});
   }
   if (connection.state == ConnectionState::kReading) {
-    return process(connection, buffer_.get(), length);
+    return serveInput(connection, readBuffer_.get(), length);
   }
   // Sent ahead, behind a poll that waits.
-  keep(connection, buffer_.get(), length, 0);
+  storeOrRefuse(connection, readBuffer_.get(), length, 0);
 }
 
 /** Whether a client that has ended its half still gets an answer. */
@@ -359,7 +361,7 @@ void Door::resume(Connection& connection) {
   const Ticket ticket = connections_.ticketOf(connection);
   const size_t length = connection.inputLength;
   const Input input = connections_.detachInput(connection);
-  process(connection, input.get(), length);
+  serveInput(connection, input.get(), length);
   if (connections_.find(ticket) != nullptr) connections_.updateInterest(connection);
 }
 
@@ -371,22 +373,24 @@ void Door::resumeLater(Connection& connection) {
     return;
   }
   connection.willResume = true;
-  if (unserved_.empty()) parts_.events->wake();
-  unserved_.add(connection.clientAddress, connections_.ticketOf(connection));
+  if (queuedToResume_.empty()) parts_.events->wake();
+  queuedToResume_.add(connection.clientAddress, connections_.ticketOf(connection));
 }
 
 /** Whether queued connections may go on. If the handler has no room, a turn follows when it has. */
-bool Door::goesOn() const { return !unserved_.empty() && parts_.requests->hasRoom(); }
+bool Door::mayResumeQueued() const {
+  return !queuedToResume_.empty() && parts_.requests->hasRoom();
+}
 
 /** Goes on with queued connections, within the turn's share. */
-void Door::resumeUnserved() {
+void Door::resumeQueued() {
   uint64_t now = parts_.clock();
   const uint64_t end = now + kResumeShare;
-  while (!unserved_.empty() && ahead_.hasTimeLeft() && now < end) {
-    const uint64_t hot = hot_;
-    resumeNext(unserved_.pop());
+  while (!queuedToResume_.empty() && aheadShare_.hasTimeLeft() && now < end) {
+    const uint64_t hot = hotServed_;
+    resumeNext(queuedToResume_.pop());
     const uint64_t began = std::exchange(now, parts_.clock());
-    if (hot_ == hot) ahead_.addWork(began, now, unserved_.addresses());
+    if (hotServed_ == hot) aheadShare_.addWork(began, now, queuedToResume_.addresses());
   }
 }
 
@@ -402,11 +406,11 @@ void Door::resumeNext(Ticket ticket) {
   }
   // Answers of a connection are sent together only if they are adjacent (sendAnswers). Otherwise
   // the kernel may not accept all of the first one: the connection goes on in the next turn.
-  if (connection->hasDecidedAnswer && decided_.back().ticket != ticket) return;
+  if (connection->hasDecidedAnswer && decidedAnswers_.back().ticket != ticket) return;
   resume(*connection);
   // The rest of an incomplete request may have arrived already.
-  if (connections_.find(ticket) != nullptr && mayReadMore(*connection)) read(*connection);
-  if (connections_.find(ticket) != nullptr) resumeMore(*connection);
+  if (connections_.find(ticket) != nullptr && mayReadMore(*connection)) readInput(*connection);
+  if (connections_.find(ticket) != nullptr) resumeIfBuffered(*connection);
 }
 
 /** Whether a connection may be read further although no event announces it. */
@@ -417,7 +421,7 @@ bool Door::mayReadMore(const Connection& connection) {
 }
 
 /** Queues a connection whose TLS session has more input. */
-void Door::resumeMore(Connection& connection) {
+void Door::resumeIfBuffered(Connection& connection) {
   if (mayReadMore(connection)) resumeLater(connection);
 }
 
@@ -425,12 +429,12 @@ void Door::resumeMore(Connection& connection) {
  * Serves the complete requests in `data` that may be served now, and keeps the rest. Requests
  * beyond a connection's share of a turn are served in the next turns.
  */
-void Door::process(Connection& connection, const char* data, size_t length) {
+void Door::serveInput(Connection& connection, const char* data, size_t length) {
   const Ticket ticket = connections_.ticketOf(connection);
-  if (!connection.proxyHeaderRead && !greet(connection, &data, &length)) return;
+  if (!connection.proxyHeaderRead && !acceptProxyHeader(connection, &data, &length)) return;
   for (int served = 0; length > 0; ++served) {
-    if (served == kRequestsATurn) {
-      if (keep(connection, data, length, 0)) resumeLater(connection);
+    if (served == kMaxRequestsATurn) {
+      if (storeOrRefuse(connection, data, length, 0)) resumeLater(connection);
       return;
     }
     HotRequest request;
@@ -438,7 +442,7 @@ void Door::process(Connection& connection, const char* data, size_t length) {
       case Verdict::kIncomplete:
         return awaitRest(connection, data, length, 0);
       case Verdict::kNotHot:
-        return cold(connection, {data, length});
+        return readColdHead(connection, {data, length});
       case Verdict::kHot:
         break;
     }
@@ -446,25 +450,26 @@ void Door::process(Connection& connection, const char* data, size_t length) {
     const bool decided = request.route == Route::kJoin || request.route == Route::kThrow ||
                          request.route == Route::kLeave || request.route == Route::kInput;
     if (connection.hasDecidedAnswer && !decided) {
-      keep(connection, data, length, 0);
+      storeOrRefuse(connection, data, length, 0);
       return;
     }
-    if (!servesHere(connection, request, data)) return cold(connection, {data, length});
+    if (!servesHere(connection, request, data)) return readColdHead(connection, {data, length});
     const size_t whole = size_t{request.headLength} + request.bodyLength;
     if (length < whole) return awaitRest(connection, data, length, whole);
     const bool watches = request.route == Route::kFeed || request.route == Route::kFeeds;
-    if (watches && !feeds_.takes(request, data, {data + request.headLength, request.bodyLength})) {
-      return cold(connection, {data, length});
+    if (watches &&
+        !feeds_.canServe(request, data, {data + request.headLength, request.bodyLength})) {
+      return readColdHead(connection, {data, length});
     }
     ++counts_.requests;
     // A page is large: its time is limited like that of JavaScript's answers (TurnShare).
-    if (request.route != Route::kFixed) ++hot_;
+    if (request.route != Route::kFixed) ++hotServed_;
     const bool goOn = serve(connection, request, data);
     data += whole;
     length -= whole;
     if (connections_.find(ticket) == nullptr) return;
     if (!goOn) {
-      if (length > 0) keep(connection, data, length, 0);
+      if (length > 0) storeOrRefuse(connection, data, length, 0);
       return;
     }
   }
@@ -475,7 +480,7 @@ void Door::process(Connection& connection, const char* data, size_t length) {
  * 503, unless an answer is being written, and the connection closes. Decided answers are sent
  * before.
  */
-bool Door::keep(Connection& connection, const char* data, size_t length, size_t needed) {
+bool Door::storeOrRefuse(Connection& connection, const char* data, size_t length, size_t needed) {
   if (connections_.storeInput(connection, data, length, needed)) return true;
   const ConnectionState state = connection.state;
   if (connection.output != nullptr || state == ConnectionState::kPending ||
@@ -495,7 +500,7 @@ bool Door::keep(Connection& connection, const char* data, size_t length, size_t 
 }
 
 /** Most bytes of a hot request's body; JavaScript refuses longer ones. */
-uint32_t Door::mostBody(const HotRequest& request) const {
+uint32_t Door::maxHotBody(const HotRequest& request) const {
   if (request.route == Route::kInput) return kInputBytes;
   return request.route == Route::kFeeds ? kWatchBytes : options_.maxSprite;
 }
@@ -509,7 +514,7 @@ void Door::awaitRest(Connection& connection, const char* data, size_t length, si
   if (connection.deadline != deadline) {
     connections_.arm(connection, deadline, needed == 0 ? options_.headTime : options_.bodyTime);
   }
-  keep(connection, data, length, needed);
+  storeOrRefuse(connection, data, length, needed);
 }
 
 // ---- Deadlines and closing ----------------------------------------------------------------------
@@ -522,31 +527,33 @@ void Door::tick(uint64_t now) {
   counts_.slowReaders += feeds_.tick();
   liveCounts_.tick();
   const auto gone = [this](const Ticket& ticket) { return connections_.find(ticket) == nullptr; };
-  cold_.queue().removeIf(gone);
-  shaking_.removeIf(gone);
-  unserved_.removeIf(gone);
-  connections_.tick(now, [this](Connection& connection) { expire(connection); });
+  coldRequests_.queue().removeIf(gone);
+  queuedHandshakes_.removeIf(gone);
+  queuedToResume_.removeIf(gone);
+  connections_.tick(now, [this](Connection& connection) { handleDeadline(connection); });
 }
 
 bool Door::isQuiet(uint32_t ticks) const {
-  const auto waits = [](const auto& port) { return !port->listening && port->listener.fd() >= 0; };
+  const auto waits = [](const auto& port) {
+    return !port->isListening && port->listener.fd() >= 0;
+  };
   return std::none_of(ports_.begin(), ports_.end(), waits) && connections_.isQuiet(ticks);
 }
 
 /** Handles the end of a connection's deadline. */
-void Door::expire(Connection& connection) {
+void Door::handleDeadline(Connection& connection) {
   // The decided answer gets its own deadline when it is sent.
   if (connection.hasDecidedAnswer) return;
   const bool halfway =
       connection.deadline == Deadline::kHead || connection.deadline == Deadline::kBody;
   if (connection.state == ConnectionState::kReading && halfway) {
     ++counts_.timedOut;
-    note(connection, LogEventKind::kTimedOut);
+    logEvent(connection, LogEventKind::kTimedOut);
     return answers_.sendLast(connection, replies_.writeLast(replies_.replies().timedOut));
   }
   if (connection.deadline == Deadline::kWrite) {
     ++counts_.slowReaders;
-    note(connection, LogEventKind::kSlowReader);
+    logEvent(connection, LogEventKind::kSlowReader);
   }
   connections_.close(connection);
 }
@@ -558,9 +565,9 @@ void Door::beforeClose(Connection& connection) {
   }
   if (connection.state == ConnectionState::kWatching ||
       connection.state == ConnectionState::kStreaming) {
-    feeds_.drop(connection);
+    feeds_.endWatch(connection);
   }
-  if (connection.hasColdRequest) endArrival(connection);
+  if (connection.hasColdRequest) removeColdRequest(connection);
   if (connection.state == ConnectionState::kPending && connection.mayStayUnanswered) {
     // Not pending any more, so that a late answer is dropped.
     connection.state = ConnectionState::kReading;
@@ -590,7 +597,7 @@ DoorCounts Door::counts() const {
   DoorCounts counts = counts_;
   counts.heldBytes = connections_.heldBytes();
   counts.open = connections_.count();
-  counts.arriving = cold_.count();
+  counts.arriving = coldRequests_.count();
   counts.secure = connections_.tlsCount();
   return counts;
 }

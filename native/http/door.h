@@ -151,7 +151,7 @@ class Door : public PollResponder {
   /**
    * Connections above the limit that are answered 503 at the same time, each for at most a second.
    */
-  static constexpr uint32_t kBeyond = 32;
+  static constexpr uint32_t kBeyondLimit = 32;
 
   /** `now` in milliseconds. Throws std::bad_alloc. */
   Door(const DoorOptions& options, const DoorParts& parts, Replies replies, Asker asker,
@@ -167,7 +167,7 @@ class Door : public PollResponder {
   void turn();
 
   /** See TurnShare::addDeferred. */
-  void countDeferred(uint64_t microseconds) { script_.addDeferred(microseconds); }
+  void countDeferred(uint64_t microseconds) { scriptShare_.addDeferred(microseconds); }
 
   /** Sends the answers decided since the last call. */
   void sendAnswers();
@@ -226,7 +226,7 @@ class Door : public PollResponder {
    * Closes the connection of a poll without an answer: the late result of
    * RequestHandler::mayDropEndedPoll.
    */
-  void over(Ticket ticket);
+  void closeParkedPoll(Ticket ticket);
 
   // ---- Answers of JavaScript. Nothing happens if the connection is gone.
 
@@ -269,7 +269,7 @@ class Door : public PollResponder {
 
  private:
   /** A decided answer that waits for the end of the turn. */
-  struct Decided {
+  struct DecidedAnswer {
     Ticket ticket;
     Route route;
     Outcome outcome;
@@ -284,79 +284,80 @@ class Door : public PollResponder {
     Door* const door;
     const PortKind kind;
     Listener listener;
-    bool listening = false;
+    bool isListening = false;
   };
 
   // Accepting.
   void accept(Port& port);
-  void pause(Port& port);
+  void pausePort(Port& port);
   void pauseListening();
   void resumeListening();
   bool mayRefuse() const;
-  bool mayAsk() const;
+  bool mayCallScript() const;
   bool refuseOnSpare(Port& port);
   void admit(Connection& connection, const sockaddr_storage& address);
-  void shake(Connection& connection, uint32_t events);
-  void shakeNow(Connection& connection);
-  void shakeWaiting();
+  void continueHandshake(Connection& connection, uint32_t events);
+  void continueHandshakeNow(Connection& connection);
+  void continueQueuedHandshakes();
   void wakeAgain();
   void refuse(Connection& connection);
-  bool count(Connection& connection, const Address& client);
-  bool greet(Connection& connection, const char** data, size_t* length);
+  bool countForAddress(Connection& connection, const Address& client);
+  bool acceptProxyHeader(Connection& connection, const char** data, size_t* length);
 
   // Reading.
-  void event(Connection& connection, uint32_t events);
-  void read(Connection& connection);
+  void handleEvent(Connection& connection, uint32_t events);
+  void readInput(Connection& connection);
   bool awaitsAnswer(const Connection& connection);
-  void process(Connection& connection, const char* data, size_t length);
-  uint32_t mostBody(const HotRequest& request) const;
-  bool keep(Connection& connection, const char* data, size_t length, size_t needed);
+  void serveInput(Connection& connection, const char* data, size_t length);
+  uint32_t maxHotBody(const HotRequest& request) const;
+  bool storeOrRefuse(Connection& connection, const char* data, size_t length, size_t needed);
   void awaitRest(Connection& connection, const char* data, size_t length, size_t needed);
   void resume(Connection& connection);
   void resumeLater(Connection& connection);
   bool mayReadMore(const Connection& connection);
-  void resumeMore(Connection& connection);
-  void resumeUnserved();
-  bool goesOn() const;
+  void resumeIfBuffered(Connection& connection);
+  void resumeQueued();
+  bool mayResumeQueued() const;
   void resumeNext(Ticket ticket);
-  void decide(Connection& connection, const Decided& answer);
-  std::string_view wordsOf(const Decided& answer);
+  void addDecidedAnswer(Connection& connection, const DecidedAnswer& answer);
+  std::string_view textOf(const DecidedAnswer& answer);
 
   // Asking JavaScript.
-  void cold(Connection& connection, std::string_view data);
-  void begin(Connection& connection, std::string_view data);
-  void arrive(Connection& connection, std::string_view data);
-  ColdRequest endArrival(Connection& connection);
-  void settle(Connection& connection, std::string_view head, Body body, std::string_view behind);
-  void handleWaiting();
-  void ask(Connection& connection, std::string_view head, Body body);
-  Connection* asked(Ticket ticket);
-  void endAsking(Connection& connection);
-  uint32_t mostBodyOf(const RequestHead& head) const;
-  void broken(Connection& connection, LogEventKind why);
-  void refuseHeld(Connection& connection);
+  void readColdHead(Connection& connection, std::string_view data);
+  void beginColdRequest(Connection& connection, std::string_view data);
+  void readColdBody(Connection& connection, std::string_view data);
+  ColdRequest removeColdRequest(Connection& connection);
+  void handleOrQueue(Connection& connection, std::string_view head, Body body,
+                     std::string_view behind);
+  void handleQueued();
+  void callScript(Connection& connection, std::string_view head, Body body);
+  Connection* findAwaitingScript(Ticket ticket);
+  void endScriptRequest(Connection& connection);
+  uint32_t maxColdBody(const RequestHead& head) const;
+  void refuseMalformed(Connection& connection, LogEventKind why);
+  void refuseTooMuchHeld(Connection& connection);
 
   // Serving.
   Address clientOf(const Connection& connection, const HotRequest& request, const char* head) const;
   Address clientOf(const Connection& connection, std::string_view forwarded,
                    std::string_view forwardedFor) const;
   bool serve(Connection& connection, const HotRequest& request, const char* head);
-  bool isOfOther(const Id& id) const;
+  bool isOfOtherServer(const Id& id) const;
   bool servesHere(const Connection& connection, const HotRequest& request, const char* head);
   bool servePoll(Connection& connection, const HotRequest& request);
   bool servePlace(Connection& connection, const HotRequest& request);
   bool serveFixed(Connection& connection, std::string_view path);
   bool serveCounts(Connection& connection);
   bool serveCountsOf(Connection& connection, const Id& id);
-  bool serveUnknown(Connection& connection, Route route);
+  bool serveUnknownClient(Connection& connection, Route route);
   bool hasCounts();
-  bool await(Connection& connection, Route route);
-  Connection* awaiting(Ticket ticket);
-  void note(const Connection& connection, LogEventKind kind);
-  void noteOutcome(const Connection& connection, Route route, Outcome outcome);
+  bool awaitDecision(Connection& connection, Route route);
+  Connection* findAwaitingDecision(Ticket ticket);
+  void logEvent(const Connection& connection, LogEventKind kind);
+  void logOutcome(const Connection& connection, Route route, Outcome outcome);
 
   // Closing.
-  void expire(Connection& connection);
+  void handleDeadline(Connection& connection);
   void beforeClose(Connection& connection);
 
   const DoorOptions options_;
@@ -368,18 +369,18 @@ class Door : public PollResponder {
   Answers answers_;
   FeedHandler feeds_;
   LiveCounts liveCounts_;
-  ColdRequests cold_;
-  RequestHead head_;  // of the last request that was not hot
-  TurnShare script_ = TurnShare::forScript();
-  uint64_t hot_ = 0;      // hot requests served, without pages
-  FairTickets unserved_;  // connections with more input for a later turn
-  FairTickets shaking_;   // connections whose handshake goes on in a later turn
-  TurnShare handshakes_ = TurnShare::forHandshakes();
-  TurnShare ahead_ = TurnShare::forSentAhead();
+  ColdRequests coldRequests_;
+  RequestHead coldHead_;  // of the last request that was not hot
+  TurnShare scriptShare_ = TurnShare::forScript();
+  uint64_t hotServed_ = 0;        // hot requests served, without pages
+  FairTickets queuedToResume_;    // connections with more input for a later turn
+  FairTickets queuedHandshakes_;  // connections whose handshake goes on in a later turn
+  TurnShare handshakeShare_ = TurnShare::forHandshakes();
+  TurnShare aheadShare_ = TurnShare::forSentAhead();
   const size_t readBytes_;
-  std::unique_ptr<char[]> buffer_;  // buffer of a read
-  std::vector<Decided> decided_;
-  std::string answersOfOne_;  // several answers of one connection; keeps its capacity
+  std::unique_ptr<char[]> readBuffer_;  // buffer of a read
+  std::vector<DecidedAnswer> decidedAnswers_;
+  std::string joinedAnswers_;  // several answers of one connection; keeps its capacity
   DoorCounts counts_ = {};
   LogEvents logEvents_;
   uint32_t refusedThisTick_ = 0;

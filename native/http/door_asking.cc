@@ -1,8 +1,10 @@
 // How JavaScript handles the requests that are not hot: one call with the complete request, and one
 // call back with its answer.
 //
-//   cold ─▶ begin ─┬─ whole ──▶ handle ─┬─ share left ─▶ ask ─▶ … ─▶ respond, watch or abandon
-//                  └─▶ arrive ──▶ ▲     └─ waiting ─▶ handleWaiting ─▲
+//   readColdHead ─▶ beginColdRequest ─┬─ whole ──▶ handleOrQueue ─┬─ share left ─▶ callScript ─▶ …
+//                                     └─▶ readColdBody ──▶ ▲      └─ queue ─▶ handleQueued ─▲
+//
+//   … ─▶ respond, watch or abandon
 #include <algorithm>
 #include <utility>
 
@@ -35,23 +37,23 @@ std::string_view firstSegment(std::string_view target) {
 // ---- Reading ------------------------------------------------------------------------------------
 
 /** Reads the head of a request that is not hot at the start of `data`. */
-void Door::cold(Connection& connection, std::string_view data) {
+void Door::readColdHead(Connection& connection, std::string_view data) {
   // Answers are sent in the order of their requests.
   if (connection.hasDecidedAnswer) {
-    keep(connection, data.data(), data.size(), 0);
+    storeOrRefuse(connection, data.data(), data.size(), 0);
     return;
   }
-  switch (readRequest(data, options_.headBytes, &head_)) {
+  switch (readRequest(data, options_.headBytes, &coldHead_)) {
     case ReadResult::kIncomplete:
       return awaitRest(connection, data.data(), data.size(), 0);
     case ReadResult::kBad:
-      return broken(connection, LogEventKind::kBadRequest);
+      return refuseMalformed(connection, LogEventKind::kBadRequest);
     case ReadResult::kTooLarge:
-      return broken(connection, LogEventKind::kHeadTooLarge);
+      return refuseMalformed(connection, LogEventKind::kHeadTooLarge);
     case ReadResult::kExpectation:
-      return broken(connection, LogEventKind::kExpectation);
+      return refuseMalformed(connection, LogEventKind::kExpectation);
     case ReadResult::kComplete:
-      return begin(connection, data);
+      return beginColdRequest(connection, data);
   }
 }
 
@@ -59,8 +61,8 @@ void Door::cold(Connection& connection, std::string_view data) {
  * Refuses a request that can't be answered otherwise; the start of the next one is unknown, so the
  * connection closes.
  */
-void Door::broken(Connection& connection, LogEventKind why) {
-  note(connection, why);
+void Door::refuseMalformed(Connection& connection, LogEventKind why) {
+  logEvent(connection, why);
   const Replies& replies = replies_.replies();
   const Reply& reply = why == LogEventKind::kBadRequest     ? replies.badRequest
                        : why == LogEventKind::kHeadTooLarge ? replies.headTooLarge
@@ -68,7 +70,7 @@ void Door::broken(Connection& connection, LogEventKind why) {
   answers_.sendLast(connection, replies_.writeLast(reply));
 }
 
-uint32_t Door::mostBodyOf(const RequestHead& head) const {
+uint32_t Door::maxColdBody(const RequestHead& head) const {
   const std::string_view segment = firstSegment(head.target);
   for (const auto& [name, most] : asker_.bodies.most) {
     if (name == segment) return most;
@@ -77,39 +79,39 @@ uint32_t Door::mostBodyOf(const RequestHead& head) const {
 }
 
 /** Settles the request whose head was read at the start of `data`, or waits for its body. */
-void Door::begin(Connection& connection, std::string_view data) {
+void Door::beginColdRequest(Connection& connection, std::string_view data) {
   ++counts_.requests;
-  connection.closesAfterAnswer = !head_.keepsAlive;
-  connection.isHttp10 = head_.isHttp10;
-  const std::string_view head = data.substr(0, head_.headLength);
-  const std::string_view rest = data.substr(head_.headLength);
-  const uint32_t most = mostBodyOf(head_);
-  if (head_.framing == Framing::kLength && head_.bodyLength > most) {
-    return settle(connection, head, {Body::State::kTooLong}, {});
+  connection.closesAfterAnswer = !coldHead_.keepsAlive;
+  connection.isHttp10 = coldHead_.isHttp10;
+  const std::string_view head = data.substr(0, coldHead_.headLength);
+  const std::string_view rest = data.substr(coldHead_.headLength);
+  const uint32_t most = maxColdBody(coldHead_);
+  if (coldHead_.framing == Framing::kLength && coldHead_.bodyLength > most) {
+    return handleOrQueue(connection, head, {Body::State::kTooLong}, {});
   }
-  if (head_.framing != Framing::kChunked && head_.bodyLength <= rest.size()) {
-    const std::string_view body = rest.substr(0, head_.bodyLength);
-    return settle(connection, head, {Body::State::kWhole, body}, rest.substr(body.size()));
+  if (coldHead_.framing != Framing::kChunked && coldHead_.bodyLength <= rest.size()) {
+    const std::string_view body = rest.substr(0, coldHead_.bodyLength);
+    return handleOrQueue(connection, head, {Body::State::kWhole, body}, rest.substr(body.size()));
   }
-  const uint64_t cost = head.size() + head_.bodyLength;
-  if (!connections_.reserveMemory(connection, cost)) return refuseHeld(connection);
-  ColdRequest& arrival = cold_.add(connections_.indexOf(connection));
+  const uint64_t cost = head.size() + coldHead_.bodyLength;
+  if (!connections_.reserveMemory(connection, cost)) return refuseTooMuchHeld(connection);
+  ColdRequest& arrival = coldRequests_.add(connections_.indexOf(connection));
   arrival.head = head;
-  arrival.framing = head_.framing;
-  arrival.bodyLength = head_.bodyLength;
+  arrival.framing = coldHead_.framing;
+  arrival.bodyLength = coldHead_.bodyLength;
   arrival.maxBodyBytes = most;
   arrival.countedBytes = cost;
   connection.hasColdRequest = true;
   // A client that has sent a part of the body does not wait (RFC 9110, section 10.1.1).
-  if (head_.expectsContinue && rest.empty()) {
-    return settle(connection, head, {Body::State::kAwaited}, {});
+  if (coldHead_.expectsContinue && rest.empty()) {
+    return handleOrQueue(connection, head, {Body::State::kAwaited}, {});
   }
   connections_.arm(connection, Deadline::kBody, options_.bodyTime);
-  arrive(connection, rest);
+  readColdBody(connection, rest);
 }
 
 void Door::proceed(Ticket ticket) {
-  Connection* const connection = asked(ticket);
+  Connection* const connection = findAwaitingScript(ticket);
   if (connection == nullptr) return;
   connection->state = ConnectionState::kReading;
   if (!answers_.sendInterim(*connection, kContinue)) return;
@@ -117,39 +119,40 @@ void Door::proceed(Ticket ticket) {
   // Processes a body that the client has sent without waiting.
   const size_t length = connection->inputLength;
   const Input input = connections_.detachInput(*connection);
-  arrive(*connection, {input.get(), length});
-  if (connections_.find(ticket) != nullptr) resumeMore(*connection);
+  readColdBody(*connection, {input.get(), length});
+  if (connections_.find(ticket) != nullptr) resumeIfBuffered(*connection);
 }
 
 /** Reads more of a request's body. */
-void Door::arrive(Connection& connection, std::string_view data) {
-  ColdRequest& arrival = *cold_.find(connections_.indexOf(connection));
+void Door::readColdBody(Connection& connection, std::string_view data) {
+  ColdRequest& arrival = *coldRequests_.find(connections_.indexOf(connection));
   const ChunkDecoder::State state = arrival.readBody(&data);
-  if (state == ChunkDecoder::State::kBad) return broken(connection, LogEventKind::kBadRequest);
+  if (state == ChunkDecoder::State::kBad)
+    return refuseMalformed(connection, LogEventKind::kBadRequest);
   const uint64_t cost = arrival.head.size() + std::max(arrival.bodyLength, arrival.body.size());
   if (cost > arrival.countedBytes) {
     if (!connections_.reserveMemory(connection, cost - arrival.countedBytes))
-      return refuseHeld(connection);
+      return refuseTooMuchHeld(connection);
     arrival.countedBytes = cost;
   }
   if (state == ChunkDecoder::State::kIncomplete) return connections_.updateInterest(connection);
-  const ColdRequest whole = endArrival(connection);
+  const ColdRequest whole = removeColdRequest(connection);
   if (state == ChunkDecoder::State::kTooLong) {
-    return settle(connection, whole.head, {Body::State::kTooLong}, {});
+    return handleOrQueue(connection, whole.head, {Body::State::kTooLong}, {});
   }
-  settle(connection, whole.head, {Body::State::kWhole, whole.body}, data);
+  handleOrQueue(connection, whole.head, {Body::State::kWhole, whole.body}, data);
 }
 
 /** Removes and returns a connection's request from ColdRequests. */
-ColdRequest Door::endArrival(Connection& connection) {
+ColdRequest Door::removeColdRequest(Connection& connection) {
   connection.hasColdRequest = false;
-  ColdRequest arrival = cold_.remove(connections_.indexOf(connection));
+  ColdRequest arrival = coldRequests_.remove(connections_.indexOf(connection));
   connections_.releaseMemory(connection, arrival.countedBytes);
   return arrival;
 }
 
 /** Sends a 503 as the last answer: too much is held for the connection's address. */
-void Door::refuseHeld(Connection& connection) {
+void Door::refuseTooMuchHeld(Connection& connection) {
   answers_.sendLast(connection, replies_.writeLast(replies_.replies().tooMuchHeld));
 }
 
@@ -158,8 +161,8 @@ void Door::refuseHeld(Connection& connection) {
 /**
  * Asks for the answer of a complete request, or queues it. `behind`: bytes that were sent ahead.
  */
-void Door::settle(Connection& connection, std::string_view head, Body body,
-                  std::string_view behind) {
+void Door::handleOrQueue(Connection& connection, std::string_view head, Body body,
+                         std::string_view behind) {
   connection.state = ConnectionState::kPending;
   connection.route = Route::kCold;
   connection.mayStayUnanswered = false;
@@ -168,65 +171,67 @@ void Door::settle(Connection& connection, std::string_view head, Body body,
       connection.closesAfterAnswer || body.state == Body::State::kTooLong;
   connections_.disarm(connection);
   if (!behind.empty() && !connection.closesAfterAnswer) {
-    if (!keep(connection, behind.data(), behind.size(), 0)) return;
+    if (!storeOrRefuse(connection, behind.data(), behind.size(), 0)) return;
   }
   connections_.updateInterest(connection);
-  if (cold_.queue().empty() && mayAsk()) return ask(connection, head, body);
+  if (coldRequests_.queue().empty() && mayCallScript()) return callScript(connection, head, body);
   // A request with an awaited body is in ColdRequests already.
   if (!connection.hasColdRequest) {
     const uint64_t cost = head.size() + body.bytes.size();
-    if (!connections_.reserveMemory(connection, cost)) return refuseHeld(connection);
+    if (!connections_.reserveMemory(connection, cost)) return refuseTooMuchHeld(connection);
     connection.hasColdRequest = true;
-    ColdRequest& arrival = cold_.add(connections_.indexOf(connection));
+    ColdRequest& arrival = coldRequests_.add(connections_.indexOf(connection));
     arrival.head = head;
     arrival.body = body.bytes;
     arrival.countedBytes = cost;
   }
-  cold_.find(connections_.indexOf(connection))->bodyState = body.state;
+  coldRequests_.find(connections_.indexOf(connection))->bodyState = body.state;
   // The call may come from JavaScript, outside a turn.
-  if (cold_.queue().empty()) parts_.events->wake();
-  cold_.queue().add(connection.clientAddress, connections_.ticketOf(connection));
+  if (coldRequests_.queue().empty()) parts_.events->wake();
+  coldRequests_.queue().add(connection.clientAddress, connections_.ticketOf(connection));
 }
 
-bool Door::mayAsk() const { return script_.hasTimeLeft() && (!asker_.mayAsk || asker_.mayAsk()); }
+bool Door::mayCallScript() const {
+  return scriptShare_.hasTimeLeft() && (!asker_.mayAsk || asker_.mayAsk());
+}
 
 /** Asks for the answers of queued requests, within the turn's share. */
-void Door::handleWaiting() {
-  while (!cold_.queue().empty() && mayAsk()) {
-    Connection* const connection = asked(cold_.queue().pop());
+void Door::handleQueued() {
+  while (!coldRequests_.queue().empty() && mayCallScript()) {
+    Connection* const connection = findAwaitingScript(coldRequests_.queue().pop());
     if (connection == nullptr) continue;
-    ColdRequest* const waiting = cold_.find(connections_.indexOf(*connection));
+    ColdRequest* const waiting = coldRequests_.find(connections_.indexOf(*connection));
     if (waiting->bodyState == Body::State::kAwaited) {
       const std::string head = waiting->head;
-      ask(*connection, head, {Body::State::kAwaited});
+      callScript(*connection, head, {Body::State::kAwaited});
     } else {
-      const ColdRequest whole = endArrival(*connection);
-      ask(*connection, whole.head, {whole.bodyState, whole.body});
+      const ColdRequest whole = removeColdRequest(*connection);
+      callScript(*connection, whole.head, {whole.bodyState, whole.body});
     }
   }
 }
 
-void Door::ask(Connection& connection, std::string_view head, Body body) {
+void Door::callScript(Connection& connection, std::string_view head, Body body) {
   const uint64_t began = parts_.clock();
   if (body.state != Body::State::kAwaited) ++counts_.handled;
   // Reads the head again: its views must point into these bytes.
-  readRequest(head, options_.headBytes, &head_);
-  const Address client =
-      clientOf(connection, head_.lastValue("forwarded"), head_.lastValue("x-forwarded-for"));
+  readRequest(head, options_.headBytes, &coldHead_);
+  const Address client = clientOf(connection, coldHead_.lastValue("forwarded"),
+                                  coldHead_.lastValue("x-forwarded-for"));
   asker_.ask({.ticket = connections_.ticketOf(connection),
-              .head = head_,
+              .head = coldHead_,
               .text = head,
               .body = body,
               .client = client,
               .secure = connection.isTls,
               .transient = connection.isTransient});
-  script_.addWork(began, parts_.clock(), cold_.queue().addresses());
+  scriptShare_.addWork(began, parts_.clock(), coldRequests_.queue().addresses());
 }
 
 // ---- Answers ------------------------------------------------------------------------------------
 
 /** The connection of a request that JavaScript was asked to handle; nullptr: gone. */
-Connection* Door::asked(Ticket ticket) {
+Connection* Door::findAwaitingScript(Ticket ticket) {
   Connection* const connection = connections_.find(ticket);
   const bool waits = connection != nullptr && connection->state == ConnectionState::kPending &&
                      connection->route == Route::kCold;
@@ -234,36 +239,36 @@ Connection* Door::asked(Ticket ticket) {
 }
 
 /** Ends the state of a request that JavaScript answers now. */
-void Door::endAsking(Connection& connection) {
+void Door::endScriptRequest(Connection& connection) {
   connection.mayStayUnanswered = false;
   if (!connection.hasColdRequest) return;
   // The client was not asked for the body, and may send it or not.
   ++counts_.handled;
-  endArrival(connection);
+  removeColdRequest(connection);
   connection.closesAfterAnswer = true;
 }
 
 void Door::respond(Ticket ticket, std::string_view statusLine, std::string_view fields,
                    std::string_view body) {
-  Connection* const connection = asked(ticket);
+  Connection* const connection = findAwaitingScript(ticket);
   if (connection == nullptr) return;
   connection->state = ConnectionState::kReading;
-  endAsking(*connection);
+  endScriptRequest(*connection);
   const std::string_view text =
       replies_.compose(statusLine, connection->closesAfterAnswer, fields, body);
   if (answers_.send(*connection, text)) resumeLater(*connection);
 }
 
 void Door::watch(Ticket ticket, const FeedRequest* wanted, uint32_t count, WatchOptions how) {
-  Connection* const connection = asked(ticket);
+  Connection* const connection = findAwaitingScript(ticket);
   if (connection == nullptr) return;
   connection->state = ConnectionState::kReading;
-  endAsking(*connection);
+  endScriptRequest(*connection);
   // Without chunks the end of the connection ends a stream.
   connection->closesAfterAnswer =
       connection->closesAfterAnswer || (how.stream && connection->isHttp10);
   Outcome outcome = Outcome::kOk;
-  if (how.verifiedGrant != nullptr && !feeds_.takeGrant(*how.verifiedGrant, &how)) {
+  if (how.verifiedGrant != nullptr && !feeds_.storeVerifiedGrant(*how.verifiedGrant, &how)) {
     outcome = Outcome::kTooManyWatchers;
   }
   if (outcome == Outcome::kOk) outcome = feeds_.watch(*connection, wanted, count, how);
@@ -274,7 +279,7 @@ void Door::watch(Ticket ticket, const FeedRequest* wanted, uint32_t count, Watch
     if (parked && connection->interest == Interest::kReset) connections_.close(*connection);
     return;
   }
-  noteOutcome(*connection, how.hasManyFeeds ? Route::kFeeds : Route::kFeed, outcome);
+  logOutcome(*connection, how.hasManyFeeds ? Route::kFeeds : Route::kFeed, outcome);
   const Reply& reply = replies_.replies().outcomes[static_cast<size_t>(outcome)];
   if (answers_.send(*connection, replies_.write(reply, connection->closesAfterAnswer))) {
     resumeLater(*connection);
@@ -282,11 +287,11 @@ void Door::watch(Ticket ticket, const FeedRequest* wanted, uint32_t count, Watch
 }
 
 void Door::abandon(Ticket ticket) {
-  if (Connection* const connection = asked(ticket)) connections_.close(*connection);
+  if (Connection* const connection = findAwaitingScript(ticket)) connections_.close(*connection);
 }
 
 bool Door::park(Ticket ticket) {
-  Connection* const connection = asked(ticket);
+  Connection* const connection = findAwaitingScript(ticket);
   if (connection == nullptr) return false;
   // The client may have ended its half meanwhile.
   connection->mayStayUnanswered = connection->interest != Interest::kReset;

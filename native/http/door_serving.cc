@@ -34,7 +34,7 @@ Address Door::clientOf(const Connection& connection, const HotRequest& request,
 }
 
 /** Whether an id may belong to a client of another server. */
-bool Door::isOfOther(const Id& id) const {
+bool Door::isOfOtherServer(const Id& id) const {
   const ServerTag tag = id.tag();
   return ownTag_ != kNoServerTag && tag != ownTag_ &&
          std::binary_search(otherServers_.begin(), otherServers_.end(), tag);
@@ -57,21 +57,21 @@ bool Door::servesHere(const Connection& connection, const HotRequest& request, c
       return !options_.privateJoin;
     case Route::kPoll:
     case Route::kPlace:
-      return !isOfOther(request.id);
+      return !isOfOtherServer(request.id);
     case Route::kFixed: {
       const std::string_view path(head + request.path.offset, request.path.length);
       return replies_.fixed(path) != nullptr || (path == kCountsPath && hasCounts());
     }
     case Route::kStatus:
-      return !isOfOther(request.id) && hasCounts();
+      return !isOfOtherServer(request.id) && hasCounts();
     case Route::kInput:
-      return parts_.requests->decidesInputs() && request.bodyLength <= mostBody(request) &&
-             !isOfOther(request.id);
+      return parts_.requests->decidesInputs() && request.bodyLength <= maxHotBody(request) &&
+             !isOfOtherServer(request.id);
     case Route::kThrow:
     case Route::kLeave:
-      return request.bodyLength <= mostBody(request) && !isOfOther(request.id);
+      return request.bodyLength <= maxHotBody(request) && !isOfOtherServer(request.id);
     default:
-      return request.bodyLength <= mostBody(request);
+      return request.bodyLength <= maxHotBody(request);
   }
 }
 
@@ -113,13 +113,13 @@ bool Door::serve(Connection& connection, const HotRequest& request, const char* 
     case Route::kCold:
       break;
   }
-  if (!outcome) return await(connection, request.route);
-  decide(connection, {ticket, request.route, *outcome, id});
+  if (!outcome) return awaitDecision(connection, request.route);
+  addDecidedAnswer(connection, {ticket, request.route, *outcome, id});
   return true;
 }
 
 /** Lets a request wait for a later decision. Returns false, as `serve` then does. */
-bool Door::await(Connection& connection, Route route) {
+bool Door::awaitDecision(Connection& connection, Route route) {
   connection.state = ConnectionState::kPending;
   connection.route = route;
   connection.mayStayUnanswered = false;
@@ -128,17 +128,18 @@ bool Door::await(Connection& connection, Route route) {
 }
 
 /** Adds a decided answer, which is sent at the end of the turn. */
-void Door::decide(Connection& connection, const Decided& answer) {
-  noteOutcome(connection, answer.route, answer.outcome);
+void Door::addDecidedAnswer(Connection& connection, const DecidedAnswer& answer) {
+  logOutcome(connection, answer.route, answer.outcome);
   connection.hasDecidedAnswer = true;
-  decided_.push_back(answer);
+  decidedAnswers_.push_back(answer);
 }
 
 /** Serves a poll, and returns as `serve` does. */
 bool Door::servePoll(Connection& connection, const HotRequest& request) {
   const PollResult result = parts_.requests->poll(connections_.ticketOf(connection), request);
   if (result.outcome != Outcome::kOk) {
-    decide(connection, {connections_.ticketOf(connection), Route::kPoll, result.outcome, {}});
+    addDecidedAnswer(connection,
+                     {connections_.ticketOf(connection), Route::kPoll, result.outcome, {}});
     return true;
   }
   if (!result.answer.empty()) return answers_.send(connection, replies_.json(result.answer));
@@ -153,9 +154,9 @@ bool Door::servePlace(Connection& connection, const HotRequest& request) {
   Place place;
   switch (parts_.requests->findPlace(connections_.ticketOf(connection), request.id, &place)) {
     case LookupResult::kLater:
-      return await(connection, Route::kPlace);
+      return awaitDecision(connection, Route::kPlace);
     case LookupResult::kUnknown:
-      return serveUnknown(connection, Route::kPlace);
+      return serveUnknownClient(connection, Route::kPlace);
     case LookupResult::kFound:
       break;
   }
@@ -167,24 +168,24 @@ bool Door::serveCountsOf(Connection& connection, const Id& id) {
   const Ticket ticket = connections_.ticketOf(connection);
   if (parts_.countsLater) {
     parts_.requests->requestCountsOf(ticket, id);
-    return await(connection, Route::kStatus);
+    return awaitDecision(connection, Route::kStatus);
   }
   Place any;
   const bool known = parts_.requests->findPlace(ticket, id, &any) == LookupResult::kFound;
-  return known ? serveCounts(connection) : serveUnknown(connection, Route::kStatus);
+  return known ? serveCounts(connection) : serveUnknownClient(connection, Route::kStatus);
 }
 
 /** Answers that there is no such client. */
-bool Door::serveUnknown(Connection& connection, Route route) {
-  noteOutcome(connection, route, Outcome::kUnknownClient);
-  return answers_.send(connection, wordsOf({{}, route, Outcome::kUnknownClient, {}}));
+bool Door::serveUnknownClient(Connection& connection, Route route) {
+  logOutcome(connection, route, Outcome::kUnknownClient);
+  return answers_.send(connection, textOf({{}, route, Outcome::kUnknownClient, {}}));
 }
 
 /** Serves the live counts that hasCounts has just asked for. */
 bool Door::serveCounts(Connection& connection) {
   if (!parts_.countsLater) return answers_.send(connection, replies_.json(liveCounts_.lastText()));
   parts_.requests->requestCounts(connections_.ticketOf(connection));
-  return await(connection, Route::kFixed);
+  return awaitDecision(connection, Route::kFixed);
 }
 
 /** Serves a fixed answer, a file or the live counts. */
@@ -194,11 +195,11 @@ bool Door::serveFixed(Connection& connection, std::string_view path) {
   return answers_.send(connection, replies_.write(*reply));
 }
 
-void Door::note(const Connection& connection, LogEventKind kind) {
+void Door::logEvent(const Connection& connection, LogEventKind kind) {
   logEvents_.add({kind, Route::kJoin, Outcome::kOk, connection.clientAddress});
 }
 
-void Door::noteOutcome(const Connection& connection, Route route, Outcome outcome) {
+void Door::logOutcome(const Connection& connection, Route route, Outcome outcome) {
   const bool joined = route == Route::kJoin && outcome == Outcome::kOk;
   if (logEvents_.isEnabled() && (joined || outcome >= Outcome::kUnknownClient)) {
     logEvents_.add({LogEventKind::kOutcome, route, outcome, connection.clientAddress});
@@ -208,25 +209,27 @@ void Door::noteOutcome(const Connection& connection, Route route, Outcome outcom
 // ---- Answers ------------------------------------------------------------------------------------
 
 /** The text of an answer, valid until the next call. */
-std::string_view Door::wordsOf(const Decided& answer) {
+std::string_view Door::textOf(const DecidedAnswer& answer) {
   const bool joined = answer.route == Route::kJoin && answer.outcome == Outcome::kOk;
   const auto& reply = replies_.replies().outcomes[static_cast<size_t>(answer.outcome)];
   return joined ? replies_.joined(answer.id) : replies_.write(reply);
 }
 
 void Door::sendAnswers() {
-  for (size_t i = 0; i < decided_.size();) {
-    const Ticket ticket = decided_[i].ticket;
+  for (size_t i = 0; i < decidedAnswers_.size();) {
+    const Ticket ticket = decidedAnswers_[i].ticket;
     Connection* connection = connections_.find(ticket);
-    std::string_view bytes = wordsOf(decided_[i++]);
-    const auto sameNext = [&] { return i < decided_.size() && decided_[i].ticket == ticket; };
+    std::string_view bytes = textOf(decidedAnswers_[i++]);
+    const auto sameNext = [&] {
+      return i < decidedAnswers_.size() && decidedAnswers_[i].ticket == ticket;
+    };
     const bool full = connection != nullptr && connection->inputRefused;
     if (full || sameNext()) {
       // Several answers of requests sent ahead, with one system call.
-      answersOfOne_ = bytes;
-      while (sameNext()) answersOfOne_ += wordsOf(decided_[i++]);
-      if (full) answersOfOne_ += replies_.writeLast(replies_.replies().tooMuchHeld);
-      bytes = answersOfOne_;
+      joinedAnswers_ = bytes;
+      while (sameNext()) joinedAnswers_ += textOf(decidedAnswers_[i++]);
+      if (full) joinedAnswers_ += replies_.writeLast(replies_.replies().tooMuchHeld);
+      bytes = joinedAnswers_;
     }
     if (connection == nullptr) continue;
     connection->hasDecidedAnswer = false;
@@ -241,18 +244,18 @@ void Door::sendAnswers() {
       connections_.close(*connection);
     }
   }
-  decided_.clear();
+  decidedAnswers_.clear();
 }
 
 void Door::dropAnswers() {
-  for (const Decided& answer : decided_) {
+  for (const DecidedAnswer& answer : decidedAnswers_) {
     if (Connection* connection = connections_.find(answer.ticket)) connections_.close(*connection);
   }
-  decided_.clear();
+  decidedAnswers_.clear();
 }
 
 /** The connection of a request that waits for a decision; nullptr: gone. */
-Connection* Door::awaiting(Ticket ticket) {
+Connection* Door::findAwaitingDecision(Ticket ticket) {
   Connection* const connection = connections_.find(ticket);
   const bool waits = connection != nullptr && (connection->state == ConnectionState::kPending ||
                                                connection->state == ConnectionState::kParked);
@@ -260,20 +263,20 @@ Connection* Door::awaiting(Ticket ticket) {
 }
 
 void Door::complete(Ticket ticket, std::optional<Outcome> outcome, const Id* id) {
-  Connection* const connection = awaiting(ticket);
+  Connection* const connection = findAwaitingDecision(ticket);
   if (connection == nullptr) return;
   if (!outcome) return connections_.close(*connection);
   connection->state = ConnectionState::kReading;
-  noteOutcome(*connection, connection->route, *outcome);
-  const Decided answer = {ticket, connection->route, *outcome, id == nullptr ? Id{} : *id};
-  if (answers_.send(*connection, wordsOf(answer))) resumeLater(*connection);
+  logOutcome(*connection, connection->route, *outcome);
+  const DecidedAnswer answer = {ticket, connection->route, *outcome, id == nullptr ? Id{} : *id};
+  if (answers_.send(*connection, textOf(answer))) resumeLater(*connection);
 }
 
 void Door::answer(Ticket ticket, std::string_view body) {
-  if (awaiting(ticket) != nullptr) answer(ticket.connection, body);
+  if (findAwaitingDecision(ticket) != nullptr) answer(ticket.connection, body);
 }
 
-void Door::over(Ticket ticket) {
+void Door::closeParkedPoll(Ticket ticket) {
   Connection* const connection = connections_.find(ticket);
   if (connection != nullptr && connection->state == ConnectionState::kParked) {
     connections_.close(*connection);

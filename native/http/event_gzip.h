@@ -25,12 +25,12 @@ constexpr std::string_view kGzipHead{"\x1f\x8b\x08\0\0\0\0\0\0\xff", 10};
  * Bounds, in bytes, of what is compressed: shorter events get hardly smaller, longer ones take too
  * much of a turn.
  */
-constexpr uint64_t kCompressedEvent = 256;
-constexpr uint64_t kCompressedEventMost = 16384;
+constexpr uint64_t kMinCompressedEvent = 256;
+constexpr uint64_t kMaxCompressedEvent = 16384;
 
 /** Most bytes of a stored block, and bytes of its head. */
-constexpr uint32_t kStoredMost = 65535;
-constexpr uint32_t kStoredHead = 5;
+constexpr uint32_t kMaxStoredBlock = 65535;
+constexpr uint32_t kStoredHeadBytes = 5;
 
 /** Appends the end of a member whose only event is `text`. */
 inline void appendGzipEnd(std::string* to, std::string_view text) {

@@ -15,7 +15,7 @@ bool hasWord(std::string_view text, std::string_view word) {
 }
 
 /** Reads a target; each method reads on from `at` and returns whether to go on. */
-struct Target {
+struct TargetReader {
   const char* const begin;
   const char* at;
   const char* const end;
@@ -170,7 +170,7 @@ struct Target {
 }  // namespace
 
 Verdict readFeedTarget(const char* begin, const char** at, const char* end, HotRequest* out) {
-  Target target = {begin, *at, end, out};
+  TargetReader target = {begin, *at, end, out};
   Verdict verdict = target.key();
   if (verdict == kGoOn) verdict = target.query();
   *at = target.at;
@@ -178,7 +178,7 @@ Verdict readFeedTarget(const char* begin, const char** at, const char* end, HotR
 }
 
 Verdict readFeedsQuery(const char* begin, const char** at, const char* end, HotRequest* out) {
-  Target target = {begin, *at, end, out};
+  TargetReader target = {begin, *at, end, out};
   const Verdict verdict = target.query();
   *at = target.at;
   return verdict == kGoOn && out->key.length == 0 ? Verdict::kNotHot : verdict;

@@ -24,7 +24,7 @@ constexpr uint32_t kFileFrom = 3;
 constexpr uint32_t kOnePieceFrom = 8;
 
 /** Suffix of the tag of an answer that was compressed here. */
-constexpr std::string_view kPackedTag = ".gzip";
+constexpr std::string_view kCompressedTag = ".gzip";
 
 /** Whether a list of tags contains `tag`, weak or strong, or is "*" (RFC 9110, section 13.1.2). */
 bool hasTag(std::string_view list, std::string_view tag) {
@@ -63,13 +63,13 @@ class TokenHasher {
   }
 
  private:
-  struct Free {
+  struct Deleter {
     void operator()(EVP_MD* algorithm) const { EVP_MD_free(algorithm); }
     void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
   };
 
-  std::unique_ptr<EVP_MD, Free> algorithm_{EVP_MD_fetch(nullptr, "SHA256", nullptr)};
-  std::unique_ptr<EVP_MD_CTX, Free> context_{EVP_MD_CTX_new()};
+  std::unique_ptr<EVP_MD, Deleter> algorithm_{EVP_MD_fetch(nullptr, "SHA256", nullptr)};
+  std::unique_ptr<EVP_MD_CTX, Deleter> context_{EVP_MD_CTX_new()};
 };
 
 std::optional<TokenHash> hashOf(std::string_view token) {
@@ -80,44 +80,44 @@ std::optional<TokenHash> hashOf(std::string_view token) {
 }  // namespace
 
 FeedHandler::FeedHandler(Feeds* feeds, Connections* connections, Answers* answers,
-                         ReplyWriter* replies, Answered answered)
+                         ReplyWriter* replies, AnsweredCallback answered)
     : feeds_(feeds),
       connections_(connections),
       answers_(answers),
       replies_(replies),
-      answered_(std::move(answered)) {
+      onAnswered_(std::move(answered)) {
   if (feeds_ != nullptr) feeds_->setResponder(this);
 }
 
 // ---- Requests -----------------------------------------------------------------------------------
 
-bool FeedHandler::takes(const HotRequest& request, const char* head, std::string_view body) {
+bool FeedHandler::canServe(const HotRequest& request, const char* head, std::string_view body) {
   if (feeds_ == nullptr) return false;
   const auto text = [head](HeadSpan span) {
     return std::string_view(head + span.offset, span.length);
   };
   const std::string_view key = text(request.key);
   if (request.route == Route::kFeed) {
-    watch_.count = 1;
-    watch_.wanted[0] = {key, text(request.after)};
-  } else if (key.empty() ? !readWatch(body, &watch_) : !readWatchList(key, &watch_)) {
+    watchRequest_.count = 1;
+    watchRequest_.wanted[0] = {key, text(request.after)};
+  } else if (key.empty() ? !readWatch(body, &watchRequest_) : !readWatchList(key, &watchRequest_)) {
     return false;
   }
   if (!key.empty()) {
-    watch_.hold = request.hasHold ? std::min(request.hold, kNoFeedHold - 1) : kNoFeedHold;
-    watch_.delta = request.delta;
+    watchRequest_.hold = request.hasHold ? std::min(request.hold, kNoFeedHold - 1) : kNoFeedHold;
+    watchRequest_.delta = request.delta;
   }
   noneMatch_ = text(request.noneMatch);
   grant_ = Grants::kNone;
   const bool judges = feeds_->hasPrivate() || feeds_->options().hasGrants;
-  return !judges || judge(request, head);
+  return !judges || checkGrants(request, head);
 }
 
 /** Decides which private feeds may be read. Returns false when JavaScript must decide. */
-bool FeedHandler::judge(const HotRequest& request, const char* head) {
-  FeedRequest* const end = watch_.wanted + watch_.count;
+bool FeedHandler::checkGrants(const HotRequest& request, const char* head) {
+  FeedRequest* const end = watchRequest_.wanted + watchRequest_.count;
   const auto isPrivate = [this](const FeedRequest& one) { return feeds_->isPrivate(one.key); };
-  const bool opens = std::any_of(watch_.wanted, end, isPrivate);
+  const bool opens = std::any_of(watchRequest_.wanted, end, isPrivate);
   // For a public feed a grant only gives the name of the reader.
   const bool names =
       feeds_->options().hasGrants && request.authorization.length + request.grant.length > 0;
@@ -136,7 +136,7 @@ bool FeedHandler::judge(const HotRequest& request, const char* head) {
     if (grant_ == Grants::kNone) return !opens && hash && feeds_->isBadGrant(*hash);
     without = Outcome::kNotGranted;
   }
-  for (FeedRequest* one = watch_.wanted; one != end; ++one) {
+  for (FeedRequest* one = watchRequest_.wanted; one != end; ++one) {
     const bool reads = grant_ != Grants::kNone && feeds_->reads(grant_, one->key);
     if (isPrivate(*one) && !reads) one->problem = without;
   }
@@ -144,8 +144,8 @@ bool FeedHandler::judge(const HotRequest& request, const char* head) {
 }
 
 bool FeedHandler::serve(Connection& connection, const HotRequest& request, const Address& client) {
-  const WatchOptions how = {.hold = watch_.hold,
-                            .delta = watch_.delta,
+  const WatchOptions how = {.hold = watchRequest_.hold,
+                            .delta = watchRequest_.delta,
                             .gzip = request.gzip,
                             .stream = request.stream,
                             .hasManyFeeds = request.route == Route::kFeeds,
@@ -155,7 +155,7 @@ bool FeedHandler::serve(Connection& connection, const HotRequest& request, const
                             .address = client};
   connection.isHttp10 = false;
   const Ticket ticket = connections_->ticketOf(connection);
-  const Outcome outcome = watch(connection, watch_.wanted, watch_.count, how);
+  const Outcome outcome = watch(connection, watchRequest_.wanted, watchRequest_.count, how);
   if (outcome != Outcome::kOk) {
     const auto& reply = replies_->replies().outcomes[static_cast<size_t>(outcome)];
     return answers_->send(connection, replies_->write(reply));
@@ -169,9 +169,9 @@ Outcome FeedHandler::watch(Connection& connection, const FeedRequest* wanted, ui
   // Answers 304 if the client's tag matches.
   if (!how.noneMatch.empty()) {
     std::string tag = feeds_->tagNow(wanted, count, how);
-    if (!tag.empty() && how.gzip && !hasTag(how.noneMatch, tag)) tag += kPackedTag;
+    if (!tag.empty() && how.gzip && !hasTag(how.noneMatch, tag)) tag += kCompressedTag;
     if (!tag.empty() && hasTag(how.noneMatch, tag)) {
-      sendUnchanged(connection, tag);
+      sendNotModified(connection, tag);
       return Outcome::kOk;
     }
   }
@@ -197,22 +197,22 @@ Outcome FeedHandler::watch(Connection& connection, const FeedRequest* wanted, ui
 }
 
 /** Sends a 304: the client's cache has the bytes of the answer. */
-void FeedHandler::sendUnchanged(Connection& connection, std::string_view tag) {
+void FeedHandler::sendNotModified(Connection& connection, std::string_view tag) {
   const Ticket ticket = connections_->ticketOf(connection);
   const Reply& head = replies_->replies().feedUnchanged;
   std::string text(replies_->write(head, connection.closesAfterAnswer));
   text.append(tag).append("\"\r\n\r\n");
   const bool whole = answers_->send(connection, text);
-  if (whole && connections_->find(ticket) != nullptr) answered_(connection);
+  if (whole && connections_->find(ticket) != nullptr) onAnswered_(connection);
 }
 
-void FeedHandler::flushed(Connection& connection) { feeds_->writable(connection.record); }
+void FeedHandler::sendNextEvent(Connection& connection) { feeds_->writable(connection.record); }
 
-void FeedHandler::drop(const Connection& connection) { feeds_->drop(connection.record); }
+void FeedHandler::endWatch(const Connection& connection) { feeds_->drop(connection.record); }
 
 uint32_t FeedHandler::tick() {
-  for (Made& made : made_) made = {};
-  mayPack_ = kPackedInTick;
+  for (CachedMessage& made : cache_) made = {};
+  compressBudget_ = kMaxCompressedPerTick;
   if (feeds_ == nullptr) return 0;
   uint32_t closed = 0;
   const uint64_t most = feeds_->options().memory;
@@ -234,7 +234,7 @@ FeedResponder::WriteResult FeedHandler::answer(uint32_t token, const FeedAnswer&
   const bool problem = answer.outcome != Outcome::kOk && (!answer.isEvent || opens);
   const bool goesOn = answer.isEvent && !answer.endsStream && !problem;
   // The watcher is taken off before the write: if the connection is lost in it, the returned value
-  // tells the table, not `drop`.
+  // tells the table, not `endWatch`.
   connection.state = goesOn ? ConnectionState::kStreaming : ConnectionState::kReading;
   const uint32_t watcher = std::exchange(connection.record, Feeds::kNoWatcher);
   bool whole;
@@ -246,11 +246,12 @@ FeedResponder::WriteResult FeedHandler::answer(uint32_t token, const FeedAnswer&
   }
   if (connections_->find(ticket) == nullptr) return WriteResult::kLost;
   if (goesOn) connection.record = watcher;
-  if (!goesOn && whole) answered_(connection);
+  if (!goesOn && whole) onAnswered_(connection);
   return whole ? WriteResult::kWhole : WriteResult::kInPart;
 }
 
-FeedHandler::Made::Made(base::Ref<base::Message> message, const FeedAnswer& answer)
+FeedHandler::CachedMessage::CachedMessage(base::Ref<base::Message> message,
+                                          const FeedAnswer& answer)
     : message(std::move(message)),
       tag(answer.tag),
       gzip(answer.gzip),
@@ -264,7 +265,7 @@ FeedHandler::Made::Made(base::Ref<base::Message> message, const FeedAnswer& answ
   }
 }
 
-bool FeedHandler::Made::isOf(const FeedAnswer& answer) const {
+bool FeedHandler::CachedMessage::matches(const FeedAnswer& answer) const {
   if (!message || answer.count != pieces.size() || answer.gzip != gzip ||
       answer.mayCompress != packs || answer.isEvent != stream || answer.cacheSeconds != fresh ||
       answer.tag != tag) {
@@ -294,19 +295,19 @@ base::Ref<base::Message> FeedHandler::messageOf(const FeedAnswer& answer, bool o
   const bool shared = !own && !answer.endsStream &&
                       std::any_of(answer.pieces, answer.pieces + answer.count, isShared);
   if (!shared) return compose(answer, opens, to);
-  for (Made& made : made_) {
-    if (!made.isOf(answer)) continue;
+  for (CachedMessage& made : cache_) {
+    if (!made.matches(answer)) continue;
     const bool isLong = made.message->length() >= SendCosts::kLongMessage;
-    if (++made.again == kFileFrom && isLong && connections_->sendCosts().wantsFile()) {
+    if (++made.reuses == kFileFrom && isLong && connections_->sendCosts().wantsFile()) {
       made.message->makeFile();
     }
-    if (made.again == kOnePieceFrom && !isLong) {
-      made.copied = std::exchange(made.message, made.message->inOnePiece());
+    if (made.reuses == kOnePieceFrom && !isLong) {
+      made.original = std::exchange(made.message, made.message->inOnePiece());
     }
     return made.message;
   }
-  Made& made = made_[nextMade_++ % kMade];
-  made = Made(compose(answer, opens, to), answer);
+  CachedMessage& made = cache_[nextCached_++ % kCachedMessages];
+  made = CachedMessage(compose(answer, opens, to), answer);
   return made.message;
 }  // NOLINT(clang-analyzer-unix.Malloc): a reference is counted, not leaked
 
@@ -317,12 +318,12 @@ base::Ref<base::Message> FeedHandler::compose(const FeedAnswer& answer, bool ope
   const Replies& replies = replies_->replies();
   const bool gzip = answer.gzip && !to.isHttp10;
   if (!answer.isEvent) {
-    const bool packed = pack(answer);
+    const bool packed = compressBody(answer);
     addHead(answer, packed, to);
-    base::appendDigits(&text_, packed ? packed_.size() : answer.length());
+    base::appendDigits(&text_, packed ? compressedBody_.size() : answer.length());
     text_ += "\r\n\r\n";
     if (packed) {
-      text_ += packed_;
+      text_ += compressedBody_;
     } else {
       addBody(answer);
     }
@@ -366,7 +367,7 @@ base::Ref<base::Message> FeedHandler::compose(const FeedAnswer& answer, bool ope
     from = end;
   };
   for (const Insertion& insertion : insertions_) {
-    addOwn(insertion.at);
+    addOwn(insertion.offset);
     pieces_.push_back(insertion.piece);
   }
   addOwn(text_.size());
@@ -378,25 +379,25 @@ void FeedHandler::beginChunk(uint64_t length) {
   text_ += "\r\n";
 }
 
-/** Compresses the body of a poll into packed_. Returns false when it is sent plain. */
-bool FeedHandler::pack(const FeedAnswer& answer) {
+/** Compresses the body of a poll into compressedBody_. Returns false when it is sent plain. */
+bool FeedHandler::compressBody(const FeedAnswer& answer) {
   if (!answer.mayCompress) return false;
   const uint64_t length = answer.length();
-  const uint64_t most = std::min(mayPack_, kCompressedEventMost);
+  const uint64_t most = std::min(compressBudget_, kMaxCompressedEvent);
   if (length < Feed::kCompressFrom || length > most) return false;
-  mayPack_ -= length;
+  compressBudget_ -= length;
   event_.clear();
-  gather(answer);
+  gatherBody(answer);
   const std::string_view block = compress_(event_);
   if (block.empty()) return false;
-  packed_ = kGzipHead;
-  packed_ += block;
-  appendGzipEnd(&packed_, event_);
+  compressedBody_ = kGzipHead;
+  compressedBody_ += block;
+  appendGzipEnd(&compressedBody_, event_);
   return true;
 }
 
 /** Appends a body to event_. */
-void FeedHandler::gather(const FeedAnswer& answer) {
+void FeedHandler::gatherBody(const FeedAnswer& answer) {
   for (uint32_t i = 0; i < answer.count; ++i) {
     const BodyPiece& item = answer.pieces[i];
     event_ += item.before;
@@ -413,9 +414,9 @@ void FeedHandler::gather(const FeedAnswer& answer) {
 bool FeedHandler::addCompressed(const FeedAnswer& answer, std::string_view fields,
                                 std::string_view end) {
   const uint64_t length = fields.size() + answer.length() + end.size();
-  if (length < kCompressedEvent || length > kCompressedEventMost) return false;
+  if (length < kMinCompressedEvent || length > kMaxCompressedEvent) return false;
   event_ = fields;
-  gather(answer);
+  gatherBody(answer);
   event_ += end;
   const std::string_view block = compress_(event_);
   if (block.empty()) return false;
@@ -428,7 +429,7 @@ bool FeedHandler::addCompressed(const FeedAnswer& answer, std::string_view field
 void FeedHandler::addStored(const FeedAnswer& answer, std::string_view fields,
                             std::string_view end) {
   const auto begin = [this](uint32_t length) {
-    beginChunk(kStoredHead + length);
+    beginChunk(kStoredHeadBytes + length);
     appendStoredHead(&text_, length);
   };
   event_ = fields;
@@ -441,12 +442,12 @@ void FeedHandler::addStored(const FeedAnswer& answer, std::string_view fields,
     const BodyPiece& item = answer.pieces[i];
     event_ += item.before;
     const uint32_t shared = item.bytes == nullptr ? 0 : item.end - item.begin;
-    if (shared < kCompressedEvent) {
+    if (shared < kMinCompressedEvent) {
       if (shared > 0) event_.append(item.bytes->data() + item.begin, shared);
     } else {
       addOwn();
       for (uint32_t at = item.begin; at < item.end;) {
-        const uint32_t next = at + std::min(kStoredMost, item.end - at);
+        const uint32_t next = at + std::min(kMaxStoredBlock, item.end - at);
         begin(next - at);
         insertions_.push_back({text_.size(), {item.bytes, at, next}});
         text_ += "\r\n";
@@ -467,7 +468,7 @@ void FeedHandler::addHead(const FeedAnswer& answer, bool packed, const Connectio
   const Reply& head = answer.cacheSeconds > 0 ? replies.feedPublic : plain;
   text_ += replies_->write(head, to.closesAfterAnswer);
   if (answer.cacheSeconds == 0) return;
-  text_.append(answer.tag).append(packed ? kPackedTag : "");
+  text_.append(answer.tag).append(packed ? kCompressedTag : "");
   text_.append("\"\r\nCache-Control: public, s-maxage=");
   base::appendDigits(&text_, answer.cacheSeconds);
   text_ += ", max-age=0\r\n";

@@ -41,18 +41,18 @@ namespace server {
 class FeedHandler : public FeedResponder {
  public:
   /** Called for a connection that may go on after an answer outside its own event. */
-  using Answered = std::function<void(Connection& connection)>;
+  using AnsweredCallback = std::function<void(Connection& connection)>;
 
   /** All parameters outlive the handler. `feeds` may be nullptr: then it serves no request. */
   FeedHandler(Feeds* feeds, Connections* connections, Answers* answers, ReplyWriter* replies,
-              Answered answered);
+              AnsweredCallback answered);
 
   /**
    * Returns whether it serves this request, whose head begins at `head`; if not, JavaScript does.
    * Reads the list of GET /feeds, or the `body` of POST /feeds. JavaScript verifies a grant that is
    * not known here.
    */
-  bool takes(const HotRequest& request, const char* head, std::string_view body);
+  bool canServe(const HotRequest& request, const char* head, std::string_view body);
 
   /**
    * Has the connection watch these feeds. The answer, or the events of a stream, are sent later, or
@@ -63,7 +63,7 @@ class FeedHandler : public FeedResponder {
                 const WatchOptions& how);
 
   /**
-   * Serves a request for which `takes` has just returned true.
+   * Serves a request for which `canServe` has just returned true.
    *
    * @return true when the request is answered and the connection's next one may be served; false
    *     while the answer is still to come or to be written, or when the connection is closed
@@ -71,10 +71,10 @@ class FeedHandler : public FeedResponder {
   bool serve(Connection& connection, const HotRequest& request, const Address& client);
 
   /** Sends the newest event of a stream, if there is one, after the previous event was written. */
-  void flushed(Connection& connection);
+  void sendNextEvent(Connection& connection);
 
   /** Ends the watch of a connection. To be called before it closes. */
-  void drop(const Connection& connection);
+  void endWatch(const Connection& connection);
 
   /**
    * Frees the kept messages. Closes the connections of the slowest readers while the bytes held
@@ -90,7 +90,7 @@ class FeedHandler : public FeedResponder {
    * Stores the result of verifying a token: a grant, in `how.grant`, or a token that is no grant.
    * Returns false when there is no room.
    */
-  bool takeGrant(const GrantRights& rights, WatchOptions* how) {
+  bool storeVerifiedGrant(const GrantRights& rights, WatchOptions* how) {
     // Every grant has a key.
     if (rights.parts[static_cast<size_t>(GrantPart::kKey)].empty()) {
       feeds_->rememberBadGrant(rights.token);
@@ -101,13 +101,13 @@ class FeedHandler : public FeedResponder {
   }
 
  private:
-  bool judge(const HotRequest& request, const char* head);
+  bool checkGrants(const HotRequest& request, const char* head);
 
   /** A kept message, and its parts. */
-  struct Made {
+  struct CachedMessage {
     base::Ref<base::Message> message;
-    base::Ref<base::Message> copied;  // the message that `message` is a copy of: holds it, so that
-                                      // no other bytes get its addresses
+    base::Ref<base::Message> original;  // the message that `message` copies: holds it, so
+                                        // that no other bytes get its addresses
     std::vector<base::Piece> pieces;
     std::string text;  // the text around the pieces
     std::string tag;
@@ -115,50 +115,50 @@ class FeedHandler : public FeedResponder {
     bool packs = false;
     bool stream = false;
     uint32_t fresh = 0;
-    uint32_t again = 0;  // number of later uses
+    uint32_t reuses = 0;  // number of later uses
 
-    Made() = default;
-    Made(base::Ref<base::Message> message, const FeedAnswer& answer);
-    bool isOf(const FeedAnswer& answer) const;
+    CachedMessage() = default;
+    CachedMessage(base::Ref<base::Message> message, const FeedAnswer& answer);
+    bool matches(const FeedAnswer& answer) const;
   };
-  static constexpr size_t kMade = 4;
+  static constexpr size_t kCachedMessages = 4;
   /** Most bytes compressed in a tick: some 4 ms. */
-  static constexpr uint64_t kPackedInTick = 128 * 1024;
+  static constexpr uint64_t kMaxCompressedPerTick = 128 * 1024;
 
   base::Ref<base::Message> messageOf(const FeedAnswer& answer, bool opens, const Connection& to);
   base::Ref<base::Message> compose(const FeedAnswer& answer, bool opens, const Connection& to);
   void addHead(const FeedAnswer& answer, bool packed, const Connection& to);
   void addBody(const FeedAnswer& answer);
-  bool pack(const FeedAnswer& answer);
-  void gather(const FeedAnswer& answer);
+  bool compressBody(const FeedAnswer& answer);
+  void gatherBody(const FeedAnswer& answer);
   bool addCompressed(const FeedAnswer& answer, std::string_view fields, std::string_view end);
   void addStored(const FeedAnswer& answer, std::string_view fields, std::string_view end);
   void beginChunk(uint64_t length);
-  void sendUnchanged(Connection& connection, std::string_view tag);
+  void sendNotModified(Connection& connection, std::string_view tag);
 
   Feeds* const feeds_;
   Connections* const connections_;
   Answers* const answers_;
   ReplyWriter* const replies_;
-  const Answered answered_;
-  WatchRequest watch_ = {};
-  uint32_t grant_ = Grants::kNone;  // of the request in watch_
-  std::string_view noneMatch_;      // of the request in watch_
-  Made made_[kMade];
-  size_t nextMade_ = 0;
-  uint64_t mayPack_ = kPackedInTick;  // bytes left in this tick
+  const AnsweredCallback onAnswered_;
+  WatchRequest watchRequest_ = {};
+  uint32_t grant_ = Grants::kNone;  // of the request in watchRequest_
+  std::string_view noneMatch_;      // of the request in watchRequest_
+  CachedMessage cache_[kCachedMessages];
+  size_t nextCached_ = 0;
+  uint64_t compressBudget_ = kMaxCompressedPerTick;  // bytes left in this tick
 
   // The message being composed: its own text, and the pieces of shared bytes to insert.
   std::string text_;
   struct Insertion {
-    size_t at;
+    size_t offset;
     base::Piece piece;
   };
   std::vector<Insertion> insertions_;
   std::vector<base::Piece> pieces_;
   EventCompressor compress_;
-  std::string event_;   // event or body to compress, or the next own text of a stored one
-  std::string packed_;  // body of a poll in gzip
+  std::string event_;           // event or body to compress, or the next own text of a stored one
+  std::string compressedBody_;  // body of a poll in gzip
 };
 
 }  // namespace server

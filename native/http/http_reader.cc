@@ -85,7 +85,7 @@ inline bool isName(const char* name, const char* word, size_t length) {
 
 /** The header names that matter to the reader. */
 enum class Name : uint8_t {
-  kPlain,  // any other name: the value is skipped
+  kIgnored,  // any other name: the value is skipped
   kHost,
   kContentLength,
   kContentEncoding,
@@ -103,35 +103,35 @@ enum class Name : uint8_t {
 /** Recognises a name: by length first, which excludes nearly all others. */
 inline Name recognise(const char* name, size_t length) {
   const auto is = [&](const char* word) { return isName(name, word, length); };
-  const auto notHotIf = [](bool found) { return found ? Name::kNotHot : Name::kPlain; };
+  const auto notHotIf = [](bool found) { return found ? Name::kNotHot : Name::kIgnored; };
   switch (length) {
     case 2:
       return notHotIf(is("te"));
     case 4:
-      return is("host") ? Name::kHost : Name::kPlain;
+      return is("host") ? Name::kHost : Name::kIgnored;
     case 6:
       return is("accept") ? Name::kAccept : notHotIf(is("expect"));
     case 7:
       return notHotIf(is("upgrade") || is("trailer"));
     case 9:
-      return is("forwarded") ? Name::kForwarded : Name::kPlain;
+      return is("forwarded") ? Name::kForwarded : Name::kIgnored;
     case 10:
       return is("connection") ? Name::kConnection : notHotIf(is("keep-alive"));
     case 13:
       if (is("if-none-match")) return Name::kIfNoneMatch;
       if (is("last-event-id")) return Name::kLastEventId;
-      return is("authorization") ? Name::kAuthorization : Name::kPlain;
+      return is("authorization") ? Name::kAuthorization : Name::kIgnored;
     case 14:
       return is("content-length") ? Name::kContentLength : notHotIf(is("http2-settings"));
     case 15:
       if (is("accept-encoding")) return Name::kAcceptEncoding;
-      return is("x-forwarded-for") ? Name::kForwardedFor : Name::kPlain;
+      return is("x-forwarded-for") ? Name::kForwardedFor : Name::kIgnored;
     case 16:
       return is("content-encoding") ? Name::kContentEncoding : notHotIf(is("proxy-connection"));
     case 17:
       return notHotIf(is("transfer-encoding"));
     default:
-      return Name::kPlain;
+      return Name::kIgnored;
   }
 }
 
@@ -365,7 +365,7 @@ class HeadReader {
     if (*at_ != ':' || at_ == name) return Verdict::kNotHot;
     const Name known = recognise(name, static_cast<size_t>(at_ - name));
     ++at_;
-    if (known != Name::kPlain && !admit(known)) return Verdict::kNotHot;
+    if (known != Name::kIgnored && !mayOccur(known)) return Verdict::kNotHot;
 
     while (at_ != end_ && isBlank(*at_)) ++at_;
     const char* const value = at_;
@@ -373,21 +373,21 @@ class HeadReader {
     while (at_ != end_ && *at_ == '\t') at_ = skipText(at_ + 1, end_);
     const bool whole = at_ != end_;
     if (whole && *at_ != '\r') return Verdict::kNotHot;
-    if (known != Name::kPlain && !judge(known, value, whole)) return Verdict::kNotHot;
+    if (known != Name::kIgnored && !readValue(known, value, whole)) return Verdict::kNotHot;
     return literal("\r\n");
   }
 
   /** Whether a header of this name may be here: some may be there once, others not at all. */
-  bool admit(Name name) {
+  bool mayOccur(Name name) {
     if (name == Name::kNotHot) return false;
     const auto bit = static_cast<uint16_t>(1u << static_cast<unsigned>(name));
-    const bool first = (seen_ & bit) == 0;
-    seen_ |= bit;
+    const bool first = (seenNames_ & bit) == 0;
+    seenNames_ |= bit;
     return first;
   }
 
   /** Whether the value from `value` to `at_` is valid for its header; `whole`: it ends there. */
-  bool judge(Name name, const char* value, bool whole) {
+  bool readValue(Name name, const char* value, bool whole) {
     const auto length = static_cast<size_t>(at_ - value);
     switch (name) {
       case Name::kHost:
@@ -413,7 +413,7 @@ class HeadReader {
       case Name::kAccept:
         return !isFeed() || readAccept({value, length}, whole, out_);
       case Name::kAcceptEncoding:
-        return !watches() || readAcceptEncoding({value, length}, whole, out_);
+        return !isForFeeds() || readAcceptEncoding({value, length}, whole, out_);
       case Name::kLastEventId:
         lastEventId_ = trimmed(value);
         return !isFeed() || readLastEventId({value, length});
@@ -440,7 +440,7 @@ class HeadReader {
   }
 
   bool isFeed() const { return out_->route == Route::kFeed; }
-  bool watches() const { return isFeed() || out_->route == Route::kFeeds; }
+  bool isForFeeds() const { return isFeed() || out_->route == Route::kFeeds; }
 
   /** Whether it is GET /feeds. */
   bool isList() const { return out_->route == Route::kFeeds && out_->key.length > 0; }
@@ -468,10 +468,10 @@ class HeadReader {
 
   /** Reads the empty line; a request without Host is not hot (RFC 9112, section 3.2). */
   Verdict finish() {
-    if ((seen_ & 1u << static_cast<unsigned>(Name::kHost)) == 0) return Verdict::kNotHot;
+    if ((seenNames_ & 1u << static_cast<unsigned>(Name::kHost)) == 0) return Verdict::kNotHot;
     if (Verdict v = literal("\r\n"); v != kGoOn) return v;
     out_->headLength = static_cast<uint32_t>(at_ - begin_);
-    if (out_->stream && (seen_ & 1u << static_cast<unsigned>(Name::kLastEventId)) != 0) {
+    if (out_->stream && (seenNames_ & 1u << static_cast<unsigned>(Name::kLastEventId)) != 0) {
       out_->after = lastEventId_;
     }
     return Verdict::kHot;
@@ -481,7 +481,7 @@ class HeadReader {
   const char* at_;
   const char* const end_;
   HotRequest* const out_;
-  uint16_t seen_ = 0;  // one bit for each Name
+  uint16_t seenNames_ = 0;  // one bit for each Name
   HeadSpan lastEventId_ = {};
 };
 

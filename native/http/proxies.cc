@@ -26,7 +26,7 @@ bool readNode(std::string_view node, Address* out) {
 /** Reads one header value of RFC 7239, section 4, front to back. */
 class ForwardedReader {
  public:
-  explicit ForwardedReader(std::string_view value) : left_(value) {}
+  explicit ForwardedReader(std::string_view value) : unread_(value) {}
 
   /**
    * Returns whether the value is well-formed. `node`: the address of the last element, or empty.
@@ -36,8 +36,8 @@ class ForwardedReader {
       node->clear();
       hasFor_ = false;
       if (!element(node)) return false;
-      if (left_.empty()) return true;
-      left_.remove_prefix(1);  // the comma
+      if (unread_.empty()) return true;
+      unread_.remove_prefix(1);  // the comma
     }
   }
 
@@ -46,23 +46,23 @@ class ForwardedReader {
   bool element(std::string* node) {
     for (;;) {
       skipBlanks();
-      if (!left_.empty() && left_.front() != ';' && left_.front() != ',' && !pair(node)) {
+      if (!unread_.empty() && unread_.front() != ';' && unread_.front() != ',' && !pair(node)) {
         return false;
       }
       skipBlanks();
-      if (left_.empty() || left_.front() == ',') return true;
-      if (left_.front() != ';') return false;
-      left_.remove_prefix(1);
+      if (unread_.empty() || unread_.front() == ',') return true;
+      if (unread_.front() != ';') return false;
+      unread_.remove_prefix(1);
     }
   }
 
   /** Reads token "=" ( token / quoted-string ). A second "for" in an element is an error. */
   bool pair(std::string* node) {
     const std::string_view name = token();
-    if (name.empty() || left_.empty() || left_.front() != '=') return false;
-    left_.remove_prefix(1);
+    if (name.empty() || unread_.empty() || unread_.front() != '=') return false;
+    unread_.remove_prefix(1);
     std::string value;
-    if (!left_.empty() && left_.front() == '"') {
+    if (!unread_.empty() && unread_.front() == '"') {
       if (!quoted(&value)) return false;
     } else {
       value = token();
@@ -76,30 +76,30 @@ class ForwardedReader {
   }
 
   std::string_view token() {
-    const auto end = std::find_if_not(left_.begin(), left_.end(), isToken);
-    const std::string_view found = left_.substr(0, end - left_.begin());
-    left_.remove_prefix(found.size());
+    const auto end = std::find_if_not(unread_.begin(), unread_.end(), isToken);
+    const std::string_view found = unread_.substr(0, end - unread_.begin());
+    unread_.remove_prefix(found.size());
     return found;
   }
 
   bool quoted(std::string* value) {
-    for (left_.remove_prefix(1); !left_.empty(); left_.remove_prefix(1)) {
-      if (left_.front() == '"') {
-        left_.remove_prefix(1);
+    for (unread_.remove_prefix(1); !unread_.empty(); unread_.remove_prefix(1)) {
+      if (unread_.front() == '"') {
+        unread_.remove_prefix(1);
         return true;
       }
-      if (left_.front() == '\\') left_.remove_prefix(1);
-      if (left_.empty()) return false;
-      *value += left_.front();
+      if (unread_.front() == '\\') unread_.remove_prefix(1);
+      if (unread_.empty()) return false;
+      *value += unread_.front();
     }
     return false;
   }
 
   void skipBlanks() {
-    while (!left_.empty() && isBlank(left_.front())) left_.remove_prefix(1);
+    while (!unread_.empty() && isBlank(unread_.front())) unread_.remove_prefix(1);
   }
 
-  std::string_view left_;
+  std::string_view unread_;
   bool hasFor_ = false;
 };
 
@@ -126,23 +126,23 @@ constexpr std::string_view kSignature1 = "PROXY ";
 constexpr std::string_view kSignature2("\r\n\r\n\0\r\nQUIT\n", 12);
 
 /** Longest line of version 1, with its CRLF (section 2.1). */
-constexpr size_t kLongestLine = 107;
+constexpr size_t kMaxLine = 107;
 
-ProxyVerdict readText(std::string_view data, ProxyHeader* out) {
-  const size_t end = data.substr(0, kLongestLine).find("\r\n");
+ProxyVerdict readVersion1(std::string_view data, ProxyHeader* out) {
+  const size_t end = data.substr(0, kMaxLine).find("\r\n");
   if (end == data.npos) {
-    return data.size() < kLongestLine ? ProxyVerdict::kIncomplete : ProxyVerdict::kBad;
+    return data.size() < kMaxLine ? ProxyVerdict::kIncomplete : ProxyVerdict::kBad;
   }
   *out = {end + 2, {}, false};
   std::string_view line = data.substr(kSignature1.size(), end - kSignature1.size());
-  if (line.starts_with("UNKNOWN")) return ProxyVerdict::kRead;
+  if (line.starts_with("UNKNOWN")) return ProxyVerdict::kComplete;
   if (!line.starts_with("TCP4 ") && !line.starts_with("TCP6 ")) return ProxyVerdict::kBad;
   line.remove_prefix(5);
-  out->known = Address::read(line.substr(0, line.find(' ')), &out->client);
-  return out->known ? ProxyVerdict::kRead : ProxyVerdict::kBad;
+  out->isKnown = Address::read(line.substr(0, line.find(' ')), &out->client);
+  return out->isKnown ? ProxyVerdict::kComplete : ProxyVerdict::kBad;
 }
 
-ProxyVerdict readBinary(std::string_view data, ProxyHeader* out) {
+ProxyVerdict readVersion2(std::string_view data, ProxyHeader* out) {
   constexpr size_t kFixed = 16;
   if (data.size() < kFixed) return ProxyVerdict::kIncomplete;
   const auto byte = [&](size_t at) { return static_cast<uint8_t>(data[at]); };
@@ -151,24 +151,24 @@ ProxyVerdict readBinary(std::string_view data, ProxyHeader* out) {
   if (data.size() < kFixed + rest) return ProxyVerdict::kIncomplete;
   *out = {kFixed + rest, {}, false};
   const uint8_t command = byte(12) & 15;
-  if (command == 0) return ProxyVerdict::kRead;  // LOCAL: the proxy speaks for itself
+  if (command == 0) return ProxyVerdict::kComplete;  // LOCAL: the proxy speaks for itself
   if (command != 1) return ProxyVerdict::kBad;
   const uint8_t family = byte(13) >> 4;
   if (family == 1 && rest >= 12) {
     in_addr v4;
     memcpy(&v4, data.data() + kFixed, sizeof v4);
     out->client = Address::of(v4);
-    out->known = true;
+    out->isKnown = true;
   } else if (family == 2 && rest >= 36) {
     in6_addr v6;
     memcpy(&v6, data.data() + kFixed, sizeof v6);
     out->client = Address::of(v6);
-    out->known = true;
+    out->isKnown = true;
   }
-  return ProxyVerdict::kRead;
+  return ProxyVerdict::kComplete;
 }
 
-bool mayBe(std::string_view signature, std::string_view data) {
+bool mayStartWith(std::string_view signature, std::string_view data) {
   const size_t length = std::min(signature.size(), data.size());
   return data.substr(0, length) == signature.substr(0, length);
 }
@@ -177,11 +177,11 @@ bool mayBe(std::string_view signature, std::string_view data) {
 
 ProxyVerdict readProxyHeader(const char* data, size_t length, ProxyHeader* out) {
   const std::string_view bytes(data, length);
-  const bool one = mayBe(kSignature1, bytes);
-  const bool two = mayBe(kSignature2, bytes);
+  const bool one = mayStartWith(kSignature1, bytes);
+  const bool two = mayStartWith(kSignature2, bytes);
   if (!one && !two) return ProxyVerdict::kBad;
-  if (one && length >= kSignature1.size()) return readText(bytes, out);
-  if (two && length >= kSignature2.size()) return readBinary(bytes, out);
+  if (one && length >= kSignature1.size()) return readVersion1(bytes, out);
+  if (two && length >= kSignature2.size()) return readVersion2(bytes, out);
   return ProxyVerdict::kIncomplete;
 }
 

@@ -28,16 +28,16 @@ bool readForwarded(std::string_view value, Address* out);
 
 // ---- The PROXY protocol, versions 1 and 2 (HAProxy's proxy-protocol.txt)
 
-enum class ProxyVerdict { kIncomplete, kRead, kBad };
+enum class ProxyVerdict { kIncomplete, kComplete, kBad };
 
 /**
  * The header at the start of a connection: `length` bytes to skip, and the address of the client if
- * `known`. It is not known in the proxy's own health checks.
+ * `isKnown`. It is not known in the proxy's own health checks.
  */
 struct ProxyHeader {
   size_t length;
   Address client;
-  bool known;
+  bool isKnown;
 };
 
 ProxyVerdict readProxyHeader(const char* data, size_t length, ProxyHeader* out);

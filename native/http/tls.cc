@@ -28,34 +28,34 @@ namespace server {
 namespace {
 
 /** Length of a record's header, and of its longest body (RFC 8446, 5.2; RFC 5246, 6.2.3). */
-constexpr size_t kRecord = 5 + 16384 + 2048;
+constexpr size_t kMaxRecordBytes = 5 + 16384 + 2048;
 
 template <auto free>
-struct Freed {
+struct Deleter {
   template <class T>
   void operator()(T* object) const {
     free(object);
   }
 };
-using Bio = std::unique_ptr<BIO, Freed<BIO_free>>;
-using Certificate = std::unique_ptr<X509, Freed<X509_free>>;
-using PrivateKey = std::unique_ptr<EVP_PKEY, Freed<EVP_PKEY_free>>;
-using Context = std::unique_ptr<SSL_CTX, Freed<SSL_CTX_free>>;
+using Bio = std::unique_ptr<BIO, Deleter<BIO_free>>;
+using Certificate = std::unique_ptr<X509, Deleter<X509_free>>;
+using PrivateKey = std::unique_ptr<EVP_PKEY, Deleter<EVP_PKEY_free>>;
+using Context = std::unique_ptr<SSL_CTX, Deleter<SSL_CTX_free>>;
 
-Bio reading(std::string_view pem) {
+Bio openPem(std::string_view pem) {
   if (pem.size() > INT_MAX) return nullptr;
   // The data of an empty text may be nullptr, which OpenSSL takes for a program error.
   return Bio(BIO_new_mem_buf(pem.empty() ? "" : pem.data(), static_cast<int>(pem.size())));
 }
 
 /** Refuses a request for a password, and notes it in `asked`. */
-int askForPassword(char* /*to*/, int /*room*/, int /*writing*/, void* asked) {
+int refusePassword(char* /*to*/, int /*room*/, int /*writing*/, void* asked) {
   *static_cast<bool*>(asked) = true;
   return -1;
 }
 
 /** Returns `what` and OpenSSL's reason for the last failure, and clears the queue of errors. */
-std::string because(const char* what) {
+std::string withReason(const char* what) {
   const char* reason = ERR_reason_error_string(ERR_peek_last_error());
   std::string words = what;
   if (reason != nullptr) words.append(": ").append(reason);
@@ -63,23 +63,23 @@ std::string because(const char* what) {
   return words;
 }
 
-std::string takeCertificate(SSL_CTX* context, std::string_view pem, int64_t* validUntil) {
-  const Bio bio = reading(pem);
+std::string useCertificate(SSL_CTX* context, std::string_view pem, int64_t* validUntil) {
+  const Bio bio = openPem(pem);
   const Certificate leaf(
       bio == nullptr ? nullptr : PEM_read_bio_X509_AUX(bio.get(), nullptr, nullptr, nullptr));
-  if (leaf == nullptr) return because("the certificate is not readable PEM");
+  if (leaf == nullptr) return withReason("the certificate is not readable PEM");
   if (SSL_CTX_use_certificate(context, leaf.get()) != 1) {
-    return because("the certificate cannot be used");
+    return withReason("the certificate cannot be used");
   }
   while (X509* next = PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr)) {
     if (SSL_CTX_add0_chain_cert(context, next) != 1) {
       X509_free(next);
-      return because("a certificate of the chain cannot be used");
+      return withReason("a certificate of the chain cannot be used");
     }
   }
   // The end of the text is reported as an error too: the only expected one.
   if (ERR_GET_REASON(ERR_peek_last_error()) != PEM_R_NO_START_LINE) {
-    return because("a certificate of the chain is not readable PEM");
+    return withReason("a certificate of the chain is not readable PEM");
   }
   ERR_clear_error();
   tm end = {};
@@ -87,23 +87,23 @@ std::string takeCertificate(SSL_CTX* context, std::string_view pem, int64_t* val
   return {};
 }
 
-std::string takeKey(SSL_CTX* context, std::string_view pem) {
-  const Bio bio = reading(pem);
+std::string useKey(SSL_CTX* context, std::string_view pem) {
+  const Bio bio = openPem(pem);
   bool asked = false;
   const PrivateKey key(bio == nullptr
                            ? nullptr
-                           : PEM_read_bio_PrivateKey(bio.get(), nullptr, askForPassword, &asked));
+                           : PEM_read_bio_PrivateKey(bio.get(), nullptr, refusePassword, &asked));
   if (asked) {
     ERR_clear_error();
     return "the key is encrypted: give it without a password";
   }
-  if (key == nullptr) return because("the key is not readable PEM");
+  if (key == nullptr) return withReason("the key is not readable PEM");
   const X509* certificate = SSL_CTX_get0_certificate(context);
   if (X509_check_private_key(certificate, key.get()) != 1) {
     ERR_clear_error();
     return "the key is not the certificate's";
   }
-  if (SSL_CTX_use_PrivateKey(context, key.get()) != 1) return because("the key cannot be used");
+  if (SSL_CTX_use_PrivateKey(context, key.get()) != 1) return withReason("the key cannot be used");
   return {};
 }
 
@@ -116,27 +116,27 @@ struct TlsCallbacks {
   static int read(BIO* bio, char* to, int room) {
     BIO_clear_retry_flags(bio);
     TlsContext& context = contextOf(bio);
-    TlsSession* session = context.current_;
-    if (session == nullptr || session->failed_) return -1;
-    const size_t most = std::min(static_cast<size_t>(room), context.budget_);
+    TlsSession* session = context.currentSession_;
+    if (session == nullptr || session->hasFailed_) return -1;
+    const size_t most = std::min(static_cast<size_t>(room), context.readBudget_);
     ssize_t got = -1;
     errno = EAGAIN;
-    if (!context.drained_ && most > 0) {
+    if (!context.isDrained_ && most > 0) {
       do {
         got = recv(session->fd_, to, most, MSG_DONTWAIT);
       } while (got < 0 && errno == EINTR);
     }
     if (got > 0) {
-      context.budget_ -= static_cast<size_t>(got);
-      context.drained_ = static_cast<size_t>(got) < most;
+      context.readBudget_ -= static_cast<size_t>(got);
+      context.isDrained_ = static_cast<size_t>(got) < most;
       return static_cast<int>(got);
     }
     if (got == 0) {
-      context.ended_ = true;
+      context.hasEnded_ = true;
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
       BIO_set_retry_read(bio);
     } else {
-      context.error_ = errno;
+      context.socketError_ = errno;
     }
     return static_cast<int>(got);
   }
@@ -144,7 +144,7 @@ struct TlsCallbacks {
   static int write(BIO* bio, const char* bytes, int length) {
     BIO_clear_retry_flags(bio);
     TlsContext& context = contextOf(bio);
-    TlsSession* session = context.current_;
+    TlsSession* session = context.currentSession_;
     if (session == nullptr) return -1;
     ssize_t sent;
     do {
@@ -154,20 +154,20 @@ struct TlsCallbacks {
     if (errno == EAGAIN || errno == EWOULDBLOCK) {
       BIO_set_retry_write(bio);
     } else {
-      context.error_ = errno;
+      context.socketError_ = errno;
     }
     return -1;
   }
 
   static long control(BIO* bio, int command, long /*number*/, void* /*pointer*/) {
     if (command == BIO_CTRL_FLUSH) return 1;
-    if (command == BIO_CTRL_EOF) return contextOf(bio).ended_ ? 1 : 0;
+    if (command == BIO_CTRL_EOF) return contextOf(bio).hasEnded_ ? 1 : 0;
     return 0;
   }
 
   /** Chooses HTTP/1.1; without a common protocol the handshake fails (RFC 7301, section 3.2). */
-  static int protocol(SSL* /*ssl*/, const unsigned char** chosen, unsigned char* length,
-                      const unsigned char* offered, unsigned int offers, void* /*none*/) {
+  static int selectProtocol(SSL* /*ssl*/, const unsigned char** chosen, unsigned char* length,
+                            const unsigned char* offered, unsigned int offers, void* /*none*/) {
     constexpr std::string_view kHttp = "http/1.1";
     for (unsigned int at = 0; at < offers; at += 1 + offered[at]) {
       const std::string_view one(reinterpret_cast<const char*>(offered + at + 1), offered[at]);
@@ -180,12 +180,12 @@ struct TlsCallbacks {
   }
 
   /** Counts sealed records, and ends a session of TLS 1.2 whose client renegotiates. */
-  static void message(int isOurs, int /*version*/, int type, const void* /*bytes*/,
-                      size_t /*length*/, SSL* /*ssl*/, void* context) {
-    TlsSession* session = static_cast<TlsContext*>(context)->current_;
+  static void onMessage(int isOurs, int /*version*/, int type, const void* /*bytes*/,
+                        size_t /*length*/, SSL* /*ssl*/, void* context) {
+    TlsSession* session = static_cast<TlsContext*>(context)->currentSession_;
     if (session == nullptr) return;
     if (isOurs != 0 && type == SSL3_RT_HEADER) session->records_.countSealed();
-    if (isOurs == 0 && type == SSL3_RT_HANDSHAKE && session->done_) session->failed_ = true;
+    if (isOurs == 0 && type == SSL3_RT_HANDSHAKE && session->isDone_) session->hasFailed_ = true;
   }
 
   /**
@@ -193,9 +193,9 @@ struct TlsCallbacks {
    * to get it. Its hexadecimal form costs 12 us of a handshake's 165 with 3.0, and too little to
    * measure with 3.5.
    */
-  static void secret(const SSL* ssl, const char* line) {
+  static void onKeyLog(const SSL* ssl, const char* line) {
     auto* context = static_cast<TlsContext*>(SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl)));
-    if (context->current_ != nullptr) context->current_->records_.takeSecret(line);
+    if (context->currentSession_ != nullptr) context->currentSession_->records_.storeSecret(line);
   }
 
   /**
@@ -203,8 +203,8 @@ struct TlsCallbacks {
    *
    * @returns as in SSL_CTX_set_tlsext_ticket_key_evp_cb(3): 0 unknown, 1 known, 2 known and old
    */
-  static int ticketKey(SSL* ssl, unsigned char* name, unsigned char* iv, EVP_CIPHER_CTX* cipher,
-                       EVP_MAC_CTX* mac, int encrypts) {
+  static int onTicketKey(SSL* ssl, unsigned char* name, unsigned char* iv, EVP_CIPHER_CTX* cipher,
+                         EVP_MAC_CTX* mac, int encrypts) {
     const auto* context = static_cast<TlsContext*>(SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl)));
     const auto& keys = context->ticketKeys_;
     const auto key = encrypts != 0
@@ -234,8 +234,8 @@ struct TlsCallbacks {
   }
 };
 
-TlsContext::TlsContext(uint64_t recordsAKey)
-    : tools_(std::make_unique<RecordTools>(recordsAKey)),
+TlsContext::TlsContext(uint64_t recordsPerKey)
+    : tools_(std::make_unique<RecordTools>(recordsPerKey)),
       method_(BIO_meth_new(BIO_TYPE_SOURCE_SINK, "connection")) {
   if (method_ == nullptr) throw std::bad_alloc();
   BIO_meth_set_read(method_, TlsCallbacks::read);
@@ -251,17 +251,17 @@ TlsContext::TlsContext(uint64_t recordsAKey)
 }
 
 TlsContext::~TlsContext() {
-  SSL_CTX_free(identity_);
+  SSL_CTX_free(sslContext_);
   BIO_free(bio_);
   BIO_meth_free(method_);
   for (TicketKey& key : ticketKeys_) OPENSSL_cleanse(&key, sizeof key);
 }
 
-std::string TlsContext::take(std::string_view certificate, std::string_view key) {
+std::string TlsContext::setCertificate(std::string_view certificate, std::string_view key) {
   ERR_clear_error();
   const Context fresh(SSL_CTX_new(TLS_server_method()));
   SSL_CTX* context = fresh.get();
-  if (context == nullptr) return because("OpenSSL gives no context");
+  if (context == nullptr) return withReason("OpenSSL gives no context");
   SSL_CTX_set_app_data(context, this);
   SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
                                 SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
@@ -272,30 +272,30 @@ std::string TlsContext::take(std::string_view certificate, std::string_view key)
                                    SSL_OP_IGNORE_UNEXPECTED_EOF);
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_num_tickets(context, 1);
-  SSL_CTX_set_timeout(context, kTicketKeyEnds - kNewTicketKeyAfter);
+  SSL_CTX_set_timeout(context, kTicketKeyLifetime - kNewTicketKeyAfter);
   SSL_CTX_set_max_early_data(context, 0);
-  SSL_CTX_set_alpn_select_cb(context, TlsCallbacks::protocol, nullptr);
-  SSL_CTX_set_msg_callback(context, TlsCallbacks::message);
+  SSL_CTX_set_alpn_select_cb(context, TlsCallbacks::selectProtocol, nullptr);
+  SSL_CTX_set_msg_callback(context, TlsCallbacks::onMessage);
   SSL_CTX_set_msg_callback_arg(context, this);
-  SSL_CTX_set_keylog_callback(context, TlsCallbacks::secret);
+  SSL_CTX_set_keylog_callback(context, TlsCallbacks::onKeyLog);
   constexpr unsigned char kName[] = "sprites";
   if (SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION) != 1 ||
       SSL_CTX_set_session_id_context(context, kName, sizeof kName) != 1 ||
-      SSL_CTX_set_tlsext_ticket_key_evp_cb(context, TlsCallbacks::ticketKey) != 1 ||
+      SSL_CTX_set_tlsext_ticket_key_evp_cb(context, TlsCallbacks::onTicketKey) != 1 ||
       SSL_CTX_set1_groups_list(context, "X25519:P-256:P-384") != 1 ||
       SSL_CTX_set_ciphersuites(context,
                                "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:"
                                "TLS_CHACHA20_POLY1305_SHA256") != 1 ||
       SSL_CTX_set_cipher_list(context, "ECDHE+AESGCM:ECDHE+CHACHA20") != 1) {
-    return because("OpenSSL does not take the settings");
+    return withReason("OpenSSL does not take the settings");
   }
   int64_t validUntil = 0;
-  std::string wrong = takeCertificate(context, certificate, &validUntil);
-  if (wrong.empty()) wrong = takeKey(context, key);
+  std::string wrong = useCertificate(context, certificate, &validUntil);
+  if (wrong.empty()) wrong = useKey(context, key);
   if (!wrong.empty()) return wrong;
-  SSL_CTX_free(identity_);
+  SSL_CTX_free(sslContext_);
   SSL_CTX_up_ref(context);
-  identity_ = context;
+  sslContext_ = context;
   validUntil_ = validUntil;
   return {};
 }
@@ -303,17 +303,17 @@ std::string TlsContext::take(std::string_view certificate, std::string_view key)
 bool TlsContext::rollTicketKeys(uint64_t nowSeconds) {
   bool changed = false;
   // A clock that was set back does not make a key live longer.
-  for (TicketKey& key : ticketKeys_) key.madeAt = std::min(key.madeAt, nowSeconds);
-  while (!ticketKeys_.empty() && nowSeconds - ticketKeys_.back().madeAt >= kTicketKeyEnds) {
+  for (TicketKey& key : ticketKeys_) key.createdAt = std::min(key.createdAt, nowSeconds);
+  while (!ticketKeys_.empty() && nowSeconds - ticketKeys_.back().createdAt >= kTicketKeyLifetime) {
     OPENSSL_cleanse(&ticketKeys_.back(), sizeof(TicketKey));
     ticketKeys_.pop_back();
     changed = true;
   }
-  if (!ticketKeys_.empty() && nowSeconds - ticketKeys_.front().madeAt < kNewTicketKeyAfter) {
+  if (!ticketKeys_.empty() && nowSeconds - ticketKeys_.front().createdAt < kNewTicketKeyAfter) {
     return changed;
   }
   TicketKey key;
-  key.madeAt = nowSeconds;
+  key.createdAt = nowSeconds;
   if (RAND_bytes(key.name.data(), static_cast<int>(key.name.size())) == 1 &&
       RAND_priv_bytes(key.cipher.data(), static_cast<int>(key.cipher.size())) == 1 &&
       RAND_priv_bytes(key.mac.data(), static_cast<int>(key.mac.size())) == 1) {
@@ -339,16 +339,16 @@ std::string TlsContext::ticketKeys() const {
   return bytes;
 }
 
-bool TlsContext::takeTicketKeys(std::string_view bytes) {
+bool TlsContext::setTicketKeys(std::string_view bytes) {
   if (!bytes.starts_with(kTicketFormat)) return false;
   bytes.remove_prefix(kTicketFormat.size());
-  if (bytes.size() % sizeof(TicketKey) != 0 || bytes.size() / sizeof(TicketKey) > kTicketKeys) {
+  if (bytes.size() % sizeof(TicketKey) != 0 || bytes.size() / sizeof(TicketKey) > kMaxTicketKeys) {
     return false;
   }
   std::vector<TicketKey> keys(bytes.size() / sizeof(TicketKey));
   memcpy(keys.data(), bytes.data(), bytes.size());
   for (size_t i = 1; i < keys.size(); ++i) {
-    if (keys[i].madeAt > keys[i - 1].madeAt) return false;
+    if (keys[i].createdAt > keys[i - 1].createdAt) return false;
   }
   std::swap(keys, ticketKeys_);
   for (TicketKey& key : keys) OPENSSL_cleanse(&key, sizeof key);
@@ -356,16 +356,16 @@ bool TlsContext::takeTicketKeys(std::string_view bytes) {
 }
 
 TlsSession* TlsContext::open(int fd) {
-  if (identity_ == nullptr) return nullptr;
+  if (sslContext_ == nullptr) return nullptr;
   ERR_clear_error();
-  SSL* ssl = SSL_new(identity_);
+  SSL* ssl = SSL_new(sslContext_);
   auto* session = ssl == nullptr ? nullptr : new (std::nothrow) TlsSession(this, ssl, fd);
   if (session == nullptr) {
     SSL_free(ssl);
     ERR_clear_error();
     return nullptr;
   }
-  // One reference for reading and one for writing. The BIO finds the session by `current_`.
+  // One reference for reading and one for writing. The BIO finds the session by `currentSession_`.
   BIO_up_ref(bio_);
   BIO_up_ref(bio_);
   SSL_set0_rbio(ssl, bio_);
@@ -375,19 +375,19 @@ TlsSession* TlsContext::open(int fd) {
 }
 
 /** Makes a session the current one during a call, and clears OpenSSL's errors before it. */
-class TlsSession::Call {
+class TlsSession::ScopedCall {
  public:
-  Call(TlsSession* session, size_t budget) : context_(session->context_) {
+  ScopedCall(TlsSession* session, size_t budget) : context_(session->context_) {
     ERR_clear_error();
-    context_->current_ = session;
-    context_->budget_ = budget;
-    context_->error_ = 0;
-    context_->drained_ = false;
-    context_->ended_ = false;
+    context_->currentSession_ = session;
+    context_->readBudget_ = budget;
+    context_->socketError_ = 0;
+    context_->isDrained_ = false;
+    context_->hasEnded_ = false;
   }
-  ~Call() { context_->current_ = nullptr; }
-  Call(const Call&) = delete;
-  Call& operator=(const Call&) = delete;
+  ~ScopedCall() { context_->currentSession_ = nullptr; }
+  ScopedCall(const ScopedCall&) = delete;
+  ScopedCall& operator=(const ScopedCall&) = delete;
 
  private:
   TlsContext* context_;
@@ -396,29 +396,29 @@ class TlsSession::Call {
 TlsSession::~TlsSession() { SSL_free(ssl_); }
 
 TlsSession::Handshake TlsSession::handshake() {
-  if (done_) return Handshake::kDone;
-  if (failed_) return Handshake::kFailed;
-  const Call call(this, kHandshakeBytes - handshakeBytes_);
+  if (isDone_) return Handshake::kDone;
+  if (hasFailed_) return Handshake::kFailed;
+  const ScopedCall call(this, kHandshakeBytes - handshakeBytes_);
   const int result = SSL_do_handshake(ssl_);
-  const bool isFull = context_->budget_ == 0;
-  handshakeBytes_ = static_cast<uint16_t>(kHandshakeBytes - context_->budget_);
+  const bool isFull = context_->readBudget_ == 0;
+  handshakeBytes_ = static_cast<uint16_t>(kHandshakeBytes - context_->readBudget_);
   if (result == 1) {
-    done_ = true;
-    resumed_ = SSL_session_reused(ssl_) == 1;
-    pending_ = true;
-    if (handOver()) return Handshake::kDone;
-    lost();
+    isDone_ = true;
+    isResumed_ = SSL_session_reused(ssl_) == 1;
+    hasPending_ = true;
+    if (startRecords()) return Handshake::kDone;
+    fail();
     return Handshake::kFailed;
   }
   const int error = SSL_get_error(ssl_, result);
-  if (error == SSL_ERROR_WANT_WRITE) return Handshake::kWrites;
-  if (error == SSL_ERROR_WANT_READ && !isFull) return Handshake::kReads;
-  lost();
+  if (error == SSL_ERROR_WANT_WRITE) return Handshake::kWantsWrite;
+  if (error == SSL_ERROR_WANT_READ && !isFull) return Handshake::kWantsRead;
+  fail();
   return Handshake::kFailed;
 }
 
 /** Frees OpenSSL's session after a handshake of TLS 1.3. Returns false if that fails. */
-bool TlsSession::handOver() {
+bool TlsSession::startRecords() {
   if (SSL_version(ssl_) < TLS1_3_VERSION) {
     // From now on one read gets a record's header and body.
     SSL_set_read_ahead(ssl_, 1);
@@ -426,7 +426,7 @@ bool TlsSession::handOver() {
   }
   // The kernel has the tickets, and no byte after the client's last message has been read.
   const uint16_t suite = SSL_CIPHER_get_protocol_id(SSL_get_current_cipher(ssl_));
-  if (SSL_has_pending(ssl_) == 1 || !records_.begin(*context_->tools_, suite)) return false;
+  if (SSL_has_pending(ssl_) == 1 || !records_.deriveKeys(*context_->tools_, suite)) return false;
   SSL_free(std::exchange(ssl_, nullptr));
   return true;
 }
@@ -436,23 +436,23 @@ bool TlsSession::handOver() {
  *
  * @returns -1, with errno
  */
-ssize_t TlsSession::lost() {
-  failed_ = true;
+ssize_t TlsSession::fail() {
+  hasFailed_ = true;
   ERR_clear_error();
-  errno = context_->error_ != 0 ? context_->error_ : ECONNRESET;
+  errno = context_->socketError_ != 0 ? context_->socketError_ : ECONNRESET;
   return -1;
 }
 
 ssize_t TlsSession::receive(char* to, size_t room) {
   errno = ECONNRESET;
-  if (failed_ || !done_) return -1;
+  if (hasFailed_ || !isDone_) return -1;
   if (ssl_ == nullptr) {
     const ssize_t got = records_.receive(*context_->tools_, fd_, to, room);
-    pending_ = records_.pending();
+    hasPending_ = records_.hasPending();
     return got;
   }
   // Records without content use no room of the reader: the budget of the read bounds them.
-  const Call call(this, room + kRecord);
+  const ScopedCall call(this, room + kMaxRecordBytes);
   size_t all = 0;
   while (all < room) {
     size_t got = 0;
@@ -461,33 +461,33 @@ ssize_t TlsSession::receive(char* to, size_t room) {
       continue;
     }
     const int error = SSL_get_error(ssl_, 0);
-    if ((error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE) && !failed_) {
-      pending_ = false;
+    if ((error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE) && !hasFailed_) {
+      hasPending_ = false;
       errno = EAGAIN;
       return all > 0 ? static_cast<ssize_t>(all) : -1;
     }
-    // The bytes before the end are returned first; `pending_` is set, since no event announces the
-    // end again.
-    pending_ = true;
-    if (error != SSL_ERROR_ZERO_RETURN) lost();
+    // The bytes before the end are returned first; `hasPending_` is set, since no event announces
+    // the end again.
+    hasPending_ = true;
+    if (error != SSL_ERROR_ZERO_RETURN) fail();
     if (all > 0) return static_cast<ssize_t>(all);
     return error == SSL_ERROR_ZERO_RETURN ? 0 : -1;
   }
-  pending_ = true;
+  hasPending_ = true;
   return static_cast<ssize_t>(all);
 }
 
-bool TlsSession::midRecord() const {
-  if (ssl_ == nullptr) return records_.midRecord();
+bool TlsSession::isMidRecord() const {
+  if (ssl_ == nullptr) return records_.isMidRecord();
   // A partial header is pending; after the header, OpenSSL is reading the body.
-  return !pending_ && (SSL_has_pending(ssl_) == 1 || strcmp(SSL_rstate_string(ssl_), "RB") == 0);
+  return !hasPending_ && (SSL_has_pending(ssl_) == 1 || strcmp(SSL_rstate_string(ssl_), "RB") == 0);
 }
 
 ssize_t TlsSession::send(const char* bytes, size_t length) {
   errno = EPIPE;
-  if (failed_ || !done_) return -1;
+  if (hasFailed_ || !isDone_) return -1;
   if (ssl_ == nullptr) return records_.send(*context_->tools_, fd_, bytes, length);
-  const Call call(this, 0);
+  const ScopedCall call(this, 0);
   size_t all = 0;
   while (all < length) {
     size_t sent = 0;
@@ -497,15 +497,15 @@ ssize_t TlsSession::send(const char* bytes, size_t length) {
     }
     const int error = SSL_get_error(ssl_, 0);
     if (error == SSL_ERROR_WANT_WRITE || error == SSL_ERROR_WANT_READ) break;
-    return lost();
+    return fail();
   }
   return static_cast<ssize_t>(all);
 }
 
 void TlsSession::endOurHalf() {
-  if (failed_ || !done_) return;
+  if (hasFailed_ || !isDone_) return;
   if (ssl_ == nullptr) return records_.endOurHalf(*context_->tools_, fd_);
-  const Call call(this, 0);
+  const ScopedCall call(this, 0);
   SSL_shutdown(ssl_);
   ERR_clear_error();
 }
@@ -519,18 +519,18 @@ namespace server {
 TlsSession::~TlsSession() = default;
 TlsSession::Handshake TlsSession::handshake() { return Handshake::kFailed; }
 ssize_t TlsSession::receive(char* /*to*/, size_t /*room*/) { return -1; }
-bool TlsSession::midRecord() const { return false; }
+bool TlsSession::isMidRecord() const { return false; }
 ssize_t TlsSession::send(const char* /*bytes*/, size_t /*length*/) { return -1; }
 void TlsSession::endOurHalf() {}
 
-TlsContext::TlsContext(uint64_t /*recordsAKey*/) {}
+TlsContext::TlsContext(uint64_t /*recordsPerKey*/) {}
 TlsContext::~TlsContext() = default;
-std::string TlsContext::take(std::string_view /*certificate*/, std::string_view /*key*/) {
+std::string TlsContext::setCertificate(std::string_view /*certificate*/, std::string_view /*key*/) {
   return "built without OpenSSL's headers, which this Node came without: no TLS";
 }
 bool TlsContext::rollTicketKeys(uint64_t /*nowSeconds*/) { return false; }
 std::string TlsContext::ticketKeys() const { return {}; }
-bool TlsContext::takeTicketKeys(std::string_view /*bytes*/) { return false; }
+bool TlsContext::setTicketKeys(std::string_view /*bytes*/) { return false; }
 TlsSession* TlsContext::open(int /*fd*/) { return nullptr; }
 
 }  // namespace server

@@ -37,9 +37,9 @@ class TlsSession {
  public:
   enum class Handshake {
     kDone,
-    kReads,   // waits for input
-    kWrites,  // waits for room in the kernel
-    kFailed,  // an alert was sent if possible; the caller closes the connection
+    kWantsRead,   // waits for input
+    kWantsWrite,  // waits for room in the kernel
+    kFailed,      // an alert was sent if possible; the caller closes the connection
   };
 
   /**
@@ -70,13 +70,13 @@ class TlsSession {
    * Whether `receive` has more to return that no event will announce: it stopped because its room
    * was full, or at the end.
    */
-  bool pending() const { return pending_; }
+  bool hasPending() const { return hasPending_; }
 
   /**
    * Whether some 17 kB may be held: a record has come in part, or was too large for the room of
    * `receive`.
    */
-  bool midRecord() const;
+  bool isMidRecord() const;
 
   /**
    * Sends as send(2) does. Returns the bytes accepted, possibly fewer than given; 0 when the kernel
@@ -90,26 +90,26 @@ class TlsSession {
   void endOurHalf();
 
   /** Whether the handshake was resumed with a ticket. */
-  bool resumed() const { return resumed_; }
+  bool isResumed() const { return isResumed_; }
 
  private:
   friend class TlsContext;
   friend struct TlsCallbacks;
-  class Call;
+  class ScopedCall;
 
   TlsSession(TlsContext* context, ssl_st* ssl, int fd) : context_(context), ssl_(ssl), fd_(fd) {}
-  ssize_t lost();
-  bool handOver();
+  ssize_t fail();
+  bool startRecords();
 
   TlsContext* context_;
   ssl_st* ssl_;         // nullptr after the handshake of TLS 1.3
   TlsRecords records_;  // used from then on
   int fd_;
   uint16_t handshakeBytes_ = 0;
-  bool done_ : 1 = false;
-  bool failed_ : 1 = false;
-  bool pending_ : 1 = false;
-  bool resumed_ : 1 = false;
+  bool isDone_ : 1 = false;
+  bool hasFailed_ : 1 = false;
+  bool hasPending_ : 1 = false;
+  bool isResumed_ : 1 = false;
 };
 
 /** The parts that the sessions of a port share: certificate, key and ticket keys. */
@@ -119,13 +119,13 @@ class TlsContext {
    * Seconds that a ticket key encrypts, and that it decrypts; a ticket is valid for the difference.
    */
   static constexpr uint64_t kNewTicketKeyAfter = 8 * 3600;
-  static constexpr uint64_t kTicketKeyEnds = 24 * 3600;
+  static constexpr uint64_t kTicketKeyLifetime = 24 * 3600;
 
   /**
-   * @param recordsAKey records that a session of TLS 1.3 sends before it changes its key
+   * @param recordsPerKey records that a session of TLS 1.3 sends before it changes its key
    * @throws std::bad_alloc
    */
-  explicit TlsContext(uint64_t recordsAKey = RecordTools::kRecordsAKey);
+  explicit TlsContext(uint64_t recordsPerKey = RecordTools::kRecordsPerKey);
   ~TlsContext();
   TlsContext(const TlsContext&) = delete;
   TlsContext& operator=(const TlsContext&) = delete;
@@ -136,7 +136,7 @@ class TlsContext {
    *
    * @returns the error in words, and then nothing has changed; or an empty text
    */
-  std::string take(std::string_view certificate, std::string_view key);
+  std::string setCertificate(std::string_view certificate, std::string_view key);
 
   /** The end of the certificate, in seconds since 1970; 0 without one. */
   int64_t validUntil() const { return validUntil_; }
@@ -159,7 +159,7 @@ class TlsContext {
    *
    * @returns whether `bytes` was valid; if not, nothing has changed
    */
-  bool takeTicketKeys(std::string_view bytes);
+  bool setTicketKeys(std::string_view bytes);
 
   /**
    * Begins a session on a non-blocking socket; the caller deletes it before it closes the socket.
@@ -176,24 +176,24 @@ class TlsContext {
     std::array<unsigned char, 16> name;
     std::array<unsigned char, 32> cipher;
     std::array<unsigned char, 32> mac;
-    uint64_t madeAt;  // seconds since 1970
+    uint64_t createdAt;  // seconds since 1970
   };
   /** Most keys that are valid at the same time. */
-  static constexpr size_t kTicketKeys = kTicketKeyEnds / kNewTicketKeyAfter + 1;
+  static constexpr size_t kMaxTicketKeys = kTicketKeyLifetime / kNewTicketKeyAfter + 1;
 
   std::unique_ptr<RecordTools> tools_;
   bio_method_st* method_ = nullptr;
   bio_st* bio_ = nullptr;
-  ssl_ctx_st* identity_ = nullptr;
+  ssl_ctx_st* sslContext_ = nullptr;
   int64_t validUntil_ = 0;
   std::vector<TicketKey> ticketKeys_;  // the newest first
 
   // The current session, for the BIO. Empty between two calls.
-  TlsSession* current_ = nullptr;
-  size_t budget_ = 0;     // bytes that the call may still read
-  int error_ = 0;         // errno of the socket, when the connection was lost
-  bool drained_ = false;  // the last recv returned less than requested
-  bool ended_ = false;    // the last recv returned the end
+  TlsSession* currentSession_ = nullptr;
+  size_t readBudget_ = 0;   // bytes that the call may still read
+  int socketError_ = 0;     // errno of the socket, when the connection was lost
+  bool isDrained_ = false;  // the last recv returned less than requested
+  bool hasEnded_ = false;   // the last recv returned the end
 };
 
 }  // namespace server

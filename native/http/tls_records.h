@@ -59,13 +59,13 @@ class RecordTools {
  public:
   static constexpr size_t kHeader = 5;
   static constexpr size_t kTag = 16;
-  static constexpr size_t kMostContent = 16384;
+  static constexpr size_t kMaxContent = 16384;
   /** Header, content with its type, padding and tag. */
-  static constexpr size_t kMostRecord = kHeader + kMostContent + 256;
+  static constexpr size_t kMaxRecord = kHeader + kMaxContent + 256;
   /** Header, type and tag. */
-  static constexpr size_t kLeastRecord = kHeader + 1 + kTag;
+  static constexpr size_t kMinRecord = kHeader + 1 + kTag;
   /** Records for one key; the limit is 2^24.5 full records (RFC 8446, section 5.5). */
-  static constexpr uint64_t kRecordsAKey = uint64_t{1} << 24;
+  static constexpr uint64_t kRecordsPerKey = uint64_t{1} << 24;
 
   struct Content {
     RecordType type;
@@ -73,7 +73,7 @@ class RecordTools {
   };
 
   /** @throws std::bad_alloc */
-  explicit RecordTools(uint64_t recordsAKey = kRecordsAKey);
+  explicit RecordTools(uint64_t recordsPerKey = kRecordsPerKey);
   ~RecordTools();
   RecordTools(const RecordTools&) = delete;
   RecordTools& operator=(const RecordTools&) = delete;
@@ -87,7 +87,7 @@ class RecordTools {
   bool derive(uint16_t suite, RecordKeys* keys);
 
   /** Replaces the secret by the next one (RFC 8446, section 7.2). Returns false without memory. */
-  bool next(RecordKeys* keys);
+  bool advanceKeys(RecordKeys* keys);
 
   /**
    * Seals a record with the current sequence number, which the caller increments.
@@ -105,17 +105,17 @@ class RecordTools {
    */
   TlsAlert open(RecordKeys* keys, std::span<unsigned char> record, Content* content);
 
-  uint64_t recordsAKey() const { return recordsAKey_; }
+  uint64_t recordsPerKey() const { return recordsPerKey_; }
 
  private:
   friend class TlsRecords;
   /** Two records: a read takes the rest of one and the whole next one. */
-  static constexpr size_t kInput = 2 * kMostRecord;
+  static constexpr size_t kInputBytes = 2 * kMaxRecord;
 
-  evp_cipher_ctx_st* keyed(const RecordKeys& keys, int seals);
-  bool expand(const RecordKeys& keys, std::string_view label, std::span<unsigned char> to);
+  evp_cipher_ctx_st* cipherFor(const RecordKeys& keys, int seals);
+  bool expandLabel(const RecordKeys& keys, std::string_view label, std::span<unsigned char> to);
 
-  const uint64_t recordsAKey_;
+  const uint64_t recordsPerKey_;
   std::array<evp_cipher_ctx_st*, 3> ciphers_ = {};  // by suite
   evp_kdf_ctx_st* kdf_ = nullptr;
   std::unique_ptr<unsigned char[]> input_;
@@ -129,9 +129,9 @@ class RecordTools {
 class TlsRecords {
  public:
   /** Most KeyUpdates from a peer: one in 2^24 records is usual. */
-  static constexpr uint8_t kMostUpdates = 32;
+  static constexpr uint8_t kMaxKeyUpdates = 32;
   /** Most consecutive records without content from a peer. */
-  static constexpr uint8_t kMostEmpty = 32;
+  static constexpr uint8_t kMaxEmptyRecords = 32;
 
   TlsRecords() = default;
   ~TlsRecords();
@@ -139,10 +139,10 @@ class TlsRecords {
   TlsRecords& operator=(const TlsRecords&) = delete;
 
   /** Stores the secret in a line of OpenSSL's key log; ignores other lines. */
-  void takeSecret(std::string_view line);
+  void storeSecret(std::string_view line);
 
   /** Counts a record that the handshake has sealed. Setting the secret resets the count. */
-  void countSealed() { ++out_.sequence; }
+  void countSealed() { ++writeKeys_.sequence; }
 
   /**
    * Derives the keys after the handshake.
@@ -150,47 +150,48 @@ class TlsRecords {
    * @param suite as on the wire
    * @returns false without both secrets, a known suite, or memory
    */
-  bool begin(RecordTools& tools, uint16_t suite);
+  bool deriveKeys(RecordTools& tools, uint16_t suite);
 
   ssize_t receive(RecordTools& tools, int fd, char* to, size_t room);
   ssize_t send(RecordTools& tools, int fd, const char* bytes, size_t length);
   void endOurHalf(RecordTools& tools, int fd);
-  bool pending() const { return pending_; }
-  bool midRecord() const { return held_ != nullptr; }
+  bool hasPending() const { return hasPending_; }
+  bool isMidRecord() const { return held_ != nullptr; }
 
  private:
-  struct Freed {
+  struct Deleter {
     void operator()(unsigned char* bytes) const;
   };
 
-  bool hold(std::span<const unsigned char> bytes);
-  void takeHeld(std::span<char>* rest);
-  void take(RecordTools& tools, std::span<unsigned char> bytes, std::span<char>* rest);
-  TlsAlert takeContent(RecordTools& tools, const RecordTools::Content& content,
-                       std::span<char>* rest);
-  TlsAlert takeAlert(std::span<const unsigned char> bytes);
-  TlsAlert takeUpdate(RecordTools& tools, std::span<const unsigned char> bytes);
-  bool put(RecordTools& tools, int fd, RecordType type, std::string_view content);
-  void tell(RecordTools& tools, int fd, TlsAlert alert);
+  bool holdBytes(std::span<const unsigned char> bytes);
+  void readHeld(std::span<char>* rest);
+  void openRecords(RecordTools& tools, std::span<unsigned char> bytes, std::span<char>* rest);
+  TlsAlert acceptContent(RecordTools& tools, const RecordTools::Content& content,
+                         std::span<char>* rest);
+  TlsAlert acceptAlert(std::span<const unsigned char> bytes);
+  TlsAlert acceptKeyUpdate(RecordTools& tools, std::span<const unsigned char> bytes);
+  bool sendRecord(RecordTools& tools, int fd, RecordType type, std::string_view content);
+  void sendAlert(RecordTools& tools, int fd, TlsAlert alert);
 
-  RecordKeys in_;
-  RecordKeys out_;
-  std::unique_ptr<unsigned char[], Freed> held_;
+  RecordKeys readKeys_;
+  RecordKeys writeKeys_;
+  std::unique_ptr<unsigned char[], Deleter> held_;
   uint16_t heldFrom_ = 0;
   uint16_t heldTo_ = 0;
-  uint16_t outLength_ = 0;   // content of the record that the kernel has accepted in part
-  uint16_t outSent_ = 0;     // accepted bytes of that record; 0: there is none
-  uint8_t updateBytes_ = 0;  // bytes of a KeyUpdate that comes in several records
-  uint8_t updates_ = 0;
-  uint8_t empty_ = 0;
-  TlsAlert wrong_ = TlsAlert::kNone;
-  bool opened_ : 1 = false;  // `held_` is opened content
-  bool pending_ : 1 = false;
-  bool ended_ : 1 = false;   // the peer has ended its half
-  bool closed_ : 1 = false;  // the server has ended its half
-  bool failed_ : 1 = false;
-  bool owes_ : 1 = false;      // a KeyUpdate must be sent before the next content
-  bool updating_ : 1 = false;  // the record that the kernel has accepted in part is a KeyUpdate
+  uint16_t partialContent_ = 0;  // content of the record that the kernel has accepted in part
+  uint16_t partialSent_ = 0;     // accepted bytes of that record; 0: there is none
+  uint8_t keyUpdateBytes_ = 0;   // bytes of a KeyUpdate that comes in several records
+  uint8_t keyUpdates_ = 0;
+  uint8_t emptyRecords_ = 0;
+  TlsAlert alert_ = TlsAlert::kNone;
+  bool heldIsOpened_ : 1 = false;  // `held_` is opened content
+  bool hasPending_ : 1 = false;
+  bool peerHasEnded_ : 1 = false;  // the peer has ended its half
+  bool ownHalfEnded_ : 1 = false;  // the server has ended its half
+  bool hasFailed_ : 1 = false;
+  bool mustUpdateKey_ : 1 = false;  // a KeyUpdate must be sent before the next content
+  bool sendsKeyUpdate_ : 1 =
+      false;  // the record that the kernel has accepted in part is a KeyUpdate
 };
 
 }  // namespace server

@@ -6,7 +6,7 @@ namespace server {
 
 namespace {
 
-WatchRequest nothing() {
+WatchRequest emptyRequest() {
   WatchRequest watch = {};
   watch.hold = kNoFeedHold;
   return watch;
@@ -16,7 +16,7 @@ WatchRequest nothing() {
  * Adds a feed. Returns false when the key or cursor is invalid, the key is there already, or there
  * are too many.
  */
-bool add(std::string_view key, std::string_view after, WatchRequest* watch) {
+bool addFeed(std::string_view key, std::string_view after, WatchRequest* watch) {
   if (watch->count == kFeedsAtOnce || !isFeedKey(key)) return false;
   if (!after.empty() && !isCursor(after)) return false;
   for (uint32_t i = 0; i < watch->count; ++i) {
@@ -33,38 +33,38 @@ class WatchReader {
       : at_(body.data()), end_(body.data() + body.size()), watch_(watch) {}
 
   bool read() {
-    *watch_ = nothing();
+    *watch_ = emptyRequest();
     bool hasHold = false;
     bool hasDelta = false;
-    if (!sign('{')) return false;
+    if (!acceptSign('{')) return false;
     do {
       std::string_view name;
-      if (!text(&name) || !sign(':')) return false;
+      if (!readText(&name) || !acceptSign(':')) return false;
       // A repeated name would count as the last one: JavaScript decides.
       if (name == "hold" && !hasHold) {
         hasHold = true;
-        if (!number(&watch_->hold)) return false;
+        if (!readNumber(&watch_->hold)) return false;
       } else if (name == "delta" && !hasDelta) {
         hasDelta = true;
-        if (!flag(&watch_->delta)) return false;
+        if (!readFlag(&watch_->delta)) return false;
       } else if (name == "feeds" && watch_->count == 0) {
-        if (!feeds()) return false;
+        if (!readFeeds()) return false;
       } else {
         return false;
       }
-    } while (sign(','));
-    return sign('}') && atEnd() && watch_->count > 0;
+    } while (acceptSign(','));
+    return acceptSign('}') && isAtEnd() && watch_->count > 0;
   }
 
  private:
   void skipBlanks() { at_ = base::json::skipSpace(at_, end_); }
 
-  bool atEnd() {
+  bool isAtEnd() {
     skipBlanks();
     return at_ == end_;
   }
 
-  bool sign(char sign) {
+  bool acceptSign(char sign) {
     skipBlanks();
     if (at_ == end_ || *at_ != sign) return false;
     ++at_;
@@ -72,8 +72,8 @@ class WatchReader {
   }
 
   /** Reads a string without escapes; the caller checks its characters. */
-  bool text(std::string_view* out) {
-    if (!sign('"')) return false;
+  bool readText(std::string_view* out) {
+    if (!acceptSign('"')) return false;
     const char* const first = at_;
     while (at_ != end_ && *at_ != '"' && *at_ != '\\') ++at_;
     if (at_ == end_ || *at_ == '\\') return false;
@@ -82,7 +82,7 @@ class WatchReader {
     return true;
   }
 
-  bool number(uint32_t* out) {
+  bool readNumber(uint32_t* out) {
     skipBlanks();
     const char* const first = at_;
     uint64_t value = 0;
@@ -95,26 +95,27 @@ class WatchReader {
     return at_ != first;
   }
 
-  bool word(std::string_view word) {
+  bool acceptWord(std::string_view word) {
     if (std::string_view(at_, end_ - at_).substr(0, word.size()) != word) return false;
     at_ += word.size();
     return true;
   }
 
-  bool flag(bool* out) {
+  bool readFlag(bool* out) {
     skipBlanks();
-    *out = word("true");
-    return *out || word("false");
+    *out = acceptWord("true");
+    return *out || acceptWord("false");
   }
 
-  bool feeds() {
-    if (!sign('{')) return false;
+  bool readFeeds() {
+    if (!acceptSign('{')) return false;
     do {
       std::string_view key;
       std::string_view after;
-      if (!text(&key) || !sign(':') || !text(&after) || !add(key, after, watch_)) return false;
-    } while (sign(','));
-    return sign('}');
+      if (!readText(&key) || !acceptSign(':') || !readText(&after) || !addFeed(key, after, watch_))
+        return false;
+    } while (acceptSign(','));
+    return acceptSign('}');
   }
 
   const char* at_;
@@ -129,13 +130,13 @@ bool readWatch(std::string_view body, WatchRequest* watch) {
 }
 
 bool readWatchList(std::string_view list, WatchRequest* watch) {
-  *watch = nothing();
+  *watch = emptyRequest();
   while (true) {
     const size_t comma = list.find(',');
     const std::string_view one = list.substr(0, comma);
     const size_t colon = one.find(':');
     if (colon == std::string_view::npos) return false;
-    if (!add(one.substr(0, colon), one.substr(colon + 1), watch)) return false;
+    if (!addFeed(one.substr(0, colon), one.substr(colon + 1), watch)) return false;
     if (comma == std::string_view::npos) return true;
     list.remove_prefix(comma + 1);
   }

@@ -87,7 +87,7 @@ void Front::startWorkers(const DoorOptions& options, const Replies& replies, uin
         static_cast<uint8_t>(static_cast<uint32_t>(PollHolder::kFirstWorker) + number - 1);
     workers_.push_back({std::make_unique<Worker>(number, shared, now),
                         std::make_unique<WorkerService>(service, PollHolder{holder},
-                                                        options.connections + Door::kBeyond)});
+                                                        options.connections + Door::kBeyondLimit)});
   }
   for (const Served& one : workers_) one.worker->start();
 }
@@ -283,8 +283,8 @@ int Front::listen(const PortOptions& options, uint16_t* taken) {
 void Front::setTls(const std::string& certificate, const std::string& key,
                    const std::string& tickets) {
   const auto set = [=](TlsContext* context) {
-    context->takeTicketKeys(tickets);
-    context->take(certificate, key);
+    context->setTicketKeys(tickets);
+    context->setCertificate(certificate, key);
   };
   set(&tls_);
   run([set](Worker& worker) { set(&worker.tls()); });

@@ -203,7 +203,7 @@ void Worker::take(const SayHead& head, std::string_view text) {
     case Say::kAnswer:
       return door_.answer(head.ticket, text);
     case Say::kOver:
-      return door_.over(head.ticket);
+      return door_.closeParkedPoll(head.ticket);
     case Say::kTaken:
       return asks_.taken();
     case Say::kRespond:

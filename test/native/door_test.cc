@@ -143,7 +143,7 @@ class Stage {
               now) {
     pool_.setResponder(PollHolder::kDoor, &door_);
     const test::Credentials identity = test::makeCredentials(test::KeyKind::kEcdsa);
-    EXPECT(tls_.take(identity.certificate, identity.key).empty());
+    EXPECT(tls_.setCertificate(identity.certificate, identity.key).empty());
     port_ = listenTo(&door_);
     securePort_.number = listenTo(&door_, &tls_);
   }
@@ -222,7 +222,7 @@ class Test : private Stage {
                   .request = [this](const AskHead& head,
                                     std::string_view text) { askForWorker(head, text); },
                   .gone = [this](Ticket ticket) { workerRoutes_.goneLate(ticket); }},
-                 PollHolder::kFirstWorker, kConnections + Door::kBeyond) {
+                 PollHolder::kFirstWorker, kConnections + Door::kBeyondLimit) {
     doorRoutes_.setDoor(&door_);
     workerRoutes_.setDoor(&worker_.door());
     tls_.rollTicketKeys(time(nullptr));

@@ -89,7 +89,7 @@ RecordKeys keysOf(RecordTools* tools, uint16_t suite, std::string_view secret) {
 
 /** Seals a record, and increments the sequence number. */
 std::string sealed(RecordTools* tools, RecordKeys* keys, int type, std::string_view content) {
-  std::string record(content.size() + RecordTools::kLeastRecord, '\0');
+  std::string record(content.size() + RecordTools::kMinRecord, '\0');
   auto* to = reinterpret_cast<unsigned char*>(record.data());
   EXPECT(tools->seal(*keys, static_cast<RecordType>(type), content, to) == record.size());
   ++keys->sequence;
@@ -182,8 +182,8 @@ class Talk {
   }
   /** Runs the handshake of both sides as far as possible. */
   Handshake shake() {
-    Handshake state = Handshake::kReads;
-    for (int i = 0; i < 20 && state == Handshake::kReads; ++i) {
+    Handshake state = Handshake::kWantsRead;
+    for (int i = 0; i < 20 && state == Handshake::kWantsRead; ++i) {
       ERR_clear_error();
       clientResult = SSL_do_handshake(ssl);
       flush();
@@ -228,7 +228,7 @@ class Talk {
   /** Sends a request and its answer. */
   void exchange() {
     say("request");
-    EXPECT(receive() == "request" && !session->pending());
+    EXPECT(receive() == "request" && !session->hasPending());
     EXPECT(send("answer") == 6);
     EXPECT(hear() == "answer");
   }
@@ -279,7 +279,7 @@ const Credentials& rsa() {
 }
 
 void use(TlsContext* context, const Credentials& identity = ecdsa()) {
-  EXPECT(context->take(identity.certificate, identity.key).empty());
+  EXPECT(context->setCertificate(identity.certificate, identity.key).empty());
 }
 
 /** A context with a certificate. */
@@ -295,7 +295,7 @@ void versionsAndKeys() {
     for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
       Talk talk(&context, {.version = version});
       EXPECT(talk.shake() == Handshake::kDone && talk.clientResult == 1);
-      EXPECT(SSL_version(talk.ssl) == version && !talk.session->resumed());
+      EXPECT(SSL_version(talk.ssl) == version && !talk.session->isResumed());
       talk.exchange();
       EXPECT(talk.session->handshake() == Handshake::kDone);
     }
@@ -370,7 +370,7 @@ void identities() {
        "the key is not the certificate's"},
   };
   for (const auto& one : refused) {
-    const std::string wrong = context.take(one.certificate, one.key);
+    const std::string wrong = context.setCertificate(one.certificate, one.key);
     EXPECT(wrong.starts_with(one.wrong));
     EXPECT(wrong.find('\n') == std::string::npos && ERR_peek_error() == 0);
     Talk talk(&context);
@@ -378,7 +378,7 @@ void identities() {
   }
 
   // A view without data equals an empty text.
-  EXPECT(context.take({}, good.key) == context.take("", good.key));
+  EXPECT(context.setCertificate({}, good.key) == context.setCertificate("", good.key));
 
   // The whole chain is sent; existing sessions go on.
   use(&context, {good.certificate + "some words between\n" + ecdsa().certificate, good.key});
@@ -406,11 +406,11 @@ bool resumes(TlsContext* context, int version, SSL_SESSION* ticket) {
   Talk talk(context, {.version = version, .ticket = own});
   SSL_SESSION_free(own);
   EXPECT(talk.shake() == Handshake::kDone);
-  EXPECT(talk.session->resumed() == (SSL_session_reused(talk.ssl) == 1));
+  EXPECT(talk.session->isResumed() == (SSL_session_reused(talk.ssl) == 1));
   talk.exchange();
   // A client of TLS 1.3 uses a ticket only once, and always gets another.
   EXPECT(version != TLS1_3_VERSION || talk.tickets.size() == 1);
-  return talk.session->resumed();
+  return talk.session->isResumed();
 }
 
 void tickets() {
@@ -431,7 +431,7 @@ void tickets() {
     use(&second, rsa());
     second.rollTicketKeys(kNow);
     EXPECT(!resumes(&second, version, ticket));
-    EXPECT(second.takeTicketKeys(first.ticketKeys()));
+    EXPECT(second.setTicketKeys(first.ticketKeys()));
     EXPECT(second.ticketKeys() == first.ticketKeys());
     EXPECT(resumes(&second, version, ticket));
     // The key is no longer the newest; later it is too old.
@@ -451,7 +451,7 @@ void ticketKeys() {
   for (uint64_t hour = 0; hour < 100; ++hour) context.rollTicketKeys(kNow + hour * kHour);
   const std::string kept = context.ticketKeys();
   TlsContext other;
-  EXPECT(other.takeTicketKeys(kept) && other.ticketKeys() == kept);
+  EXPECT(other.setTicketKeys(kept) && other.ticketKeys() == kept);
   const size_t key = (kept.size() - none.size()) / 3;
   EXPECT(kept.size() == none.size() + 3 * key);
   const std::string_view first = std::string_view(kept).substr(none.size(), key);
@@ -459,12 +459,12 @@ void ticketKeys() {
   for (const std::string& wrong :
        {std::string(), std::string("ticket keys 2\n"), kept.substr(1),
         kept.substr(0, kept.size() - 1), kept + "x", kept + kept.substr(none.size()), swapped}) {
-    EXPECT(!other.takeTicketKeys(wrong) && other.ticketKeys() == kept);
+    EXPECT(!other.setTicketKeys(wrong) && other.ticketKeys() == kept);
   }
   // Too old keys are dropped. After the clock was set back, no key is from the future.
   EXPECT(other.rollTicketKeys(kNow + 129 * kHour));
   EXPECT(other.ticketKeys().size() == none.size() + key);
-  EXPECT(other.takeTicketKeys(kept) && !other.rollTicketKeys(kNow));
+  EXPECT(other.setTicketKeys(kept) && !other.rollTicketKeys(kNow));
   EXPECT(other.ticketKeys().size() == kept.size());
   other.rollTicketKeys(kNow + 24 * kHour);
   EXPECT(other.ticketKeys().size() == none.size() + key);
@@ -475,31 +475,31 @@ void byteByByte() {
   context.rollTicketKeys(kNow);
   for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
     Talk talk(&context, {.version = version});
-    Handshake state = Handshake::kReads;
-    while (state == Handshake::kReads) {
+    Handshake state = Handshake::kWantsRead;
+    while (state == Handshake::kWantsRead) {
       talk.fill();
       SSL_do_handshake(talk.ssl);
       const std::string bytes = talk.outgoing();
       EXPECT(!bytes.empty());
       for (const char byte : bytes) {
-        EXPECT(state == Handshake::kReads);
+        EXPECT(state == Handshake::kWantsRead);
         talk.put({&byte, 1});
         state = talk.session->handshake();
       }
     }
-    EXPECT(state == Handshake::kDone && talk.session->pending());
-    EXPECT(talk.receive().empty() && talk.error == EAGAIN && !talk.session->pending());
+    EXPECT(state == Handshake::kDone && talk.session->hasPending());
+    EXPECT(talk.receive().empty() && talk.error == EAGAIN && !talk.session->hasPending());
     talk.hear();
     SSL_write(talk.ssl, "abc", 3);
     const std::string record = talk.outgoing();
-    EXPECT(!talk.session->midRecord());
+    EXPECT(!talk.session->isMidRecord());
     for (size_t i = 0; i + 1 < record.size(); ++i) {
       talk.put(record.substr(i, 1));
       EXPECT(talk.receive().empty() && talk.result == -1 && talk.error == EAGAIN);
-      EXPECT(talk.session->midRecord() && !talk.session->pending());
+      EXPECT(talk.session->isMidRecord() && !talk.session->hasPending());
     }
     talk.put(record.substr(record.size() - 1));
-    EXPECT(talk.receive() == "abc" && !talk.session->midRecord());
+    EXPECT(talk.receive() == "abc" && !talk.session->isMidRecord());
   }
 }
 
@@ -520,10 +520,10 @@ void sizes() {
           // Bytes that did not fit the room have no event, except those in the kernel's buffer.
           int left = 0;
           const bool more = recv(talk.serverFd(), &left, 1, MSG_PEEK) == 1;
-          EXPECT(talk.result > 0 || (talk.error == EAGAIN && !talk.session->pending() && !more));
-          EXPECT(talk.session->pending() || more || got.size() == size);
+          EXPECT(talk.result > 0 || (talk.error == EAGAIN && !talk.session->hasPending() && !more));
+          EXPECT(talk.session->hasPending() || more || got.size() == size);
         } while (got.size() < size);
-        EXPECT(got == text && !talk.session->midRecord());
+        EXPECT(got == text && !talk.session->isMidRecord());
       }
       EXPECT(talk.send(text) == static_cast<ssize_t>(size));
       EXPECT(talk.hear() == text);
@@ -546,8 +546,8 @@ void ends() {
       SSL_write(talk.ssl, "last", 4);
       SSL_shutdown(talk.ssl);
       talk.flush();
-      EXPECT(talk.receive() == "last" && talk.session->pending());
-      EXPECT(talk.receive().empty() && talk.result == 0 && talk.session->pending());
+      EXPECT(talk.receive() == "last" && talk.session->hasPending());
+      EXPECT(talk.receive().empty() && talk.result == 0 && talk.session->hasPending());
       EXPECT(talk.receive().empty() && talk.result == 0);
       EXPECT(talk.send("answer") == 6);
       talk.session->endOurHalf();
@@ -597,7 +597,7 @@ void ends() {
       Talk talk(&context, {.version = version});
       SSL_do_handshake(talk.ssl);
       talk.flush();
-      EXPECT(talk.session->handshake() == Handshake::kReads);
+      EXPECT(talk.session->handshake() == Handshake::kWantsRead);
       EXPECT(talk.receive().empty() && talk.result == -1 && talk.send("x") == -1);
       talk.session->endOurHalf();
       talk.endHalf();
@@ -608,7 +608,7 @@ void ends() {
       Talk talk(&context, {.version = version});
       SSL_do_handshake(talk.ssl);
       talk.flush();
-      EXPECT(talk.session->handshake() == Handshake::kReads);
+      EXPECT(talk.session->handshake() == Handshake::kWantsRead);
       talk.hangUp();
       EXPECT(talk.session->handshake() == Handshake::kFailed && errno == ECONNRESET);
     }
@@ -706,7 +706,7 @@ void records() {
     return record + record;
   };
   const auto next = [&](RecordKeys* keys) {
-    EXPECT(tools.next(keys));
+    EXPECT(tools.advanceKeys(keys));
     return std::string();
   };
   const std::string update = "\x18\0\0\1\0"s;
@@ -802,12 +802,12 @@ void records() {
           talk.put(std::string_view(bytes).substr(at, length));
           heard += talk.receive();
         }
-        while (talk.result > 0 && talk.session->pending()) heard += talk.receive();
+        while (talk.result > 0 && talk.session->hasPending()) heard += talk.receive();
         EXPECT(heard == each.text);
         EXPECT(talk.receive().empty() && talk.result == each.result);
         EXPECT(talk.result == 0 || talk.error == (each.alert == 0 ? EAGAIN : ECONNRESET));
-        EXPECT(!talk.session->midRecord());
-        EXPECT(talk.session->pending() == (talk.result == 0 || talk.error != EAGAIN));
+        EXPECT(!talk.session->isMidRecord());
+        EXPECT(talk.session->hasPending() == (talk.result == 0 || talk.error != EAGAIN));
         if (each.alert == 0) {
           EXPECT(talk.send("answer") == 6 && talk.hear() == "answer");
         } else {
@@ -831,7 +831,7 @@ void handOver() {
     Talk talk(&context);
     SSL_do_handshake(talk.ssl);
     talk.flush();
-    EXPECT(talk.session->handshake() == Handshake::kReads);
+    EXPECT(talk.session->handshake() == Handshake::kWantsRead);
     talk.fill();
     EXPECT(SSL_do_handshake(talk.ssl) == 1);
     SSL_write(talk.ssl, "early", 5);
@@ -860,14 +860,14 @@ void stalls() {
     // Stops in the middle of the ticket.
     SSL_do_handshake(talk.ssl);
     talk.flush();
-    EXPECT(talk.session->handshake() == Handshake::kReads);
+    EXPECT(talk.session->handshake() == Handshake::kWantsRead);
     talk.fill();
     EXPECT(SSL_do_handshake(talk.ssl) == 1);
     talk.flush();
     kernel = {talk.serverFd(), room};
     const Handshake state = talk.session->handshake();
-    EXPECT(state == Handshake::kDone || state == Handshake::kWrites);
-    EXPECT(room < 200 ? state == Handshake::kWrites : room < 280 || state == Handshake::kDone);
+    EXPECT(state == Handshake::kDone || state == Handshake::kWantsWrite);
+    EXPECT(room < 200 ? state == Handshake::kWantsWrite : room < 280 || state == Handshake::kDone);
     kernel = {};
     EXPECT(talk.session->handshake() == Handshake::kDone);
     EXPECT(talk.send("answer") == 6 && talk.hear() == "answer" && talk.tickets.size() == 1);
@@ -984,7 +984,7 @@ void exchanges() {
           break;
       }
     }
-    EXPECT(atServer == up && atClient == down && !talk.session->midRecord());
+    EXPECT(atServer == up && atClient == down && !talk.session->isMidRecord());
     EXPECT(version == TLS1_2_VERSION ? talk.updates == 0 : talk.updates > 0 && updates > 0);
     talk.exchange();
   }
@@ -1032,11 +1032,11 @@ void wipes() {
   auto* records = new (memory) TlsRecords;
   const std::string secret(64, 'a');
   for (const char* label : {"CLIENT_TRAFFIC_SECRET_0 ", "SERVER_TRAFFIC_SECRET_0 "}) {
-    EXPECT(!records->begin(tools, 0x1301));
-    records->takeSecret(label + std::string(64, '0') + " " + secret);
+    EXPECT(!records->deriveKeys(tools, 0x1301));
+    records->storeSecret(label + std::string(64, '0') + " " + secret);
   }
-  records->takeSecret("EXPORTER_SECRET " + std::string(64, '0') + " " + std::string(64, 'b'));
-  EXPECT(!records->begin(tools, 0x1302) && records->begin(tools, 0x1301));
+  records->storeSecret("EXPORTER_SECRET " + std::string(64, '0') + " " + std::string(64, 'b'));
+  EXPECT(!records->deriveKeys(tools, 0x1302) && records->deriveKeys(tools, 0x1301));
   RecordKeys keys = keysOf(&tools, 0x1301, std::string(32, '\xaa'));
   const auto find = [&](const unsigned char* bytes, size_t length) {
     return memmem(static_cast<unsigned char*>(memory), sizeof memory, bytes, length) != nullptr;
@@ -1066,11 +1066,11 @@ void strangers() {
   std::string first = body;
   first[0] = 1;
   first[1] = 1;
-  Handshake state = Handshake::kReads;
+  Handshake state = Handshake::kWantsRead;
   size_t put = 0;
-  for (int i = 0; i < 8 && state == Handshake::kReads; ++i) {
+  for (int i = 0; i < 8 && state == Handshake::kWantsRead; ++i) {
     const std::string all = record + (i == 0 ? first : body);
-    for (size_t at = 0; at < all.size() && state == Handshake::kReads; at += 1000) {
+    for (size_t at = 0; at < all.size() && state == Handshake::kWantsRead; at += 1000) {
       const std::string part = all.substr(at, 1000);
       talk.put(part);
       put += part.size();
