@@ -39,7 +39,7 @@ class AddressLimitsObject : public Nan::ObjectWrap {
   // ban(address, milliseconds or 0) → true; false: there are too many bans; null: it is no address
   static void ban(const Nan::FunctionCallbackInfo<Value>& info) {
     Address address;
-    if (!Address::read(textOf(info[0]), &address)) return info.GetReturnValue().SetNull();
+    if (!Address::parse(textOf(info[0]), &address)) return info.GetReturnValue().SetNull();
     info.GetReturnValue().Set(unwrap<AddressLimitsObject>(info)->limits_.ban(
         address, static_cast<uint64_t>(numberOf(info[1])), uv_hrtime() / 1000000));
   }

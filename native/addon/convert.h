@@ -142,7 +142,7 @@ inline std::vector<std::string> textsOf(Local<Value> given) {
 /** Returns the address in a text. Every text without an address gives the same address. */
 inline Address addressOf(Local<Value> text) {
   Address address;
-  Address::read(textOf(text), &address);
+  Address::parse(textOf(text), &address);
   return address;
 }
 

@@ -192,7 +192,7 @@ class FeedsObject : public Nan::ObjectWrap {
   static void part(const Nan::FunctionCallbackInfo<Value>& info) {
     const Feed* feed = unwrap<FeedsObject>(info)->feeds_.find(textOf(info[0]));
     const std::string after = textOf(info[1]);
-    Cursor cursor = Cursor::of(after);
+    Cursor cursor = Cursor::parse(after);
     if (feed == nullptr || !feed->isLog) return info.GetReturnValue().SetNull();
     const bool isOurs =
         cursor.epoch == feed->cursor.epoch && cursor.version <= feed->cursor.version;

@@ -51,7 +51,7 @@ class LoopDelaysObject : public Nan::ObjectWrap, private SleepListener {
   /** Checks whether the loop was woken in time. */
   void tick() {
     const uint64_t dueAt = ticker_.wasDueAt();
-    if (microseconds() > dueAt + kSlack) delays_.late(dueAt);
+    if (microseconds() > dueAt + kSlack) delays_.setPlannedTime(dueAt);
     ticker_.setQuiet(true);
   }
 
@@ -80,7 +80,7 @@ class LoopDelaysObject : public Nan::ObjectWrap, private SleepListener {
 
   // forgetLongest()
   static void forgetLongest(const Nan::FunctionCallbackInfo<Value>& info) {
-    unwrap<LoopDelaysObject>(info)->delays_.forgetLongest();
+    unwrap<LoopDelaysObject>(info)->delays_.resetLongest();
   }
 
   // takeInterval() → {count, min, max, mean, stddev, p50, p90, p99}, in seconds, since the last

@@ -14,14 +14,14 @@ namespace {
 
 // writeNow(fd, bytes: Buffer) → bytes written, or -errno
 void writeNowCall(const Nan::FunctionCallbackInfo<Value>& info) {
-  info.GetReturnValue().Set(
-      static_cast<double>(base::writeNow(static_cast<int>(uint32Of(info[0])), bytesOf(info[1]))));
+  info.GetReturnValue().Set(static_cast<double>(
+      base::writeWithoutWaiting(static_cast<int>(uint32Of(info[0])), bytesOf(info[1]))));
 }
 
 // takeFileLock(path) → the descriptor that holds it, or undefined when another process has it;
 // throws with code
 void takeFileLockCall(const Nan::FunctionCallbackInfo<Value>& info) {
-  const int fd = base::takeFileLock(textOf(info[0]));
+  const int fd = base::acquireFileLock(textOf(info[0]));
   if (fd >= 0) {
     info.GetReturnValue().Set(fd);
   } else if (fd != -EWOULDBLOCK) {
@@ -32,7 +32,7 @@ void takeFileLockCall(const Nan::FunctionCallbackInfo<Value>& info) {
 // holdsFileLock(fd, path) → whether the file is still there
 void holdsFileLockCall(const Nan::FunctionCallbackInfo<Value>& info) {
   info.GetReturnValue().Set(
-      base::holdsFileLock(static_cast<int>(uint32Of(info[0])), textOf(info[1])));
+      base::isFileLockInPlace(static_cast<int>(uint32Of(info[0])), textOf(info[1])));
 }
 
 // releaseFileLock(fd, path)

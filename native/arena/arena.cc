@@ -88,10 +88,11 @@ Outcome Arena::join(std::string_view name, const Address& address, uint64_t now,
   const uint32_t room = roomOf(name);
   if (room == kNoRoom) return countRefused(Outcome::kUnknownArena);
   if (draining_) return countRefused(Outcome::kDraining);
-  if (journal_ != nullptr && !journal_->promising()) return countRefused(Outcome::kStateUnwritable);
-  if (!limits_->mayJoin(address, now / 1000)) return countRefused(Outcome::kTooManyJoins);
+  if (journal_ != nullptr && !journal_->isPromising())
+    return countRefused(Outcome::kStateUnwritable);
+  if (!limits_->tryJoin(address, now / 1000)) return countRefused(Outcome::kTooManyJoins);
   if (rooms_[room].members.size() >= options_.players) return countRefused(Outcome::kArenaFull);
-  const Source source = limits_->enter(address);
+  const Source source = limits_->addClient(address);
   if (source == kNoSource) return countRefused(Outcome::kTooManyClients);
   uint32_t record;
   if (freeRecord_ != 0) {
@@ -193,7 +194,7 @@ void Arena::remove(Player* player) {
   members[player->place] = members.back();
   players_[members.back()].place = player->place;
   members.pop_back();
-  limits_->leave(player->source);
+  limits_->removeClient(player->source);
   wheel_.disarm(record);
   player->isLive = false;
   player->place = freeRecord_;
@@ -269,8 +270,8 @@ bool Arena::restore(std::string_view name, std::string_view bytes) {
   used_ = std::max(used_, record + 1);
   admit(record, id, room, head.number);
   players_[record].nextInputNumber = head.nextInputNumber;
-  players_[record].source = limits_->know(head.address);
-  limits_->settle(players_[record].source);
+  players_[record].source = limits_->findOrAdd(head.address);
+  limits_->addClientAnyway(players_[record].source);
   // If the game has another number of fields now, each value keeps its start.
   if (head.fields != in.fields.size()) return true;
   for (size_t i = 0; i < head.fields; ++i) {

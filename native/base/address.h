@@ -23,13 +23,13 @@ struct Address {
     return network == other.network && host == other.host;
   }
 
-  static Address of(const in_addr& v4) { return {0, ntohl(v4.s_addr)}; }
+  static Address from(const in_addr& v4) { return {0, ntohl(v4.s_addr)}; }
 
-  static Address of(const in6_addr& v6) {
+  static Address from(const in6_addr& v6) {
     if (IN6_IS_ADDR_V4MAPPED(&v6)) {
       in_addr v4;
       memcpy(&v4, v6.s6_addr + 12, sizeof v4);
-      return of(v4);
+      return from(v4);
     }
     Address address;
     memcpy(&address.network, v6.s6_addr, sizeof address.network);
@@ -38,10 +38,10 @@ struct Address {
     return address;
   }
 
-  static Address of(const sockaddr_storage& name) {
-    if (name.ss_family == AF_INET) return of(reinterpret_cast<const sockaddr_in&>(name).sin_addr);
+  static Address from(const sockaddr_storage& name) {
+    if (name.ss_family == AF_INET) return from(reinterpret_cast<const sockaddr_in&>(name).sin_addr);
     if (name.ss_family == AF_INET6) {
-      return of(reinterpret_cast<const sockaddr_in6&>(name).sin6_addr);
+      return from(reinterpret_cast<const sockaddr_in6&>(name).sin6_addr);
     }
     return {};
   }
@@ -50,7 +50,7 @@ struct Address {
    * Reads an address without a port, IPv6 with or without brackets. Returns false for any other
    * text.
    */
-  static bool read(std::string_view text, Address* out) {
+  static bool parse(std::string_view text, Address* out) {
     if (text.size() >= 2 && text.front() == '[' && text.back() == ']') {
       text = text.substr(1, text.size() - 2);
     }
@@ -61,16 +61,17 @@ struct Address {
     in_addr v4;
     in6_addr v6;
     if (inet_pton(AF_INET, ended, &v4) == 1) {
-      *out = of(v4);
+      *out = from(v4);
     } else if (inet_pton(AF_INET6, ended, &v6) == 1) {
-      *out = of(v6);
+      *out = from(v6);
     } else {
       return false;
     }
     return true;
   }
 
-  /** The address in the form that `read` accepts: IPv4, or the first address of an IPv6 network. */
+  /** The address in the form that `parse` accepts: IPv4, or the first address of an IPv6 network.
+   */
   std::string text() const {
     char out[INET6_ADDRSTRLEN];
     if (network == 0) {

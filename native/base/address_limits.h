@@ -38,7 +38,7 @@ using Source = uint32_t;
 constexpr Source kNoSource = 0;
 
 /** Most sources at a time: a waiting sprite has 24 bits for its source. */
-constexpr uint32_t kMostSources = (1 << 24) - 1;
+constexpr uint32_t kMaxSources = (1 << 24) - 1;
 
 /** Limits of one source address; 0: none. */
 struct AddressLimitsOptions {
@@ -54,55 +54,55 @@ struct AddressLimitsOptions {
 class AddressLimits {
  public:
   /** `most`: most sources at a time; every request of a further address is refused. */
-  explicit AddressLimits(const AddressLimitsOptions& options, uint32_t most = kMostSources)
+  explicit AddressLimits(const AddressLimitsOptions& options, uint32_t most = kMaxSources)
       : options_(options),
-        most_(most),
-        key_(std::random_device{}() | uint64_t{std::random_device{}()} << 32),
+        maxSources_(most),
+        hashKey_(std::random_device{}() | uint64_t{std::random_device{}()} << 32),
         buckets_(kBuckets),
         entries_(1) {}
 
   /** Makes each call take a lock, since several threads count here from now on. */
-  void share() { shared_ = true; }
+  void shareBetweenThreads() { isShared_ = true; }
 
   /**
    * Counts a further connection from `address`. Returns false, and counts nothing, above its limit
    * or when it is banned.
    */
-  bool open(const Address& address) {
-    const Lock lock = own();
-    return !isBanned(address) && add(address, &Entry::connections, 1, options_.connections);
+  bool addConnection(const Address& address) {
+    const Lock lock = lockIfShared();
+    return !isBanned(address) && increase(address, &Entry::connections, 1, options_.connections);
   }
 
   /** Counts one connection fewer. */
-  void close(const Address& address) {
-    const Lock lock = own();
-    take(address, &Entry::connections, 1);
+  void removeConnection(const Address& address) {
+    const Lock lock = lockIfShared();
+    decrease(address, &Entry::connections, 1);
   }
 
   /**
    * Counts `bytes` held for a connection from `address`. Returns false, and counts nothing, above
    * its limit.
    */
-  bool hold(const Address& address, uint64_t bytes) {
-    const Lock lock = own();
-    return add(address, &Entry::heldBytes, bytes, options_.heldBytes);
+  bool addHeldBytes(const Address& address, uint64_t bytes) {
+    const Lock lock = lockIfShared();
+    return increase(address, &Entry::heldBytes, bytes, options_.heldBytes);
   }
 
   /** Counts `bytes` fewer. */
-  void release(const Address& address, uint64_t bytes) {
-    const Lock lock = own();
-    take(address, &Entry::heldBytes, bytes);
+  void removeHeldBytes(const Address& address, uint64_t bytes) {
+    const Lock lock = lockIfShared();
+    decrease(address, &Entry::heldBytes, bytes);
   }
 
   /**
    * Whether a client may join from `address` at `now`, in milliseconds; if so, uses its allowance.
    */
-  bool mayJoin(const Address& address, uint64_t now) {
-    const Lock lock = own();
+  bool tryJoin(const Address& address, uint64_t now) {
+    const Lock lock = lockIfShared();
     now_ = std::max(now_, now);
     if (isBanned(address)) return false;
     if (options_.joinRate == 0) return true;
-    const Source source = make(address);
+    const Source source = findOrAddUnlocked(address);
     if (source == kNoSource) return false;
     Entry& entry = entries_[source];
     // A token bucket as one number, in microseconds: see Pool::allowedToThrow.
@@ -110,48 +110,48 @@ class AddressLimits {
     const uint64_t micros = now_ * 1000;
     if (entry.nextJoin > micros + (options_.joinBurst - 1) * interval) return false;
     entry.nextJoin = std::max(entry.nextJoin, micros) + interval;
-    if (!entry.resting) resting_.push_back(source);
-    entry.resting = true;
+    if (!entry.isRecovering) recovering_.push_back(source);
+    entry.isRecovering = true;
     return true;
   }
 
   /**
    * Counts a further client from `address`. Returns kNoSource, and counts nothing, above its limit.
    */
-  Source enter(const Address& address) {
-    return oneMore(address, &Entry::clients, options_.clients);
+  Source addClient(const Address& address) {
+    return addOne(address, &Entry::clients, options_.clients);
   }
 
   /** The source of `address`. Without counts it may be forgotten at the next call. */
-  Source know(const Address& address) {
-    const Lock lock = own();
-    return make(address);
+  Source findOrAdd(const Address& address) {
+    const Lock lock = lockIfShared();
+    return findOrAddUnlocked(address);
   }
 
   /** Counts a further client of `source` above any limit: it comes from a saved state. */
-  void settle(Source source) {
-    const Lock lock = own();
+  void addClientAnyway(Source source) {
+    const Lock lock = lockIfShared();
     if (source != kNoSource) ++entries_[source].clients;
   }
 
   /** Counts one client fewer. */
-  void leave(Source source) { oneFewer(source, &Entry::clients); }
+  void removeClient(Source source) { removeOne(source, &Entry::clients); }
 
   /**
    * Counts a further feed fetched for `address`. Returns kNoSource, and counts nothing, above its
    * limit.
    */
-  Source fetch(const Address& address) { return oneMore(address, &Entry::feeds, options_.feeds); }
+  Source addFeed(const Address& address) { return addOne(address, &Entry::feeds, options_.feeds); }
 
   /** Counts one feed fewer. */
-  void forget(Source source) { oneFewer(source, &Entry::feeds); }
+  void removeFeed(Source source) { removeOne(source, &Entry::feeds); }
 
   /**
    * Counts the bytes of a sprite that is to wait. Returns false, and counts nothing, above the
    * limit.
    */
   bool charge(Source source, uint32_t bytes) {
-    const Lock lock = own();
+    const Lock lock = lockIfShared();
     if (source == kNoSource) return true;
     Entry& entry = entries_[source];
     if (!fits(entry.spriteBytes + bytes, options_.spriteBytes)) return false;
@@ -164,13 +164,13 @@ class AddressLimits {
    * state.
    */
   void chargeAnyway(Source source, uint32_t bytes) {
-    const Lock lock = own();
+    const Lock lock = lockIfShared();
     if (source != kNoSource) entries_[source].spriteBytes += bytes;
   }
 
   /** Counts the bytes fewer when the sprite no longer waits. */
   void discharge(Source source, uint32_t bytes) {
-    const Lock lock = own();
+    const Lock lock = lockIfShared();
     if (source == kNoSource) return;
     Entry& entry = entries_[source];
     entry.spriteBytes -= bytes;
@@ -179,18 +179,18 @@ class AddressLimits {
 
   /** Forgets sources without counts. */
   void tick(uint64_t now) {
-    const Lock lock = own();
+    const Lock lock = lockIfShared();
     now_ = std::max(now_, now);
-    for (size_t i = 0; i < resting_.size();) {
-      const Source source = resting_[i];
+    for (size_t i = 0; i < recovering_.size();) {
+      const Source source = recovering_[i];
       if (entries_[source].nextJoin > now_ * 1000) {
         ++i;
         continue;
       }
-      entries_[source].resting = false;
+      entries_[source].isRecovering = false;
       eraseIfUnused(source);
-      resting_[i] = resting_.back();
-      resting_.pop_back();
+      recovering_[i] = recovering_.back();
+      recovering_.pop_back();
     }
   }
 
@@ -199,11 +199,11 @@ class AddressLimits {
    * Returns false when there are too many bans.
    */
   bool ban(const Address& address, uint64_t milliseconds, uint64_t now) {
-    const Lock lock = own();
+    const Lock lock = lockIfShared();
     now_ = std::max(now_, now);
     std::erase_if(bans_, [&](const Ban& ban) { return ban.address == address || ban.end <= now_; });
     if (milliseconds == 0) return true;
-    if (bans_.size() == kBans) return false;
+    if (bans_.size() == kMaxBans) return false;
     bans_.push_back({address, now_ + milliseconds});
     return true;
   }
@@ -219,23 +219,23 @@ class AddressLimits {
 
   /** The address of a source. */
   Address addressOf(Source source) const {
-    const Lock lock = own();
+    const Lock lock = lockIfShared();
     return entries_[source].address;
   }
 
   /** Most bans: each new connection is compared with all of them. */
-  static constexpr size_t kBans = 1000;
+  static constexpr size_t kMaxBans = 1000;
 
   /** Number of sources. */
   size_t size() const {
-    const Lock lock = own();
+    const Lock lock = lockIfShared();
     return size_;
   }
 
   /** Number of sources whose allowance of joins is not full. */
-  size_t resting() const {
-    const Lock lock = own();
-    return resting_.size();
+  size_t recoveringCount() const {
+    const Lock lock = lockIfShared();
+    return recovering_.size();
   }
 
  private:
@@ -247,8 +247,8 @@ class AddressLimits {
     uint32_t connections = 0;
     uint32_t clients = 0;
     uint32_t feeds = 0;
-    Source next = kNoSource;  // the next in the bucket, or the next free entry
-    bool resting = false;     // in resting_: its allowance of joins is not full yet
+    Source next = kNoSource;    // the next in the bucket, or the next free entry
+    bool isRecovering = false;  // in recovering_: its allowance of joins is not full yet
   };
   static_assert(sizeof(Entry) == 64, "the cost that is named above");
 
@@ -257,7 +257,7 @@ class AddressLimits {
   using Lock = std::unique_lock<std::mutex>;
 
   /** Takes the lock if there are other threads. */
-  Lock own() const { return shared_ ? Lock(mutex_) : Lock(); }
+  Lock lockIfShared() const { return isShared_ ? Lock(mutex_) : Lock(); }
 
   bool isBanned(const Address& address) const {
     return std::any_of(bans_.begin(), bans_.end(),
@@ -267,8 +267,8 @@ class AddressLimits {
   static bool fits(uint64_t count, uint64_t most) { return most == 0 || count <= most; }
 
   Source& bucketOf(const Address& address) {
-    uint64_t mixed = (address.network ^ key_) * 0x9e3779b97f4a7c15;
-    mixed ^= (mixed >> 32) ^ address.host ^ key_ >> 32;
+    uint64_t mixed = (address.network ^ hashKey_) * 0x9e3779b97f4a7c15;
+    mixed ^= (mixed >> 32) ^ address.host ^ hashKey_ >> 32;
     mixed *= 0xd6e8feb86659fd93;
     return buckets_[(mixed ^ mixed >> 32) % kBuckets];
   }
@@ -282,15 +282,15 @@ class AddressLimits {
   }
 
   /** The source of `address`, existing or new; kNoSource when there are too many. */
-  Source make(const Address& address) {
+  Source findOrAddUnlocked(const Address& address) {
     if (const Source found = find(address); found != kNoSource) return found;
-    if (size_ == most_) return kNoSource;
-    Source source = free_;
+    if (size_ == maxSources_) return kNoSource;
+    Source source = firstFree_;
     if (source == kNoSource) {
       source = entries_.size();
       entries_.emplace_back();
     } else {
-      free_ = entries_[source].next;
+      firstFree_ = entries_[source].next;
     }
     Source& bucket = bucketOf(address);
     entries_[source] = Entry{.address = address, .next = bucket};
@@ -300,8 +300,8 @@ class AddressLimits {
   }
 
   template <typename Count>
-  bool add(const Address& address, Count Entry::*what, uint64_t more, uint64_t most) {
-    const Source source = make(address);
+  bool increase(const Address& address, Count Entry::*what, uint64_t more, uint64_t most) {
+    const Source source = findOrAddUnlocked(address);
     if (source == kNoSource) return false;
     Entry& entry = entries_[source];
     const bool may = fits(entry.*what + more, most);
@@ -314,7 +314,7 @@ class AddressLimits {
   }
 
   template <typename Count>
-  void take(const Address& address, Count Entry::*what, uint64_t fewer) {
+  void decrease(const Address& address, Count Entry::*what, uint64_t fewer) {
     const Source source = find(address);
     if (source == kNoSource) return;
     Count& count = entries_[source].*what;
@@ -322,13 +322,13 @@ class AddressLimits {
     eraseIfUnused(source);
   }
 
-  Source oneMore(const Address& address, uint32_t Entry::*what, uint64_t most) {
-    const Lock lock = own();
-    return add(address, what, 1, most) ? find(address) : kNoSource;
+  Source addOne(const Address& address, uint32_t Entry::*what, uint64_t most) {
+    const Lock lock = lockIfShared();
+    return increase(address, what, 1, most) ? find(address) : kNoSource;
   }
 
-  void oneFewer(Source source, uint32_t Entry::*what) {
-    const Lock lock = own();
+  void removeOne(Source source, uint32_t Entry::*what) {
+    const Lock lock = lockIfShared();
     if (source == kNoSource) return;
     --(entries_[source].*what);
     eraseIfUnused(source);
@@ -338,28 +338,28 @@ class AddressLimits {
   void eraseIfUnused(Source source) {
     Entry& entry = entries_[source];
     if (entry.connections != 0 || entry.clients != 0 || entry.feeds != 0 ||
-        entry.spriteBytes != 0 || entry.heldBytes != 0 || entry.resting) {
+        entry.spriteBytes != 0 || entry.heldBytes != 0 || entry.isRecovering) {
       return;
     }
     Source* link = &bucketOf(entry.address);
     while (*link != source) link = &entries_[*link].next;
     *link = entry.next;
-    entry.next = free_;
-    free_ = source;
+    entry.next = firstFree_;
+    firstFree_ = source;
     --size_;
   }
 
   const AddressLimitsOptions options_;
-  const uint32_t most_;
-  const uint64_t key_;
+  const uint32_t maxSources_;
+  const uint64_t hashKey_;
   base::Reserved<Source> buckets_;
   std::deque<Entry> entries_;  // the first is kNoSource's, and stays 0
-  std::vector<Source> resting_;
-  Source free_ = kNoSource;  // the first free entry
+  std::vector<Source> recovering_;
+  Source firstFree_ = kNoSource;  // the first free entry
   size_t size_ = 0;
   std::vector<Ban> bans_;
   uint64_t now_ = 0;          // milliseconds
-  bool shared_ = false;       // written before there are other threads
+  bool isShared_ = false;     // written before there are other threads
   mutable std::mutex mutex_;  // guards all other fields
 };
 

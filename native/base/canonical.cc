@@ -98,7 +98,7 @@ class CanonicalParts {
   }
 
   bool close(bool object) {
-    if (object && !endObject()) return false;
+    if (object && !sortMembers()) return false;
     --depth_;
     put(object ? '}' : ']');
     return true;
@@ -108,28 +108,28 @@ class CanonicalParts {
   void colon() { put(':'); }
 
   const char* name(const char* at, const char* end) {
-    const uint32_t begin = place();
+    const uint32_t begin = offset();
     put('"');
-    const char* behind = plain(at, end);
+    const char* behind = copyPlain(at, end);
     const bool isPlain = behind != end && *behind == '"';
-    behind = restOfString(behind, end);
+    behind = copyRestOfString(behind, end);
     if (behind == nullptr) return nullptr;
-    const std::string_view text = nameOf(begin_, {begin, place()});
-    if (!isPlain && !std::all_of(text.begin(), text.end(), isInOrder)) return nullptr;
+    const std::string_view text = nameOf(begin_, {begin, offset()});
+    if (!isPlain && !std::all_of(text.begin(), text.end(), sortsLikeUtf16)) return nullptr;
     Object& object = objects_[depth_];
-    if (members_.size() > object.first) {
+    if (members_.size() > object.firstMember) {
       Member& last = members_.back();
       last.end = begin - 1;
-      if (nameOf(begin_, last) >= text) object.inOrder = false;
+      if (nameOf(begin_, last) >= text) object.isInOrder = false;
     }
-    members_.emplace_back(begin, place());
+    members_.emplace_back(begin, offset());
     return behind;
   }
 
   const char* scalar(const char* at, const char* end) {
     const char c = *at;
-    if (c == '"') return string(at + 1, end);
-    if (c == '-' || json::isDigit(c)) return number(at, end);
+    if (c == '"') return copyString(at + 1, end);
+    if (c == '-' || json::isDigit(c)) return writeNumber(at, end);
     const char* const behind = c == 't'   ? json::skipLiteral(at, end, "true")
                                : c == 'f' ? json::skipLiteral(at, end, "false")
                                : c == 'n' ? json::skipLiteral(at, end, "null")
@@ -148,12 +148,12 @@ class CanonicalParts {
 
   /** An open object. An array has an entry too, unused. */
   struct Object {
-    size_t first;  // index of its first member
-    bool inOrder;
+    size_t firstMember;  // index of its first member
+    bool isInOrder;
   };
 
   /** Whether a byte of a name sorts like UTF-16's code units. */
-  static bool isInOrder(char c) {
+  static bool sortsLikeUtf16(char c) {
     return c != '\\' && static_cast<unsigned char>(c) < kAboveSurrogates;
   }
 
@@ -162,7 +162,7 @@ class CanonicalParts {
     return {text + (member.begin - from) + 1, member.nameEnd - member.begin - 2};
   }
 
-  uint32_t place() const { return static_cast<uint32_t>(out_ - begin_); }
+  uint32_t offset() const { return static_cast<uint32_t>(out_ - begin_); }
   void put(char c) { *out_++ = c; }
   void copy(const char* from, const char* to) {
     const auto length = static_cast<size_t>(to - from);
@@ -171,14 +171,14 @@ class CanonicalParts {
   }
 
   /** Copies plain bytes while it checks them: a tenth faster for a text. */
-  const char* plain(const char* at, const char* end) {
+  const char* copyPlain(const char* at, const char* end) {
     if constexpr (std::endian::native == std::endian::little) {
       // The text is at least as long as its output, so there is room for a word.
       while (end - at >= 8) {
         uint64_t word;
         memcpy(&word, at, sizeof word);
         memcpy(out_, &word, sizeof word);
-        const uint64_t other = json::notPlain(word);
+        const uint64_t other = json::notPlainMask(word);
         const int taken = other == 0 ? 8 : std::countr_zero(other) >> 3;
         at += taken;
         out_ += taken;
@@ -191,13 +191,13 @@ class CanonicalParts {
   }
 
   /** Copies a string after its opening quote. */
-  const char* string(const char* at, const char* end) {
+  const char* copyString(const char* at, const char* end) {
     put('"');
-    return restOfString(plain(at, end), end);
+    return copyRestOfString(copyPlain(at, end), end);
   }
 
   /** Copies the rest of a string from its first byte that is not plain. */
-  const char* restOfString(const char* at, const char* end) {
+  const char* copyRestOfString(const char* at, const char* end) {
     for (;;) {
       if (at == end) return nullptr;
       if (*at == '"') {
@@ -206,21 +206,21 @@ class CanonicalParts {
       }
       const char* to;
       if (*at == '\\') {
-        to = escape(at + 1, end);
+        to = writeEscape(at + 1, end);
       } else {
         to = static_cast<unsigned char>(*at) >= 0x80 ? json::skipUtf8(at, end) : nullptr;
         if (to != nullptr) copy(at, to);
       }
       if (to == nullptr) return nullptr;
-      at = plain(to, end);
+      at = copyPlain(to, end);
     }
   }
 
   /** Writes an escape, from after its backslash, as JavaScript writes it. */
-  const char* escape(const char* at, const char* end) {
+  const char* writeEscape(const char* at, const char* end) {
     const char* const behind = json::skipEscape(at, end);
     if (behind == nullptr) return nullptr;
-    if (*at == 'u') return character(at + 1, behind, end);
+    if (*at == 'u') return writeCharacter(at + 1, behind, end);
     if (*at != '/') put('\\');
     put(*at);
     return behind;
@@ -236,7 +236,7 @@ class CanonicalParts {
   }
 
   /** Writes a character given by its code units, the first one in `digits`. */
-  const char* character(const char* digits, const char* behind, const char* end) {
+  const char* writeCharacter(const char* digits, const char* behind, const char* end) {
     const unsigned unit = codeUnit(digits);
     if (unit < 0x80) return nullptr;
     if (unit < 0x800) {
@@ -261,7 +261,7 @@ class CanonicalParts {
   }
 
   /** Writes a number as JavaScript writes its double. */
-  const char* asDouble(const char* at, const char* behind) {
+  const char* writeAsDouble(const char* at, const char* behind) {
     double value;
     if (std::from_chars(at, behind, value).ec != std::errc()) return nullptr;
     std::array<char, kMostDigits + 7> text;
@@ -275,9 +275,9 @@ class CanonicalParts {
 
   /**
    * Copies a number that is canonical except for zeros at the end of a fraction; passes other
-   * numbers to asDouble.
+   * numbers to writeAsDouble.
    */
-  const char* number(const char* at, const char* end) {
+  const char* writeNumber(const char* at, const char* end) {
     const char* const behind = json::skipNumber(at, end);
     if (behind == nullptr) return nullptr;
     const char* const whole = *at == '-' ? at + 1 : at;
@@ -285,13 +285,13 @@ class CanonicalParts {
     const char* last = behind;
     if (point != behind) {
       if (*point != '.' || json::skipDigits(point + 1, behind) != behind) {
-        return asDouble(at, behind);
+        return writeAsDouble(at, behind);
       }
       while (last[-1] == '0') --last;
       if (last - 1 == point) last = point;
     }
     if (last == point) {
-      if (point - whole > kSafeDigits) return asDouble(at, behind);
+      if (point - whole > kSafeDigits) return writeAsDouble(at, behind);
       if (*whole == '0') at = whole;  // -0 becomes 0
     } else {
       // Leading zeros, as in 0.001, are not significant.
@@ -299,25 +299,25 @@ class CanonicalParts {
       if (*first == '0') {
         first = point + 1;
         while (*first == '0') ++first;
-        if (first - point - 1 > kMostZeros) return asDouble(at, behind);
+        if (first - point - 1 > kMostZeros) return writeAsDouble(at, behind);
       }
       const ptrdiff_t digits = last - first - (first < point ? 1 : 0);
-      if (digits > kSafeDigits) return asDouble(at, behind);
+      if (digits > kSafeDigits) return writeAsDouble(at, behind);
     }
     copy(at, last);
     return behind;
   }
 
   /** Sorts the members of a closing object. Returns false when two have the same name. */
-  bool endObject() {
+  bool sortMembers() {
     const Object& object = objects_[depth_];
-    const auto first = members_.begin() + static_cast<ptrdiff_t>(object.first);
-    if (!object.inOrder) {
-      members_.back().end = place();
+    const auto first = members_.begin() + static_cast<ptrdiff_t>(object.firstMember);
+    if (!object.isInOrder) {
+      members_.back().end = offset();
       const uint32_t from = first->begin;
-      before_.assign(begin_ + from, out_);
+      unsorted_.assign(begin_ + from, out_);
       const auto name = [this, from](const Member& member) {
-        return nameOf(before_.data(), member, from);
+        return nameOf(unsorted_.data(), member, from);
       };
       std::sort(first, members_.end(),
                 [&name](const Member& a, const Member& b) { return name(a) < name(b); });
@@ -327,7 +327,7 @@ class CanonicalParts {
           if (name(one[-1]) == name(*one)) return false;
           put(',');
         }
-        copy(&before_[one->begin - from], before_.data() + (one->end - from));
+        copy(&unsorted_[one->begin - from], unsorted_.data() + (one->end - from));
       }
     }
     members_.erase(first, members_.end());
@@ -339,7 +339,7 @@ class CanonicalParts {
   unsigned depth_ = 0;
   std::array<Object, kJsonDepthMax + 1> objects_ = {};  // by depth; 0: unused
   std::vector<Member> members_;                         // of all open objects
-  std::string before_;  // copy of an object whose members are being sorted
+  std::string unsorted_;  // copy of an object whose members are being sorted
 };
 
 }  // namespace

@@ -7,9 +7,9 @@
 // A process that was stopped (SIGSTOP, a frozen container, a suspended machine) finds its timers
 // due before it has read the input that has arrived meanwhile. By the real time it would end leases
 // whose polls are in its sockets. So a late tick counts as its planned length. After a long one the
-// clock stands still for a while, as long as the process was deaf but at most kCatchUp, so that the
-// input is read first. It always goes on: a server that is late all the time has slower deadlines,
-// and does not forget them.
+// clock stands still for a while, as long as the process was deaf but at most kMaxStandstill, so
+// that the input is read first. It always goes on: a server that is late all the time has slower
+// deadlines, and does not forget them.
 #ifndef BASE_DEADLINE_CLOCK_H_
 #define BASE_DEADLINE_CLOCK_H_
 
@@ -21,7 +21,7 @@ namespace base {
 class DeadlineClock {
  public:
   /** `now` and `tick` in milliseconds. */
-  DeadlineClock(uint64_t now, uint64_t tick) : tick_(tick), real_(now), shown_(now) {}
+  DeadlineClock(uint64_t now, uint64_t tick) : tick_(tick), realTime_(now), clockTime_(now) {}
 
   /** Returns the clock's time when the real time is `now`; to be called every `tick`. */
   uint64_t advance(uint64_t now) { return advance(now, tick_); }
@@ -30,17 +30,17 @@ class DeadlineClock {
    * Returns the same, if the call was planned at most `planned` milliseconds after the last one.
    */
   uint64_t advance(uint64_t now, uint64_t planned) {
-    const uint64_t elapsed = now - real_;
-    real_ = now;
+    const uint64_t elapsed = now - realTime_;
+    realTime_ = now;
     if (elapsed > planned + kLateTicks * tick_) {
-      if (elapsed > planned + kLong) catchUp_ = std::min(elapsed, kCatchUp);
-      shown_ += planned;
+      if (elapsed > planned + kLongDelay) standstillLeft_ = std::min(elapsed, kMaxStandstill);
+      clockTime_ += planned;
     } else {
-      const uint64_t stands = std::min(elapsed, catchUp_);
-      catchUp_ -= stands;
-      shown_ += elapsed - stands;
+      const uint64_t stands = std::min(elapsed, standstillLeft_);
+      standstillLeft_ -= stands;
+      clockTime_ += elapsed - stands;
     }
-    return shown_;
+    return clockTime_;
   }
 
  private:
@@ -48,13 +48,13 @@ class DeadlineClock {
   static constexpr uint64_t kLateTicks = 2;
 
   /** Milliseconds of delay after which the clock stands still, and how long at most. */
-  static constexpr uint64_t kLong = 1000;
-  static constexpr uint64_t kCatchUp = 5000;
+  static constexpr uint64_t kLongDelay = 1000;
+  static constexpr uint64_t kMaxStandstill = 5000;
 
   const uint64_t tick_;
-  uint64_t real_;
-  uint64_t shown_;
-  uint64_t catchUp_ = 0;
+  uint64_t realTime_;
+  uint64_t clockTime_;
+  uint64_t standstillLeft_ = 0;
 };
 
 }  // namespace base

@@ -76,7 +76,7 @@ struct Cursor {
   uint64_t version = 0;
 
   /** Reads a cursor of this server; any other text returns version 0. */
-  static Cursor of(std::string_view text) {
+  static Cursor parse(std::string_view text) {
     Cursor cursor;
     if (text.size() < 4 || text[0] != 'e') return {};
     const char* const end = text.data() + text.size();

@@ -19,7 +19,7 @@ namespace base {
 namespace {
 
 /** Whether `path` still leads to the file of `fd`: the last holder may have removed it. */
-bool isStillThere(int fd, const std::string& path) {
+bool isFileAt(int fd, const std::string& path) {
   struct stat held;
   struct stat named;
   return fstat(fd, &held) == 0 && lstat(path.c_str(), &named) == 0 && held.st_dev == named.st_dev &&
@@ -28,7 +28,7 @@ bool isStillThere(int fd, const std::string& path) {
 
 }  // namespace
 
-int takeFileLock(const std::string& path) {
+int acquireFileLock(const std::string& path) {
   for (;;) {
     const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
                         S_IRUSR | S_IWUSR);
@@ -38,7 +38,7 @@ int takeFileLock(const std::string& path) {
       close(fd);
       return -error;
     }
-    if (isStillThere(fd, path)) {
+    if (isFileAt(fd, path)) {
       const std::string holder = std::to_string(getpid()) + "\n";
       // Only for people: the lock is valid without the process id.
       const bool said = ftruncate(fd, 0) == 0 && pwrite(fd, holder.data(), holder.size(), 0) > 0;
@@ -49,16 +49,16 @@ int takeFileLock(const std::string& path) {
   }
 }
 
-bool holdsFileLock(int fd, const std::string& path) { return isStillThere(fd, path); }
+bool isFileLockInPlace(int fd, const std::string& path) { return isFileAt(fd, path); }
 
 void releaseFileLock(int fd, const std::string& path) {
   // Removed while the lock is held: a process that opened the file before finds it gone, and
   // creates a new one. The file of another process is not removed.
-  if (isStillThere(fd, path)) unlink(path.c_str());
+  if (isFileAt(fd, path)) unlink(path.c_str());
   close(fd);
 }
 
-long writeNow(int fd, std::string_view bytes) {
+long writeWithoutWaiting(int fd, std::string_view bytes) {
   struct stat info;
   if (fstat(fd, &info) != 0) return -errno;
   ssize_t wrote;
@@ -128,7 +128,7 @@ int MappedFile::map(int fd, uint64_t most) {
   void* const memory = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, fd, 0);
   if (memory == MAP_FAILED) return errno;
   memory_ = memory;
-  return eachMemoryPart(memory_, size_, readPart);
+  return forEachMemoryPart(memory_, size_, readPart);
 }
 
 }  // namespace base

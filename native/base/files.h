@@ -15,13 +15,13 @@ namespace base {
  * the lock. Returns the descriptor that holds it, or -errno: -EWOULDBLOCK when another process has
  * it.
  */
-int takeFileLock(const std::string& path);
+int acquireFileLock(const std::string& path);
 
 /**
  * Whether the lock's file is still at `path`: if it was removed, another process may have a lock
  * too.
  */
-bool holdsFileLock(int fd, const std::string& path);
+bool isFileLockInPlace(int fd, const std::string& path);
 
 /** Releases the lock, and removes its file. */
 void releaseFileLock(int fd, const std::string& path);
@@ -36,7 +36,7 @@ void releaseFileLock(int fd, const std::string& path);
  * waiting (a pipe, a socket or a terminal that is not read). A regular file is written in any case,
  * since the kernel writes to its cache.
  */
-long writeNow(int fd, std::string_view bytes);
+long writeWithoutWaiting(int fd, std::string_view bytes);
 
 /** The folder of a file. */
 std::string directoryOf(const std::string& path);

@@ -11,7 +11,7 @@ namespace server {
 constexpr uint32_t kShortestHold = 5;
 
 /** Whether a client may ask for `hold` when the server's longest hold is `most`; in seconds. */
-inline bool isHold(uint32_t hold, uint32_t most) {
+inline bool isValidHold(uint32_t hold, uint32_t most) {
   return hold <= most && hold >= std::min(kShortestHold, most);
 }
 

@@ -66,11 +66,11 @@ class IdMaker {
    * bytes.
    */
   Id make(uint32_t record) {
-    if (left_ < kRandomBytes) refill();
-    left_ -= kRandomBytes;
+    if (bytesLeft_ < kRandomBytes) refill();
+    bytesLeft_ -= kRandomBytes;
     Id id;
-    memcpy(id.bytes, pool_ + left_, kRandomBytes);
-    memset(pool_ + left_, 0, kRandomBytes);
+    memcpy(id.bytes, randomBytes_ + bytesLeft_, kRandomBytes);
+    memset(randomBytes_ + bytesLeft_, 0, kRandomBytes);
     if (tag_ != kNoServerTag) {
       id.bytes[0] = tag_ >> 16;
       id.bytes[1] = tag_ >> 8;
@@ -90,17 +90,17 @@ class IdMaker {
 
   void refill() {
     size_t have = 0;
-    while (have < sizeof pool_) {
-      const ssize_t got = getrandom(pool_ + have, sizeof pool_ - have, 0);
+    while (have < sizeof randomBytes_) {
+      const ssize_t got = getrandom(randomBytes_ + have, sizeof randomBytes_ - have, 0);
       if (got < 0 && errno != EINTR) throw std::system_error(errno, std::generic_category());
       if (got > 0) have += got;
     }
-    left_ = sizeof pool_;
+    bytesLeft_ = sizeof randomBytes_;
   }
 
   const ServerTag tag_;
-  uint8_t pool_[kRandomBytes * 170];
-  size_t left_ = 0;
+  uint8_t randomBytes_[kRandomBytes * 170];
+  size_t bytesLeft_ = 0;
 };
 
 }  // namespace server

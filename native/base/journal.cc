@@ -14,7 +14,7 @@ namespace server {
 namespace {
 
 /** Most bytes of a batch whose memory is kept. */
-constexpr size_t kKeptBatch = 1 << 20;
+constexpr size_t kMaxKeptBatch = 1 << 20;
 
 /** Returns the checksum of the fields of `head` before `end`. */
 template <typename Head>
@@ -60,23 +60,23 @@ int Journal::open(const std::string& path, uint64_t generation, uint64_t previou
              ::close(*file);
              delete file;
            }};
-  written_ = sizeof begin;
-  room_ = 0;
+  fileBytes_ = sizeof begin;
+  reservedBytes_ = 0;
   sequence_ = 0;
   // A batch that the old file has only in part is written whole to this one.
-  batchWritten_ = 0;
-  sealed_ = false;
-  batch_ += next_;
-  next_.clear();
-  blocked_ = takeRoom(written_ + kJournalAhead);
+  batchBytesWritten_ = 0;
+  isSealed_ = false;
+  batch_ += nextBatch_;
+  nextBatch_.clear();
+  blocked_ = reserveSpace(fileBytes_ + kJournalReserve);
   return 0;
 }
 
-void Journal::forget() {
+void Journal::discardPending() {
   batch_.clear();
-  next_.clear();
-  sealed_ = false;
-  batchWritten_ = 0;
+  nextBatch_.clear();
+  isSealed_ = false;
+  batchBytesWritten_ = 0;
   blocked_ = 0;
 }
 
@@ -84,8 +84,8 @@ void Journal::join(uint32_t record, const Id& id, const Address& address) {
   add({.step = JournalStep::kJoin, .record = record}, bytesOf(JoinText{id, address}));
 }
 
-void Journal::thrown(uint32_t thrower, uint32_t receiver, uint64_t number, uint8_t from,
-                     std::string_view text) {
+void Journal::throwSprite(uint32_t thrower, uint32_t receiver, uint64_t number, uint8_t from,
+                          std::string_view text) {
   add({.step = JournalStep::kThrow,
        .from = from,
        .record = thrower,
@@ -114,8 +114,8 @@ void Journal::append(std::string_view key, Cursor cursor, std::string_view item,
 
 void Journal::add(JournalRecord record, std::string_view text, std::string_view more,
                   std::string_view evenMore, std::string_view last) {
-  std::string& to = sealed_ ? next_ : batch_;
-  if (!sealed_ && batch_.empty()) batch_.resize(sizeof(BatchHead));
+  std::string& to = isSealed_ ? nextBatch_ : batch_;
+  if (!isSealed_ && batch_.empty()) batch_.resize(sizeof(BatchHead));
   const size_t length = text.size() + more.size() + evenMore.size() + last.size();
   record.length = static_cast<uint32_t>(length);
   to.append(reinterpret_cast<const char*>(&record), sizeof record);
@@ -130,31 +130,31 @@ void Journal::add(JournalRecord record, std::string_view text, std::string_view 
  * Reserves disk space up to `upTo` bytes of the file. A file system that can't do that is not asked
  * again.
  */
-int Journal::takeRoom(uint64_t upTo) {
-  if (upTo <= room_) return 0;
-  const uint64_t wanted = upTo + kJournalAhead;
+int Journal::reserveSpace(uint64_t upTo) {
+  if (upTo <= reservedBytes_) return 0;
+  const uint64_t wanted = upTo + kJournalReserve;
   int failed;
   do {
     failed = fallocate(*file_, FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(wanted));
   } while (failed != 0 && errno == EINTR);
   if (failed == 0) {
-    room_ = wanted;
+    reservedBytes_ = wanted;
     return 0;
   }
   if (errno == EOPNOTSUPP || errno == ENOSYS) {
-    room_ = UINT64_MAX;
+    reservedBytes_ = UINT64_MAX;
     return 0;
   }
   return errno;
 }
 
 int Journal::write(uint64_t synced) {
-  if (!sealed_ && !pending()) {
+  if (!isSealed_ && !pending()) {
     // Nothing to write: checks whether the disk has room again.
-    if (blocked_ != 0) blocked_ = takeRoom(written_ + kJournalAhead);
+    if (blocked_ != 0) blocked_ = reserveSpace(fileBytes_ + kJournalReserve);
     return blocked_;
   }
-  if (!sealed_) {
+  if (!isSealed_) {
     BatchHead head = {.magic = {},
                       .length = static_cast<uint32_t>(batch_.size() - sizeof(BatchHead)),
                       .sequence = sequence_,
@@ -167,31 +167,31 @@ int Journal::write(uint64_t synced) {
     checksum.add(batch_.data(), batch_.size());
     head.checksum = checksum.value();
     memcpy(batch_.data(), &head, sizeof head);
-    sealed_ = true;
+    isSealed_ = true;
   }
-  while (batchWritten_ < batch_.size()) {
+  while (batchBytesWritten_ < batch_.size()) {
     const ssize_t wrote =
-        pwrite(*file_, batch_.data() + batchWritten_, batch_.size() - batchWritten_,
-               static_cast<off_t>(written_ + batchWritten_));
+        pwrite(*file_, batch_.data() + batchBytesWritten_, batch_.size() - batchBytesWritten_,
+               static_cast<off_t>(fileBytes_ + batchBytesWritten_));
     if (wrote > 0) {
-      batchWritten_ += wrote;
+      batchBytesWritten_ += wrote;
     } else if (wrote == 0 || errno != EINTR) {
       return blocked_ = wrote == 0 ? EIO : errno;
     }
   }
-  written_ += batch_.size();
+  fileBytes_ += batch_.size();
   ++sequence_;
-  sealed_ = false;
-  batchWritten_ = 0;
-  if (batch_.capacity() > kKeptBatch) batch_.shrink_to_fit();
+  isSealed_ = false;
+  batchBytesWritten_ = 0;
+  if (batch_.capacity() > kMaxKeptBatch) batch_.shrink_to_fit();
   batch_.clear();
-  if (!next_.empty()) {
+  if (!nextBatch_.empty()) {
     batch_.resize(sizeof(BatchHead));
-    batch_ += next_;
-    next_.clear();
+    batch_ += nextBatch_;
+    nextBatch_.clear();
     return write(synced);
   }
-  blocked_ = takeRoom(written_ + kJournalAhead);
+  blocked_ = reserveSpace(fileBytes_ + kJournalReserve);
   return 0;
 }
 

@@ -30,13 +30,13 @@
 namespace server {
 
 /** Bytes of disk space reserved in advance: enough for many turns. */
-constexpr uint64_t kJournalAhead = 4 << 20;
+constexpr uint64_t kJournalReserve = 4 << 20;
 
 /**
  * Most bytes that wait in memory while the disk accepts none: some 2.8 million acks and leaves,
  * since joins and throws are refused then.
  */
-constexpr uint64_t kJournalBacklog = 64 << 20;
+constexpr uint64_t kMaxJournalBacklog = 64 << 20;
 
 class Journal {
  public:
@@ -44,7 +44,7 @@ class Journal {
    * `run`: number of this run of the server; `backlog`: most bytes that wait in memory while the
    * disk accepts none.
    */
-  explicit Journal(uint32_t run = 0, uint64_t backlog = kJournalBacklog)
+  explicit Journal(uint32_t run = 0, uint64_t backlog = kMaxJournalBacklog)
       : run_(run), backlog_(backlog) {}
   Journal(const Journal&) = delete;
   Journal& operator=(const Journal&) = delete;
@@ -64,8 +64,8 @@ class Journal {
   const std::shared_ptr<const int>& file() const { return file_; }
 
   void join(uint32_t record, const Id& id, const Address& address);
-  void thrown(uint32_t thrower, uint32_t receiver, uint64_t number, uint8_t from,
-              std::string_view text);
+  void throwSprite(uint32_t thrower, uint32_t receiver, uint64_t number, uint8_t from,
+                   std::string_view text);
   void ack(uint32_t record, uint64_t ack) {
     add({.step = JournalStep::kAck, .record = record, .number = ack}, {});
   }
@@ -78,7 +78,7 @@ class Journal {
   void lose(uint32_t record, uint8_t reason) {
     add({.step = JournalStep::kLose, .from = reason, .record = record}, {});
   }
-  void gone(uint32_t record) { add({.step = JournalStep::kGone, .record = record}, {}); }
+  void removeClient(uint32_t record) { add({.step = JournalStep::kGone, .record = record}, {}); }
 
   // Outside the pool: see shelf.h.
   void publish(std::string_view key, Cursor cursor, std::string_view value, std::string_view patch,
@@ -113,7 +113,7 @@ class Journal {
   void giveUp(uint32_t peer, uint64_t count) {
     add({.step = JournalStep::kGiveUp, .other = peer, .number = count}, {});
   }
-  void goOn(uint32_t peer, uint64_t behind) {
+  void numberAfter(uint32_t peer, uint64_t behind) {
     add({.step = JournalStep::kGoOn, .other = peer, .number = behind}, {});
   }
 
@@ -128,28 +128,28 @@ class Journal {
   int write(uint64_t synced);
 
   /** Drops the records that wait to be written: a snapshot has them. */
-  void forget();
+  void discardPending();
 
   /** errno of the failure that keeps the journal from taking promises; 0: it takes them. */
   int blocked() const { return blocked_; }
 
   /** Sets whether records added now are sure to be written, so that they may be promised. */
-  void takePromises(bool taken) { promising_ = taken; }
-  bool promising() const { return promising_; }
+  void setPromising(bool taken) { isPromising_ = taken; }
+  bool isPromising() const { return isPromising_; }
 
   /** Whether a batch was not written, or only in part: it waits for the next `write`. */
-  bool stuck() const { return sealed_; }
+  bool isStuck() const { return isSealed_; }
 
   /** Whether a further step may be added: always, unless too much waits behind a stuck batch. */
-  bool hasRoom() const { return !sealed_ || batch_.size() + next_.size() < backlog_; }
+  bool hasRoom() const { return !isSealed_ || batch_.size() + nextBatch_.size() < backlog_; }
 
   /** Bytes in memory of a stuck batch and of the records behind it. */
-  uint64_t waiting() const { return sealed_ ? batch_.size() + next_.size() : 0; }
+  uint64_t stuckBytes() const { return isSealed_ ? batch_.size() + nextBatch_.size() : 0; }
 
   /** Calls `see(record)` for each record of a stuck batch. */
   template <typename See>
-  void eachStuck(See&& see) const {
-    if (!sealed_) return;
+  void forEachStuck(See&& see) const {
+    if (!isSealed_) return;
     for (size_t at = sizeof(BatchHead); at < batch_.size();) {
       JournalRecord record;
       memcpy(&record, &batch_[at], sizeof record);
@@ -159,7 +159,7 @@ class Journal {
   }
 
   /** Bytes of the file. */
-  uint64_t bytes() const { return written_; }
+  uint64_t bytes() const { return fileBytes_; }
 
   /** Batches written to this file. */
   uint64_t batches() const { return sequence_; }
@@ -171,20 +171,20 @@ class Journal {
   }
   void add(JournalRecord record, std::string_view text, std::string_view more = {},
            std::string_view evenMore = {}, std::string_view last = {});
-  int takeRoom(uint64_t upTo);
+  int reserveSpace(uint64_t upTo);
 
   const uint32_t run_;
   const uint64_t backlog_;
   std::shared_ptr<const int> file_;
-  std::string batch_;        // a head, still to be filled in, and the records after it
-  size_t batchWritten_ = 0;  // bytes of it that are in the file, after a partial write
-  bool sealed_ = false;      // the head is filled in: further records go to next_
-  std::string next_;         // records that wait behind a sealed batch
-  uint64_t written_ = 0;     // bytes of the file
-  uint64_t room_ = 0;        // bytes of disk space reserved for the file
+  std::string batch_;             // a head, still to be filled in, and the records after it
+  size_t batchBytesWritten_ = 0;  // bytes of it that are in the file, after a partial write
+  bool isSealed_ = false;         // the head is filled in: further records go to nextBatch_
+  std::string nextBatch_;         // records that wait behind a sealed batch
+  uint64_t fileBytes_ = 0;        // bytes of the file
+  uint64_t reservedBytes_ = 0;    // bytes of disk space reserved for the file
   uint64_t sequence_ = 0;
   int blocked_ = 0;
-  bool promising_ = true;
+  bool isPromising_ = true;
 };
 
 }  // namespace server

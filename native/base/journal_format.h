@@ -28,7 +28,7 @@ namespace server {
 constexpr char kJournalMagic[8] = {'S', 'P', 'R', 'I', 'T', 'E', 'J', '\n'};
 // Versions: 2 has no crossings; 3 no feeds, notes and origin; 4 no logs.
 constexpr uint32_t kJournalVersion = 5;
-constexpr uint32_t kOldestJournal = 2;  // of Sprites 0.1
+constexpr uint32_t kOldestJournalVersion = 2;  // of Sprites 0.1
 /** The first version with feeds, notes and the origin: the state needs no other files. */
 constexpr uint32_t kWithFeeds = 4;
 constexpr uint32_t kJournalByteOrder = 0x01020304;

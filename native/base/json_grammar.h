@@ -1,7 +1,7 @@
 // The grammar of JSON (RFC 8259), and the loop over a text that all readers share: json_reader.cc,
 // canonical.cc.
 //
-//   {"kind":"ball","path":[1,2]}          opened_  (one bit per open bracket, newest lowest)
+//   {"kind":"ball","path":[1,2]}          openBits_  (one bit per open bracket, newest lowest)
 //   ^ open        ^ open     ^            1        in the object
 //                                         10       in the array in the object
 //                                         1        back in the object
@@ -36,7 +36,7 @@ inline uint64_t zeroBytes(uint64_t word) { return (word - kOnes) & ~word & kHigh
  * Marks the bytes of `word` that are not plain inside a string: all but printable ASCII, and `"`
  * and `\`. The lowest mark is exact.
  */
-inline uint64_t notPlain(uint64_t word) {
+inline uint64_t notPlainMask(uint64_t word) {
   const uint64_t control = (word - kOnes * 0x20) & ~word & kHighs;
   return (word & kHighs) | control | zeroBytes(word ^ (kOnes * '"')) |
          zeroBytes(word ^ (kOnes * '\\'));
@@ -48,7 +48,7 @@ inline const char* skipPlain(const char* at, const char* end) {
     while (end - at >= 8) {
       uint64_t word;
       memcpy(&word, at, sizeof word);
-      const uint64_t other = notPlain(word);
+      const uint64_t other = notPlainMask(word);
       if (other != 0) return at + (std::countr_zero(other) >> 3);
       at += 8;
     }
@@ -178,26 +178,26 @@ inline const char* skipLiteral(const char* at, const char* end, const char (&lit
 /** The open brackets, newest in the lowest bit: 1 an object, 0 an array. */
 class Brackets {
  public:
-  explicit Brackets(unsigned bound) : bound_(bound < kJsonDepthMax ? bound : kJsonDepthMax) {}
+  explicit Brackets(unsigned bound) : maxDepth_(bound < kJsonDepthMax ? bound : kJsonDepthMax) {}
 
   bool open(bool object) {
-    if (depth_ == bound_) return false;
+    if (depth_ == maxDepth_) return false;
     ++depth_;
-    opened_ = opened_ << 1 | (object ? 1 : 0);
+    openBits_ = openBits_ << 1 | (object ? 1 : 0);
     return true;
   }
   void close() {
     --depth_;
-    opened_ >>= 1;
+    openBits_ >>= 1;
   }
-  bool inObject() const { return (opened_ & 1) != 0; }
+  bool inObject() const { return (openBits_ & 1) != 0; }
   char closer() const { return inObject() ? '}' : ']'; }
-  bool allClosed() const { return depth_ == 0; }
+  bool areAllClosed() const { return depth_ == 0; }
 
  private:
-  uint64_t opened_ = 0;
+  uint64_t openBits_ = 0;
   unsigned depth_ = 0;
-  const unsigned bound_;
+  const unsigned maxDepth_;
 };
 
 /**
@@ -243,7 +243,7 @@ inline bool readJson(const char* at, const char* end, unsigned depth, Parts& par
       at = parts.scalar(at, end);
       if (at == nullptr) return false;
       at = skipSpace(at, end);
-      if (brackets.allClosed()) return at == end;
+      if (brackets.areAllClosed()) return at == end;
     }
 
     // A value has ended here, or an empty object or array ends next.
@@ -251,7 +251,7 @@ inline bool readJson(const char* at, const char* end, unsigned depth, Parts& par
       if (!parts.close(brackets.inObject())) return false;
       at = skipSpace(at + 1, end);
       brackets.close();
-      if (brackets.allClosed()) return at == end;
+      if (brackets.areAllClosed()) return at == end;
     }
     if (at == end || *at != ',') return false;
     parts.comma();

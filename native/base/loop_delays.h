@@ -7,8 +7,8 @@
 //   delay      0         0         └── until its end ──┘         0
 //
 // A sleeping loop would answer at once. A loop that is woken late, because the process was stopped
-// or starved, counts as working since the planned time: the owner has a timer and calls `late`. The
-// longest turn is counted in full, wherever in it a question would have come.
+// or starved, counts as working since the planned time: the owner has a timer and calls
+// `setPlannedTime`. The longest turn is counted in full, wherever in it a question would have come.
 //
 // Cost: some additions for each turn, 9 kB. Rejected: a timer every 10 ms (5 ms of CPU a second in
 // JavaScript, 2 ms in C++).
@@ -26,7 +26,7 @@ namespace base {
 class LoopDelays {
  public:
   /** Time between two questions. All times here are microseconds. */
-  static constexpr uint64_t kEvery = 10000;
+  static constexpr uint64_t kPeriod = 10000;
 
   /** Upper bounds of the counts; a last count has longer delays. */
   static constexpr std::array<uint32_t, 11> kBounds = {
@@ -47,29 +47,30 @@ class LoopDelays {
   };
 
   /** `now`: of a clock that never goes back; `slept`: total time asleep until then. */
-  LoopDelays(uint64_t now, uint64_t slept) : ended_(now), slept_(slept), due_(now + kEvery) {}
+  LoopDelays(uint64_t now, uint64_t slept)
+      : turnEnd_(now), slept_(slept), nextQuestionAt_(now + kPeriod) {}
 
   /** Ends a turn at `now`, when the loop goes to sleep; `slept`: total time asleep until then. */
   void turn(uint64_t now, uint64_t slept) {
-    const uint64_t passed = now - ended_;
+    const uint64_t passed = now - turnEnd_;
     const uint64_t worked = passed - std::min(passed, slept - slept_);
-    const uint64_t began = std::max(std::min(now - worked, late_), ended_);
-    late_ = kNever;
-    ended_ = now;
+    const uint64_t began = std::max(std::min(now - worked, plannedTime_), turnEnd_);
+    plannedTime_ = kNever;
+    turnEnd_ = now;
     slept_ = slept;
     longest_ = std::max(longest_, now - began);
-    if (due_ < began) {
-      const uint64_t times = (began - due_ - 1) / kEvery + 1;
-      count(0, times);
-      due_ += times * kEvery;
+    if (nextQuestionAt_ < began) {
+      const uint64_t times = (began - nextQuestionAt_ - 1) / kPeriod + 1;
+      addDelays(0, times);
+      nextQuestionAt_ += times * kPeriod;
     }
-    if (due_ > now) return;
-    count(now - due_, 1);
-    due_ = now + kEvery;
+    if (nextQuestionAt_ > now) return;
+    addDelays(now - nextQuestionAt_, 1);
+    nextQuestionAt_ = now + kPeriod;
   }
 
   /** Notes that the current turn was planned for `time`. */
-  void late(uint64_t time) { late_ = std::min(late_, time); }
+  void setPlannedTime(uint64_t time) { plannedTime_ = std::min(plannedTime_, time); }
 
   /** Number of delays up to each bound and above the previous one; then of those above the last. */
   const Counts& counts() const { return counts_; }
@@ -77,29 +78,29 @@ class LoopDelays {
   /** Sum of all delays. */
   uint64_t sum() const { return sum_; }
 
-  /** The longest turn since `forgetLongest`. */
+  /** The longest turn since `resetLongest`. */
   uint64_t longest() const { return longest_; }
-  void forgetLongest() { longest_ = 0; }
+  void resetLongest() { longest_ = 0; }
 
   /** Returns the delays since the last call. */
   Interval takeInterval() {
     Interval taken = {};
-    taken.count = fineCount_;
-    if (fineCount_ > 0) {
-      taken.min = min_;
-      taken.max = max_;
-      taken.mean = fineSum_ / fineCount_;
-      const double variance = fineSquares_ / fineCount_ - taken.mean * taken.mean;
+    taken.count = intervalCount_;
+    if (intervalCount_ > 0) {
+      taken.min = intervalMin_;
+      taken.max = intervalMax_;
+      taken.mean = intervalSum_ / intervalCount_;
+      const double variance = intervalSquares_ / intervalCount_ - taken.mean * taken.mean;
       taken.deviation = std::sqrt(std::max(0.0, variance));
       taken.p50 = quantile(0.5);
       taken.p90 = quantile(0.9);
       taken.p99 = quantile(0.99);
     }
-    fine_ = {};
-    fineCount_ = 0;
-    fineSum_ = fineSquares_ = 0;
-    min_ = kNever;
-    max_ = 0;
+    buckets_ = {};
+    intervalCount_ = 0;
+    intervalSum_ = intervalSquares_ = 0;
+    intervalMin_ = kNever;
+    intervalMax_ = 0;
     return taken;
   }
 
@@ -108,60 +109,61 @@ class LoopDelays {
 
   // Buckets of an interval: one for each delay up to 127, then 64 for each doubling, up to 19
   // hours.
-  static constexpr uint32_t kHalf = 64;
-  static constexpr uint64_t kMost = (uint64_t{1} << 36) - 1;
-  static constexpr uint32_t kFine = 31 * kHalf;
+  static constexpr uint32_t kBucketsPerDoubling = 64;
+  static constexpr uint64_t kMaxDelay = (uint64_t{1} << 36) - 1;
+  static constexpr uint32_t kBuckets = 31 * kBucketsPerDoubling;
 
   static uint32_t indexOf(uint64_t delay) {
-    delay = std::min(delay, kMost);
-    if (delay < 2 * kHalf) return static_cast<uint32_t>(delay);
+    delay = std::min(delay, kMaxDelay);
+    if (delay < 2 * kBucketsPerDoubling) return static_cast<uint32_t>(delay);
     const uint32_t shift = 63 - std::countl_zero(delay) - 6;
-    return shift * kHalf + static_cast<uint32_t>(delay >> shift);
+    return shift * kBucketsPerDoubling + static_cast<uint32_t>(delay >> shift);
   }
 
   /** The largest delay of a bucket. */
-  static uint64_t mostOf(uint32_t index) {
-    if (index < 2 * kHalf) return index;
-    const uint32_t shift = index / kHalf - 1;
-    return ((uint64_t{index % kHalf} + kHalf + 1) << shift) - 1;
+  static uint64_t upperBoundOf(uint32_t index) {
+    if (index < 2 * kBucketsPerDoubling) return index;
+    const uint32_t shift = index / kBucketsPerDoubling - 1;
+    return ((uint64_t{index % kBucketsPerDoubling} + kBucketsPerDoubling + 1) << shift) - 1;
   }
 
-  void count(uint64_t delay, uint64_t times) {
+  void addDelays(uint64_t delay, uint64_t times) {
     size_t bound = 0;
     while (bound < kBounds.size() && delay > kBounds[bound]) ++bound;
     counts_[bound] += times;
     sum_ += delay * times;
-    fine_[indexOf(delay)] += times;
-    fineCount_ += times;
-    fineSum_ += static_cast<double>(delay) * static_cast<double>(times);
-    fineSquares_ +=
+    buckets_[indexOf(delay)] += times;
+    intervalCount_ += times;
+    intervalSum_ += static_cast<double>(delay) * static_cast<double>(times);
+    intervalSquares_ +=
         static_cast<double>(delay) * static_cast<double>(delay) * static_cast<double>(times);
-    min_ = std::min(min_, delay);
-    max_ = std::max(max_, delay);
+    intervalMin_ = std::min(intervalMin_, delay);
+    intervalMax_ = std::max(intervalMax_, delay);
   }
 
   uint64_t quantile(double share) const {
-    const auto wanted = static_cast<uint64_t>(std::ceil(share * static_cast<double>(fineCount_)));
+    const auto wanted =
+        static_cast<uint64_t>(std::ceil(share * static_cast<double>(intervalCount_)));
     uint64_t upTo = 0;
     uint32_t index = 0;
-    while (index < kFine - 1 && (upTo += fine_[index]) < wanted) ++index;
-    return std::min(mostOf(index), max_);
+    while (index < kBuckets - 1 && (upTo += buckets_[index]) < wanted) ++index;
+    return std::min(upperBoundOf(index), intervalMax_);
   }
 
-  uint64_t ended_;  // end of the last turn
-  uint64_t slept_;  // total time asleep until then
-  uint64_t due_;    // time of the next question
-  uint64_t late_ = kNever;
+  uint64_t turnEnd_;         // end of the last turn
+  uint64_t slept_;           // total time asleep until then
+  uint64_t nextQuestionAt_;  // time of the next question
+  uint64_t plannedTime_ = kNever;
   uint64_t longest_ = 0;
   Counts counts_ = {};
   uint64_t sum_ = 0;
 
-  std::array<uint32_t, kFine> fine_ = {};
-  uint64_t fineCount_ = 0;
-  double fineSum_ = 0;
-  double fineSquares_ = 0;
-  uint64_t min_ = kNever;
-  uint64_t max_ = 0;
+  std::array<uint32_t, kBuckets> buckets_ = {};
+  uint64_t intervalCount_ = 0;
+  double intervalSum_ = 0;
+  double intervalSquares_ = 0;
+  uint64_t intervalMin_ = kNever;
+  uint64_t intervalMax_ = 0;
 };
 
 }  // namespace base

@@ -8,7 +8,7 @@
 // KB there is no difference. On a machine with faster memory a copy is cheaper: http/send_costs.h
 // decides.
 //
-// Bounds for the process: kMost files and kMostBytes. Above them no file is made, and bytes are
+// Bounds for the process: kMaxFiles and kMaxBytes. Above them no file is made, and bytes are
 // copied. Rejected: MSG_ZEROCOPY (it copies on loopback, and reports the end of each send).
 #ifndef SPRITES_BASE_MEMORY_FILE_H_
 #define SPRITES_BASE_MEMORY_FILE_H_
@@ -24,8 +24,8 @@ namespace base {
 
 class MemoryFile {
  public:
-  static constexpr uint32_t kMost = 16;
-  static constexpr uint64_t kMostBytes = 16 << 20;
+  static constexpr uint32_t kMaxFiles = 16;
+  static constexpr uint64_t kMaxBytes = 16 << 20;
 
   MemoryFile() = default;
   ~MemoryFile() { close(); }
@@ -35,10 +35,10 @@ class MemoryFile {
   /** Creates an empty file for `length` bytes. Returns false when it can't. */
   bool open(uint64_t length) {
     length_ = length;
-    const uint32_t count = ++open_;
-    const uint64_t bytes = bytes_ += length;
-    if (count <= kMost && bytes <= kMostBytes) fd_ = memfd_create("sprites-feed", MFD_CLOEXEC);
-    if (fd_ < 0) giveBack();
+    const uint32_t count = ++openFiles_;
+    const uint64_t bytes = openBytes_ += length;
+    if (count <= kMaxFiles && bytes <= kMaxBytes) fd_ = memfd_create("sprites-feed", MFD_CLOEXEC);
+    if (fd_ < 0) uncount();
     return fd_ >= 0;
   }
 
@@ -52,23 +52,23 @@ class MemoryFile {
   int fd() const { return fd_; }
 
   /** Number of files in the process. */
-  static uint32_t count() { return open_; }
+  static uint32_t count() { return openFiles_; }
 
  private:
   void close() {
     if (fd_ < 0) return;
     ::close(fd_);
     fd_ = -1;
-    giveBack();
+    uncount();
   }
 
-  void giveBack() const {
-    --open_;
-    bytes_ -= length_;
+  void uncount() const {
+    --openFiles_;
+    openBytes_ -= length_;
   }
 
-  static inline std::atomic<uint32_t> open_{0};
-  static inline std::atomic<uint64_t> bytes_{0};
+  static inline std::atomic<uint32_t> openFiles_{0};
+  static inline std::atomic<uint64_t> openBytes_{0};
 
   uint64_t length_ = 0;
   int fd_ = -1;

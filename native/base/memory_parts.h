@@ -16,17 +16,17 @@
 namespace base {
 
 /** Bytes of a part: the largest page on most machines, so that no page is split. */
-constexpr size_t kMemoryPart = 2 << 20;
+constexpr size_t kMemoryPartBytes = 2 << 20;
 
 /**
  * Calls `act(memory, bytes)` for each part, in order, until one returns other than 0, and returns
  * that; otherwise 0.
  */
 template <typename Act>
-int eachMemoryPart(void* memory, size_t bytes, Act&& act) {
+int forEachMemoryPart(void* memory, size_t bytes, Act&& act) {
   for (size_t at = 0; at < bytes;) {
     char* const part = static_cast<char*>(memory) + at;
-    const size_t aligned = kMemoryPart - reinterpret_cast<uintptr_t>(part) % kMemoryPart;
+    const size_t aligned = kMemoryPartBytes - reinterpret_cast<uintptr_t>(part) % kMemoryPartBytes;
     const size_t length = std::min(aligned, bytes - at);
     if (const int error = act(part, length)) return error;
     at += length;
@@ -36,8 +36,8 @@ int eachMemoryPart(void* memory, size_t bytes, Act&& act) {
 
 /** Unmaps memory that is not used any more. */
 inline void unmapByParts(void* memory, size_t bytes) {
-  eachMemoryPart(memory, bytes,
-                 [](void* part, size_t length) { return madvise(part, length, MADV_DONTNEED); });
+  forEachMemoryPart(memory, bytes,
+                    [](void* part, size_t length) { return madvise(part, length, MADV_DONTNEED); });
   munmap(memory, bytes);
 }
 

@@ -97,13 +97,13 @@ class Bytes {
   void hold() const { references_.fetch_add(1, std::memory_order_relaxed); }
   void release() const {
     // The reads of other threads are done before the memory is freed.
-    if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) end();
+    if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) destroy();
   }
 
   const char* data() const { return reinterpret_cast<const char*>(this + 1); }
   uint32_t length() const { return length_; }
-  uint32_t room() const { return room_ - length_; }
-  uint64_t cost() const { return sizeof(Bytes) + room_; }
+  uint32_t freeBytes() const { return capacity_ - length_; }
+  uint64_t cost() const { return sizeof(Bytes) + capacity_; }
   Ledger* ledger() const { return ledger_; }
   std::string_view text() const { return {data(), length_}; }
 
@@ -115,9 +115,9 @@ class Bytes {
   }
 
  private:
-  Bytes(uint32_t room, Ledger* ledger) : room_(room), ledger_(ledger) {}
+  Bytes(uint32_t room, Ledger* ledger) : capacity_(room), ledger_(ledger) {}
 
-  void end() const {
+  void destroy() const {
     if (ledger_ != nullptr) ledger_->bytes -= cost();
     this->~Bytes();
     free(const_cast<Bytes*>(this));
@@ -125,7 +125,7 @@ class Bytes {
 
   mutable std::atomic<uint32_t> references_{1};
   uint32_t length_ = 0;
-  uint32_t room_;
+  uint32_t capacity_;
   Ledger* ledger_;
 };
 
@@ -143,7 +143,7 @@ struct Piece {
 class Message {
  public:
   /** Creates a message, which holds each of the pieces. No piece is empty. */
-  static Ref<Message> of(const Piece* pieces, uint32_t count) {
+  static Ref<Message> fromPieces(const Piece* pieces, uint32_t count) {
     void* memory = malloc(sizeof(Message) + count * sizeof(Piece));
     if (memory == nullptr) throw std::bad_alloc();
     auto* message = new (memory) Message(count);
@@ -171,18 +171,19 @@ class Message {
     Ledger* ledger = nullptr;
     for (uint32_t i = 0; ledger == nullptr && i < count_; ++i) ledger = piece(i).bytes->ledger();
     const Ref<Bytes> all = Bytes::make(static_cast<uint32_t>(length_), ledger);
-    rest(0, [&all](const char* bytes, size_t length) {
+    forEachPieceAfter(0, [&all](const char* bytes, size_t length) {
       all->append({bytes, length});
       return true;
     });
     const Piece one = {all.get(), 0, all->length()};
-    return of(&one, 1);
+    return fromPieces(&one, 1);
   }
 
   /** Copies the bytes into a file, if that is possible. */
   void makeFile() {
     if (!file_.open(length_)) return;
-    rest(0, [this](const char* bytes, size_t length) { return file_.write(bytes, length); });
+    forEachPieceAfter(
+        0, [this](const char* bytes, size_t length) { return file_.write(bytes, length); });
   }
 
   /** The descriptor of the file; -1: none. */
@@ -196,7 +197,7 @@ class Message {
    * Calls `take(data, length)` for each piece after the first `sent` bytes, until it returns false.
    */
   template <typename Take>
-  void rest(uint64_t sent, Take&& take) const {
+  void forEachPieceAfter(uint64_t sent, Take&& take) const {
     for (uint32_t i = 0; i < count_; ++i) {
       const Piece& one = piece(i);
       if (sent >= one.length()) {

@@ -33,11 +33,11 @@ template <uint64_t kTick>
 class Wheel {
  public:
   /** Most ticks between the last sweep and a time: a day with ticks of 100 ms. */
-  static constexpr uint32_t kMostAhead = (1 << 20) - 1;
+  static constexpr uint32_t kMaxTicksAhead = (1 << 20) - 1;
 
   /** Creates a wheel for entries 0 to `capacity` - 1; no later time may be before `start`. */
   Wheel(uint32_t capacity, uint64_t start)
-      : links_(size_t{capacity} + kFirstEntry), start_(start), swept_(tickOf(start)) {
+      : links_(size_t{capacity} + kFirstEntry), start_(start), sweptTick_(tickOf(start)) {
     for (uint32_t list = kFirstSlot; list < kFirstEntry; ++list) makeEmpty(list);
   }
 
@@ -49,13 +49,13 @@ class Wheel {
     const uint32_t at = entry + kFirstEntry;
     Link& link = links_[at];
     // An entry that is due already would otherwise wait a whole turn for its slot.
-    const uint32_t due = std::clamp(tickOf(time), swept_, swept_ + kMostAhead - 1) + 1;
-    link.due = due & kMostAhead;
+    const uint32_t due = std::clamp(tickOf(time), sweptTick_, sweptTick_ + kMaxTicksAhead - 1) + 1;
+    link.due = due & kMaxTicksAhead;
     link.armed = true;
-    if (link.list == kNoList) return hang(at, due);
-    if (due - swept_ >= untilLookedAt(link.list)) return;
+    if (link.list == kNoList) return insert(at, due);
+    if (due - sweptTick_ >= ticksUntilSwept(link.list)) return;
     unlink(at);
-    hang(at, due);
+    insert(at, due);
   }
 
   /** Disarms `entry`, if it is armed. */
@@ -65,14 +65,14 @@ class Wheel {
   void prefetch(uint32_t entry) const { __builtin_prefetch(&links_[entry + kFirstEntry]); }
 
   /** Whether `entry` is armed. */
-  bool armed(uint32_t entry) const { return links_[entry + kFirstEntry].armed; }
+  bool isArmed(uint32_t entry) const { return links_[entry + kFirstEntry].armed; }
 
   /** Whether the next `ticks` slots are empty, so that sweeping them fires nothing. */
   bool isQuiet(uint32_t ticks) const {
     for (uint32_t i = 1; i <= ticks; ++i) {
-      if (!empty(slotOf(swept_ + i))) return false;
+      if (!isEmpty(slotOf(sweptTick_ + i))) return false;
     }
-    return empty(kAside);
+    return isEmpty(kAside);
   }
 
   /**
@@ -82,18 +82,18 @@ class Wheel {
   template <typename Fire>
   bool sweep(uint64_t time, uint32_t budget, Fire&& fire) {
     const uint32_t now = tickOf(time);
-    while (swept_ < now || !empty(kAside)) {
-      if (empty(kAside)) moveAside(slotOf(++swept_));
-      while (!empty(kAside)) {
+    while (sweptTick_ < now || !isEmpty(kAside)) {
+      if (isEmpty(kAside)) moveAside(slotOf(++sweptTick_));
+      while (!isEmpty(kAside)) {
         if (budget-- == 0) return false;
         const uint32_t at = links_[kAside].next;
         Link& link = links_[at];
         unlink(at);
         link.list = kNoList;
         if (!link.armed) continue;
-        const uint32_t left = (link.due - swept_) & kMostAhead;
+        const uint32_t left = (link.due - sweptTick_) & kMaxTicksAhead;
         if (left > 0) {
-          hang(at, swept_ + left);
+          insert(at, sweptTick_ + left);
           continue;
         }
         link.armed = false;
@@ -129,15 +129,15 @@ class Wheel {
   static uint32_t slotOf(uint32_t tick) { return kFirstSlot + tick % kSlots; }
 
   /** Ticks until the sweep of a slot. Entries moved aside are swept before. */
-  uint32_t untilLookedAt(uint32_t list) const {
-    return 1 + (list - kFirstSlot - (swept_ + 1)) % kSlots;
+  uint32_t ticksUntilSwept(uint32_t list) const {
+    return 1 + (list - kFirstSlot - (sweptTick_ + 1)) % kSlots;
   }
 
-  bool empty(uint32_t list) const { return links_[list].next == list; }
+  bool isEmpty(uint32_t list) const { return links_[list].next == list; }
 
   void makeEmpty(uint32_t list) { links_[list].next = links_[list].previous = list; }
 
-  void hang(uint32_t at, uint32_t due) {
+  void insert(uint32_t at, uint32_t due) {
     const uint32_t list = slotOf(due);
     const uint32_t last = links_[list].previous;
     links_[at].next = list;
@@ -154,7 +154,7 @@ class Wheel {
   }
 
   void moveAside(uint32_t slot) {
-    if (empty(slot)) return;
+    if (isEmpty(slot)) return;
     const Link list = links_[slot];
     links_[kAside].next = list.next;
     links_[kAside].previous = list.previous;
@@ -165,7 +165,7 @@ class Wheel {
 
   Reserved<Link> links_;
   const uint64_t start_;
-  uint32_t swept_;  // the slots up to this tick were moved aside
+  uint32_t sweptTick_;  // the slots up to this tick were moved aside
 };
 
 }  // namespace base

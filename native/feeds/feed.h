@@ -175,7 +175,7 @@ struct FeedValue {
   void appendEntry(std::string_view text, uint32_t maxBytes, base::Ledger* ledger) {
     const uint64_t length = text.size() + 1;
     if (entryStarts.empty()) history.reset();
-    if (!history || history->room() < length) {
+    if (!history || history->freeBytes() < length) {
       const uint32_t begin = entryStarts.empty() ? 0 : entryStarts.front();
       const std::string_view retained =
           history ? history->text().substr(begin) : std::string_view();

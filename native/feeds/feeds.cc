@@ -167,7 +167,7 @@ void Feeds::eraseIfUnused(Feed* feed) {
 
 /** Takes a feed off the count of its address. */
 void Feeds::releaseSource(Feed* feed) {
-  if (limits_ != nullptr) limits_->forget(feed->source);
+  if (limits_ != nullptr) limits_->removeFeed(feed->source);
   feed->source = kNoSource;
 }
 
@@ -209,7 +209,7 @@ bool Feeds::isStaged(std::string_view key) const {
 /** Whether a change of the feed may be staged: one at a time, since the next one builds on it. */
 bool Feeds::mayStage(std::string_view key) const {
   if (journal_ == nullptr) return true;
-  return journal_->promising() && !isStaged(key);
+  return journal_->isPromising() && !isStaged(key);
 }
 
 Outcome Feeds::publish(const Publication& publication, uint32_t* watching) {

@@ -647,7 +647,7 @@ class Feeds {
   void release(uint32_t watcher);
   uint64_t seenVersionOf(const Feed& feed, const Watcher& watcher, Cursor after) const;
   static Cursor cursorOf(const FeedRequest& request, const WatchOptions& how) {
-    return how.lastItems == kNoLastItems ? Cursor::of(request.after)
+    return how.lastItems == kNoLastItems ? Cursor::parse(request.after)
                                          : Cursor{.version = how.lastItems};
   }
   void applyDeferredCursor(uint32_t watcher);

@@ -210,7 +210,7 @@ void Feeds::servePoll(uint32_t first) {
   const Feed& feed = *feeds_[one.feed];
   const Outcome grantOutcome = grantProblem(one);
   const bool mayWait = grantOutcome == Outcome::kOk && mayBeBehind() && !draining();
-  if (mayWait && wheel_.armed(first)) {
+  if (mayWait && wheel_.isArmed(first)) {
     const bool waits = one.hasManyFeeds && awaitsValue(first);
     if (waits || (isUpToDate(first) && !deferredProblems_.contains(first))) return parkAll(first);
   } else if (mayWait && pollAwaitsMainTable(first)) {

@@ -39,12 +39,12 @@ Outcome Feeds::findOrRequest(const FeedRequest& request, const WatchOptions& how
     if (!isFetched && !isWaiting) return Outcome::kUnknownFeed;
     if (isFetched && draining()) return Outcome::kDraining;
     Source source = kNoSource;
-    if (limits_ != nullptr && (source = limits_->fetch(how.address)) == kNoSource) {
+    if (limits_ != nullptr && (source = limits_->addFeed(how.address)) == kNoSource) {
       return Outcome::kTooManyFetches;
     }
     feed = create(request.key, !isFetched);
     if (feed == nullptr) {
-      if (limits_ != nullptr) limits_->forget(source);
+      if (limits_ != nullptr) limits_->removeFeed(source);
       return Outcome::kTooManyFeeds;
     }
     feed->upstream = isFetched;
@@ -78,7 +78,7 @@ Outcome Feeds::watch(const FeedRequest* requests, uint32_t count, const WatchOpt
                      uint32_t token, uint32_t* watcher) {
   *watcher = kNoWatcher;
   const uint32_t hold = how.hold == kNoFeedHold ? options_.hold : how.hold;
-  if (!isHold(hold, options_.hold)) {
+  if (!isValidHold(hold, options_.hold)) {
     return Outcome::kBadHold;
   }
   if (watchingInAll() + count > options_.watchers) return Outcome::kTooManyWatchers;

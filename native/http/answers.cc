@@ -30,7 +30,7 @@ bool Answers::send(Connection& connection, std::string_view bytes) {
   if (static_cast<size_t>(taken) == bytes.size()) return afterSending(connection);
   const base::Ref<base::Bytes> rest = base::Bytes::copyOf(bytes.substr(taken), nullptr);
   const base::Piece piece = {rest.get(), 0, rest->length()};
-  storeOutput(connection, base::Message::of(&piece, 1), 0, false);
+  storeOutput(connection, base::Message::fromPieces(&piece, 1), 0, false);
   return false;
 }
 

@@ -80,7 +80,7 @@ void Connections::beginClosing(Connection& connection) {
 void Connections::close(Connection& connection) {
   beforeClose_(connection);
   if (connection.partialRecordCounted) releaseMemory(connection, kPartialRecordBytes);
-  if (connection.isCounted) limits_->close(connection.clientAddress);
+  if (connection.isCounted) limits_->removeConnection(connection.clientAddress);
   if (connection.isTls) {
     const uint32_t index = indexOf(connection);
     // Without a close_notify a client may take the end of its idle connection for an attack.
@@ -109,14 +109,14 @@ void Connections::freePlace(Connection& connection) {
 }
 
 bool Connections::reserveMemory(const Connection& connection, uint64_t bytes) {
-  if (connection.isCounted && !limits_->hold(connection.clientAddress, bytes)) return false;
+  if (connection.isCounted && !limits_->addHeldBytes(connection.clientAddress, bytes)) return false;
   heldBytes_ += bytes;
   return true;
 }
 
 void Connections::releaseMemory(const Connection& connection, uint64_t bytes) {
   if (bytes == 0) return;
-  if (connection.isCounted) limits_->release(connection.clientAddress, bytes);
+  if (connection.isCounted) limits_->removeHeldBytes(connection.clientAddress, bytes);
   heldBytes_ -= bytes;
 }
 
@@ -182,7 +182,7 @@ ssize_t Connections::sendRest(const Connection& connection, const base::Message&
   if (!connection.isTls) {
     iovec pieces[kMaxPieces];
     size_t count = 0;
-    message.rest(sent, [&](const char* data, size_t length) {
+    message.forEachPieceAfter(sent, [&](const char* data, size_t length) {
       pieces[count++] = {const_cast<char*>(data), length};
       return count < kMaxPieces;
     });
@@ -200,7 +200,7 @@ ssize_t Connections::sendRest(const Connection& connection, const base::Message&
   ssize_t taken = 0;
   for (;;) {
     size_t length = 0;
-    message.rest(sent + taken, [&](const char* data, size_t size) {
+    message.forEachPieceAfter(sent + taken, [&](const char* data, size_t size) {
       const size_t fits = std::min(size, kRecordBytes - length);
       memcpy(record + length, data, fits);
       length += fits;

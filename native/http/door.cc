@@ -141,7 +141,7 @@ void Door::admit(Connection& connection, const sockaddr_storage& address) {
   }
   ++counts_.accepted;
   connections_.arm(connection, Deadline::kIdle, options_.headTime);
-  connection.clientAddress = Address::of(address);
+  connection.clientAddress = Address::from(address);
   // The PROXY protocol is used only on the port without TLS.
   const bool greets = options_.trust == Trust::kProxy && !connection.isTls;
   connection.proxyHeaderRead = !greets;
@@ -207,7 +207,7 @@ void Door::refuse(Connection& connection) {
  */
 bool Door::countForAddress(Connection& connection, const Address& client) {
   connection.clientAddress = client;
-  connection.isCounted = parts_.limits->open(client);
+  connection.isCounted = parts_.limits->addConnection(client);
   if (!connection.isCounted) refuse(connection);
   return connection.isCounted;
 }

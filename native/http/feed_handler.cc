@@ -371,7 +371,7 @@ base::Ref<base::Message> FeedHandler::compose(const FeedAnswer& answer, bool ope
     pieces_.push_back(insertion.piece);
   }
   addOwn(text_.size());
-  return base::Message::of(pieces_.data(), static_cast<uint32_t>(pieces_.size()));
+  return base::Message::fromPieces(pieces_.data(), static_cast<uint32_t>(pieces_.size()));
 }
 
 void FeedHandler::beginChunk(uint64_t length) {

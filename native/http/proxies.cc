@@ -20,7 +20,7 @@ bool readNode(std::string_view node, Address* out) {
              colon != node.npos && node.find(':', colon + 1) == node.npos) {
     node = node.substr(0, colon);
   }
-  return Address::read(node, out);
+  return Address::parse(node, out);
 }
 
 /** Reads one header value of RFC 7239, section 4, front to back. */
@@ -138,7 +138,7 @@ ProxyVerdict readVersion1(std::string_view data, ProxyHeader* out) {
   if (line.starts_with("UNKNOWN")) return ProxyVerdict::kComplete;
   if (!line.starts_with("TCP4 ") && !line.starts_with("TCP6 ")) return ProxyVerdict::kBad;
   line.remove_prefix(5);
-  out->isKnown = Address::read(line.substr(0, line.find(' ')), &out->client);
+  out->isKnown = Address::parse(line.substr(0, line.find(' ')), &out->client);
   return out->isKnown ? ProxyVerdict::kComplete : ProxyVerdict::kBad;
 }
 
@@ -157,12 +157,12 @@ ProxyVerdict readVersion2(std::string_view data, ProxyHeader* out) {
   if (family == 1 && rest >= 12) {
     in_addr v4;
     memcpy(&v4, data.data() + kFixed, sizeof v4);
-    out->client = Address::of(v4);
+    out->client = Address::from(v4);
     out->isKnown = true;
   } else if (family == 2 && rest >= 36) {
     in6_addr v6;
     memcpy(&v6, data.data() + kFixed, sizeof v6);
-    out->client = Address::of(v6);
+    out->client = Address::from(v6);
     out->isKnown = true;
   }
   return ProxyVerdict::kComplete;

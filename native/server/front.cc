@@ -55,7 +55,7 @@ DoorParts Front::doorParts() {
 
 void Front::startWorkers(const DoorOptions& options, const Replies& replies, uint64_t now) {
   if (parts_.workers == 0) return;
-  parts_.limits->share();
+  parts_.limits->shareBetweenThreads();
   WorkerParts shared = {.door = options,
                         .limits = parts_.limits,
                         .open = &open_,

@@ -60,7 +60,7 @@ void Turn::attach(Arena* arena) {
 
 bool Turn::note(std::string_view name, std::string_view bytes) {
   if (store_) {
-    if (!store_->journal()->promising()) return false;
+    if (!store_->journal()->isPromising()) return false;
     store_->journal()->note(name, bytes);
   }
   notes_.insert_or_assign(std::string(name), bytes);

@@ -68,7 +68,7 @@ std::string readJournalHeader(std::string_view bytes, JournalHeader* header,
   if (header->byteOrder != kJournalByteOrder) {
     return "it is of a machine with another byte order";
   }
-  if (header->version < kOldestJournal || header->version > kJournalVersion) {
+  if (header->version < kOldestJournalVersion || header->version > kJournalVersion) {
     return "it is of version " + std::to_string(header->version) +
            ", and this program reads up to " + std::to_string(kJournalVersion);
   }
@@ -182,8 +182,8 @@ class ReplayAccess {
     if (id.record() != record || !id.isWellFormed() || pool->torus_.contains(record)) return false;
     if (record >= pool->used_) pool->used_ = record + 1;
     pool->admit(record, id);
-    const Source source = pool->limits_->know(joined.address);
-    pool->limits_->settle(source);
+    const Source source = pool->limits_->findOrAdd(joined.address);
+    pool->limits_->addClientAnyway(source);
     pool->clients_[record].source = source;
     return true;
   }
@@ -375,7 +375,7 @@ class ReplayAccess {
     if (!leavesFirst(pool, record) || pool->oldest(pool->clients_[record]) != nullptr) return false;
     pool->leaving_.pop_front();
     pool->torus_.leave(record);
-    pool->limits_->leave(pool->clients_[record].source);
+    pool->limits_->removeClient(pool->clients_[record].source);
     return true;
   }
 };

@@ -296,12 +296,12 @@ class SnapshotAccess {
     const auto next = [&]() -> Source {
       uint32_t number = 0;
       whole = whole && reader->get(&number) && number <= table.size();
-      return whole && number > 0 ? limits.know(table[number - 1]) : kNoSource;
+      return whole && number > 0 ? limits.findOrAdd(table[number - 1]) : kNoSource;
     };
     for (const Seat& seat : seats) {
       Pool::Client& client = clients->clients_[seat.node];
       client.source = next();
-      limits.settle(client.source);
+      limits.addClientAnyway(client.source);
       eachWaitingFor(*clients, client, [&](Sprite& sprite, uint32_t) {
         sprite.source = next();
         limits.chargeAnyway(sprite.source, Sprite::charge(sprite.length));

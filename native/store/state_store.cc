@@ -347,7 +347,7 @@ int StateStore::openJournal(uint64_t generation, uint64_t previous) {
 /** Allows promises while they can be written. */
 void StateStore::takePromises() {
   const bool taken = blocked() == 0;
-  journal_.takePromises(taken);
+  journal_.setPromising(taken);
   pool_->takePromises(taken);
 }
 
@@ -377,7 +377,7 @@ Commit StateStore::commit() {
   const bool promised = pool_->promising();
   // While a batch is stuck, nothing is promised and nothing new is delivered. Acks and leaves wait
   // in memory, and refusals are answered. The tick tries again.
-  if (journal_.pending() && !journal_.stuck() && flush() != 0) return Commit::kNotWritten;
+  if (journal_.pending() && !journal_.isStuck() && flush() != 0) return Commit::kNotWritten;
   if (!awaitsDisk()) return Commit::kDone;
   return promised ? Commit::kAwaitsDisk : Commit::kHoldsBack;
 }
@@ -391,7 +391,7 @@ int StateStore::flush() {
   // Clients that catch up add steps of their own.
   if (error == 0 && journal_.pending()) error = journal_.write(syncedHere());
   longestWrite_ = std::max(longestWrite_, microseconds() - before);
-  journal_.eachStuck([this](const JournalRecord& record) {
+  journal_.forEachStuck([this](const JournalRecord& record) {
     const bool lands =
         (record.step == JournalStep::kCrossIn || record.step == JournalStep::kTurnBack) &&
         record.record != kNoLanding;
@@ -571,7 +571,7 @@ std::string StateStore::rescue() {
                                               {next, run_}, Replace::kOwn);
   if (!saved.ok()) return said(options_.path, saved.error, saved.problem);
   // The snapshot has the steps that the old file has not taken.
-  journal_.forget();
+  journal_.discardPending();
   const uint64_t whole = journal_.bytes();
   if (const int error = openJournal(next, 0)) {
     return journalPath(next) + ": " + strerror(error);
@@ -628,7 +628,7 @@ StateStoreCounts StateStore::counts() const {
           .snapshotsFailed = snapshotsFailed_,
           .longestWrite = longestWrite_,
           .unsyncedBytes = unsynced,
-          .backlogBytes = journal_.waiting(),
+          .backlogBytes = journal_.stuckBytes(),
           .unsafe = unsynced == 0 ? 0 : now_ - std::min(now_, safeAt_.load())};
 }
 

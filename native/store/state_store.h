@@ -54,7 +54,7 @@ struct StateStoreOptions {
   uint64_t journalBytes;     // size at which a journal is sealed, and a snapshot made
   uint32_t snapshotSeconds;  // age at which it is sealed, too, if it has enough bytes
   Sync sync;
-  uint64_t backlogBytes = kJournalBacklog;  // most bytes in memory while the disk accepts none
+  uint64_t backlogBytes = kMaxJournalBacklog;  // most bytes in memory while the disk accepts none
 };
 
 /** What may go out after a turn. */

@@ -68,7 +68,7 @@ struct Sprite {
   static void free(Sprite* sprite) { ::free(sprite); }
 };
 static_assert(sizeof(Sprite) == 16, "the cost that is named above");
-static_assert(kMostSources <= 1 << 24 && kLongestSprite < 1 << 21, "they fit into a Sprite");
+static_assert(kMaxSources <= 1 << 24 && kLongestSprite < 1 << 21, "they fit into a Sprite");
 
 struct Mailbox {
   Sprite* first;

@@ -95,11 +95,11 @@ Outcome Pool::count(Outcome outcome) {
 }
 
 Outcome Pool::join(const Address& address, uint64_t now, Id* id) {
-  if (!limits_->mayJoin(address, now / 1000)) return count(Outcome::kTooManyJoins);
-  const Source source = limits_->enter(address);
+  if (!limits_->tryJoin(address, now / 1000)) return count(Outcome::kTooManyJoins);
+  const Source source = limits_->addClient(address);
   if (source == kNoSource) return count(Outcome::kTooManyClients);
   const Outcome outcome = enter(source, id);
-  if (outcome != Outcome::kOk) limits_->leave(source);
+  if (outcome != Outcome::kOk) limits_->removeClient(source);
   return outcome;
 }
 
@@ -141,7 +141,7 @@ void Pool::admit(uint32_t record, const Id& id) {
 PollResult Pool::poll(const Id& id, uint64_t ack, uint32_t hold, PollHolder holder,
                       uint32_t token) {
   if (hold == kNoHold) hold = options_.hold;
-  if (!isHold(hold, options_.hold)) return {count(Outcome::kBadHold), kNoRecord, {}};
+  if (!isValidHold(hold, options_.hold)) return {count(Outcome::kBadHold), kNoRecord, {}};
   Client* client = lookUp(id);
   if (client == nullptr) return {count(Outcome::kUnknownClient), kNoRecord, {}};
   const uint32_t record = numberOf(client);
@@ -193,7 +193,7 @@ void Pool::unpark(Client* client) {
 /** Renews the lease, unless answers have carried sprites that the client has not acked. */
 void Pool::renewLease(Client* client) {
   const uint32_t record = numberOf(client);
-  if (client->mailbox.owesAck() && wheel_.armed(record)) return;
+  if (client->mailbox.owesAck() && wheel_.isArmed(record)) return;
   arm(record, options_.lease * uint64_t{1000});
 }
 

@@ -176,7 +176,7 @@ void Pool::crossedUpTo(PeerNumber peer, uint64_t number) {
 }
 
 void Pool::goOnBehind(PeerNumber peer, uint64_t number) {
-  if (journal_ != nullptr) journal_->goOn(peer, number);
+  if (journal_ != nullptr) journal_->numberAfter(peer, number);
 }
 
 void Pool::giveUp(PeerNumber peer, uint64_t count) {

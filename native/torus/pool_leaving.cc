@@ -74,8 +74,8 @@ void Pool::seeOff() {
     if (client.mailbox.waiting > 0 || client.behind) return;
     leaving_.pop_front();
     torus_.leave(record);
-    limits_->leave(client.source);
-    if (journal_ != nullptr) journal_->gone(record);
+    limits_->removeClient(client.source);
+    if (journal_ != nullptr) journal_->removeClient(record);
     client.token = freeRecord_;
     freeRecord_ = record + 1;
   }

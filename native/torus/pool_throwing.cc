@@ -97,8 +97,8 @@ Outcome Pool::tryThrow(Client* client, Edge edge, uint64_t number, std::string_v
   receive(client, &neighbor, number, opposite(edge), text, now);
   time_ = now;
   if (journal_ != nullptr) {
-    journal_->thrown(numberOf(client), numberOf(&neighbor), number,
-                     static_cast<uint8_t>(opposite(edge)), text);
+    journal_->throwSprite(numberOf(client), numberOf(&neighbor), number,
+                          static_cast<uint8_t>(opposite(edge)), text);
   }
   if (neighbor.holder == PollHolder::kNobody) return Outcome::kQueued;
   answerSoon(&neighbor);

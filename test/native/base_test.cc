@@ -39,7 +39,7 @@ class Run {
       sweep();
     }
     for (uint32_t entry = 0; entry < kEntries; ++entry) {
-      EXPECT(wheel_.armed(entry) == (due_.count(entry) == 1));
+      EXPECT(wheel_.isArmed(entry) == (due_.count(entry) == 1));
     }
   }
 
@@ -74,7 +74,7 @@ class Run {
       uint32_t left = budget;
       const bool done = wheel_.sweep(now_, budget, [&](uint32_t entry) {
         EXPECT(left-- > 0);
-        EXPECT(due_.count(entry) == 1 && isDue(due_[entry]) && !wheel_.armed(entry));
+        EXPECT(due_.count(entry) == 1 && isDue(due_[entry]) && !wheel_.isArmed(entry));
         due_.erase(entry);
         ++fired_;
         // A firing entry may change any entry, even itself.
@@ -137,7 +137,7 @@ using namespace server;
 
 Address addressOf(int last) {
   Address address;
-  EXPECT(Address::read("192.0.2." + std::to_string(last), &address));
+  EXPECT(Address::parse("192.0.2." + std::to_string(last), &address));
   return address;
 }
 
@@ -150,40 +150,40 @@ void test() {
                                             .heldBytes = 10,
                                             .feeds = 1},
                        2);
-  EXPECT(limits.open(addressOf(1)));
-  EXPECT(limits.enter(addressOf(2)) != kNoSource);
+  EXPECT(limits.addConnection(addressOf(1)));
+  EXPECT(limits.addClient(addressOf(2)) != kNoSource);
   EXPECT(limits.size() == 2);
 
   const Address third = addressOf(3);
-  EXPECT(!limits.open(third));
-  EXPECT(!limits.hold(third, 1));
-  EXPECT(!limits.mayJoin(third, 1000));
-  EXPECT(limits.enter(third) == kNoSource);
-  EXPECT(limits.fetch(third) == kNoSource);
+  EXPECT(!limits.addConnection(third));
+  EXPECT(!limits.addHeldBytes(third, 1));
+  EXPECT(!limits.tryJoin(third, 1000));
+  EXPECT(limits.addClient(third) == kNoSource);
+  EXPECT(limits.addFeed(third) == kNoSource);
   EXPECT(limits.size() == 2);
   // The known addresses are still served.
-  EXPECT(limits.open(addressOf(2)));
-  EXPECT(limits.mayJoin(addressOf(1), 1000));
-  const Source fetched = limits.fetch(addressOf(2));
-  EXPECT(fetched != kNoSource && limits.fetch(addressOf(2)) == kNoSource);
-  limits.forget(fetched);
-  limits.forget(limits.fetch(addressOf(2)));
-  limits.close(third);
+  EXPECT(limits.addConnection(addressOf(2)));
+  EXPECT(limits.tryJoin(addressOf(1), 1000));
+  const Source fetched = limits.addFeed(addressOf(2));
+  EXPECT(fetched != kNoSource && limits.addFeed(addressOf(2)) == kNoSource);
+  limits.removeFeed(fetched);
+  limits.removeFeed(limits.addFeed(addressOf(2)));
+  limits.removeConnection(third);
   EXPECT(limits.size() == 2);
 
   // An address is forgotten when its counts are 0 and its allowance is full again.
-  limits.close(addressOf(1));
+  limits.removeConnection(addressOf(1));
   limits.tick(1000000);
   EXPECT(limits.size() == 1);
-  EXPECT(limits.open(third));
-  EXPECT(!limits.open(addressOf(4)));
+  EXPECT(limits.addConnection(third));
+  EXPECT(!limits.addConnection(addressOf(4)));
 
   // An address rests once, also when its limit recovered before a tick noticed.
   for (uint64_t now = 2000000; now <= 2100000; now += 2000) {
-    EXPECT(limits.mayJoin(addressOf(2), now) && limits.resting() == 1);
+    EXPECT(limits.tryJoin(addressOf(2), now) && limits.recoveringCount() == 1);
   }
   limits.tick(3000000);
-  EXPECT(limits.resting() == 0 && limits.size() == 2);
+  EXPECT(limits.recoveringCount() == 0 && limits.size() == 2);
 }
 
 }  // namespace addresses
@@ -203,7 +203,7 @@ constexpr uint64_t kMilli = 1000;
 class Loop {
  public:
   void sleep(uint64_t microseconds) {
-    for (; due_ < now_ + microseconds; due_ += LoopDelays::kEvery) told_.push_back(0);
+    for (; due_ < now_ + microseconds; due_ += LoopDelays::kPeriod) told_.push_back(0);
     now_ += microseconds;
     slept_ += microseconds;
   }
@@ -214,15 +214,15 @@ class Loop {
     longest_ = std::max(longest_, microseconds);
     if (due_ <= now_) {
       told_.push_back(now_ - due_);
-      due_ = now_ + LoopDelays::kEvery;
+      due_ = now_ + LoopDelays::kPeriod;
     }
     delays_.turn(now_, slept_);
   }
 
-  /** Wakes so many microseconds late; `noticed`: the loop calls `late`. */
+  /** Wakes so many microseconds late; `noticed`: the loop calls `setPlannedTime`. */
   void sleepTooLong(uint64_t microseconds, bool noticed) {
     if (noticed) {
-      delays_.late(now_);
+      delays_.setPlannedTime(now_);
       now_ += microseconds;
       slept_ += microseconds;
       work(0);
@@ -239,7 +239,7 @@ class Loop {
  private:
   uint64_t now_ = kStart;
   uint64_t slept_ = 77;
-  uint64_t due_ = kStart + LoopDelays::kEvery;
+  uint64_t due_ = kStart + LoopDelays::kPeriod;
   uint64_t longest_ = 0;
   std::vector<uint64_t> told_;
   LoopDelays delays_{kStart, 77};
@@ -256,7 +256,7 @@ void stopped() {
   EXPECT(seen.delays().sum() == 490 * kMilli);
   // The longest turn is the last one only.
   seen.sleep(500 * kMilli);
-  seen.delays().forgetLongest();
+  seen.delays().resetLongest();
   seen.work(1);
   EXPECT(seen.delays().longest() == 1);
   Loop unseen;
@@ -268,7 +268,7 @@ void stopped() {
 void rounding() {
   LoopDelays delays(kStart, 0);
   delays.turn(kStart + 1000, 1001);
-  delays.late(kStart - 5000);
+  delays.setPlannedTime(kStart - 5000);
   delays.turn(kStart + 2000, 1001);
   EXPECT(delays.longest() == 1000);
 }
@@ -361,7 +361,7 @@ void test() {
   // Stopped for a moment, in a tick and in a rest.
   passes(301, kTick, kTick);
   passes(kRest + 201, kRest, kRest);
-  // Stopped for long: the clock stands still while the input is read, at most kCatchUp.
+  // Stopped for long: the clock stands still while the input is read, at most kMaxStandstill.
   passes(4000, kRest, kRest);
   for (int i = 0; i < 4; ++i) passes(kRest, kRest, 0);
   passes(kTick, kTick, kTick);

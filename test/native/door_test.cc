@@ -900,8 +900,8 @@ class Slow : private Stage {
  * forgotten.
  */
 void takeTurns() {
-  const Address addresses[] = {Address::of(in_addr{1}), Address::of(in_addr{2}),
-                               Address::of(in_addr{3})};
+  const Address addresses[] = {Address::from(in_addr{1}), Address::from(in_addr{2}),
+                               Address::from(in_addr{3})};
   FairTickets tickets;
   const auto takeAll = [&] {
     std::string all;
@@ -922,7 +922,7 @@ void takeTurns() {
   EXPECT(takeAll() == "0 2 4 ");
   // Nothing is left of addresses that come and go.
   for (uint32_t i = 0; i < 1000; ++i) {
-    tickets.add(Address::of(in_addr{i}), {i, 0});
+    tickets.add(Address::from(in_addr{i}), {i, 0});
     tickets.removeIf([](const Ticket&) { return true; });
     EXPECT(tickets.empty());
   }

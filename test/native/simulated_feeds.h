@@ -127,7 +127,7 @@ class Publisher : public Client {
     if (answer.status != 200) {
       return expect(answer.reason == "state-unwritable", "publications: refused for no reason");
     }
-    const Cursor cursor = Cursor::of(answer.body);
+    const Cursor cursor = Cursor::parse(answer.body);
     confirmedVersion_ = std::max(confirmedVersion_, cursor.version);
     isLog() ? records->recordItem(key_, server_, cursor, request.number)
             : records->record(key_, server_, cursor, request.number);
@@ -309,7 +309,7 @@ class FeedWatcher : public Client {
   void readItem(WatchedFeed* one, std::string_view item) {
     const std::string& key = one->key;
     const std::string text = textBehind(item, "\"cursor\":\"");
-    const Cursor cursor = Cursor::of(text);
+    const Cursor cursor = Cursor::parse(text);
     expect(textBehind(item, "{\"feed\":\"") == key, "watchers: another feed comes");
     const size_t patch = item.find(",\"patch\":[");
     const size_t value = item.find(",\"value\":");
@@ -353,12 +353,12 @@ class FeedWatcher : public Client {
 
   void readItems(WatchedFeed* one, std::string_view item, const std::string& text) {
     const std::string& key = one->key;
-    const Cursor to = Cursor::of(text);
+    const Cursor to = Cursor::parse(text);
     const bool gap = item.find("\"gap\":true") != item.npos;
     const std::string fromText = textBehind(item, "\"from\":\"");
     expect(gap || one->cursor.empty() || fromText == one->cursor,
            "logs: an answer does not go on from where it was asked");
-    uint64_t version = Cursor::of(fromText).version;
+    uint64_t version = Cursor::parse(fromText).version;
     size_t at = item.find("\"items\":[");
     for (uint64_t number; (number = numberBehind(item, "{\"n\":", &at)) != UINT64_MAX;) {
       records->recordItem(key, server_, {to.epoch, ++version}, number);

@@ -325,7 +325,7 @@ class Visitor : public Client {
   void readValue(std::string_view body) {
     if (body.find("\"value\":") == body.npos) return;
     cursor_ = textBehind(body, "\"cursor\":\"");
-    const uint64_t before = std::exchange(version_, Cursor::of(cursor_).version);
+    const uint64_t before = std::exchange(version_, Cursor::parse(cursor_).version);
     if (isPresence(key_)) return readPresence(body);
     const bool isNew = requestCursor_.empty() || requestCursor_ == "none" || version_ > before;
     expect(isNew, "watchers: an older value comes after a newer one");
@@ -334,7 +334,7 @@ class Visitor : public Client {
     const uint64_t value = numberBehind(body, "\"value\":{\"n\":", &place);
     machine->trace("visitor %" PRIu64 " gets version %" PRIu64 ", number %" PRIu64, number_,
                    version_, value);
-    records->record(key_, 0, Cursor::of(cursor_), value);
+    records->record(key_, 0, Cursor::parse(cursor_), value);
     if (!isPrivate(key_)) return;
     // A value may still come that is published before a worker learns of the grant's end.
     expect(publisher_->startedAt(value) <= book->endOfGrant(*grant_) + kSecond,

@@ -233,7 +233,7 @@ class Server {
   /** Sends the workers the commands of a main thread. */
   void manage(uint64_t turns) {
     Address address;
-    EXPECT(Address::read("192.0.2.1", &address));
+    EXPECT(Address::parse("192.0.2.1", &address));
     limits_.ban(address, turns % 128, milliseconds());
     limits_.tick(milliseconds());
     front_.setOtherServers(1, {2, static_cast<ServerTag>(turns % 100 + 3)});
