@@ -54,15 +54,15 @@ struct Address {
     if (text.size() >= 2 && text.front() == '[' && text.back() == ']') {
       text = text.substr(1, text.size() - 2);
     }
-    char ended[INET6_ADDRSTRLEN];
-    if (text.size() >= sizeof ended) return false;
-    memcpy(ended, text.data(), text.size());
-    ended[text.size()] = '\0';
+    char terminated[INET6_ADDRSTRLEN];
+    if (text.size() >= sizeof terminated) return false;
+    memcpy(terminated, text.data(), text.size());
+    terminated[text.size()] = '\0';
     in_addr v4;
     in6_addr v6;
-    if (inet_pton(AF_INET, ended, &v4) == 1) {
+    if (inet_pton(AF_INET, terminated, &v4) == 1) {
       *out = from(v4);
-    } else if (inet_pton(AF_INET6, ended, &v6) == 1) {
+    } else if (inet_pton(AF_INET6, terminated, &v6) == 1) {
       *out = from(v6);
     } else {
       return false;

@@ -53,10 +53,10 @@ struct AddressLimitsOptions {
 
 class AddressLimits {
  public:
-  /** `most`: most sources at a time; every request of a further address is refused. */
-  explicit AddressLimits(const AddressLimitsOptions& options, uint32_t most = kMaxSources)
+  /** `maxSources`: most sources at a time; every request of a further address is refused. */
+  explicit AddressLimits(const AddressLimitsOptions& options, uint32_t maxSources = kMaxSources)
       : options_(options),
-        maxSources_(most),
+        maxSources_(maxSources),
         hashKey_(std::random_device{}() | uint64_t{std::random_device{}()} << 32),
         buckets_(kBuckets),
         entries_(1) {}
@@ -264,7 +264,7 @@ class AddressLimits {
                        [&](const Ban& ban) { return ban.address == address && ban.end > now_; });
   }
 
-  static bool fits(uint64_t count, uint64_t most) { return most == 0 || count <= most; }
+  static bool fits(uint64_t count, uint64_t limit) { return limit == 0 || count <= limit; }
 
   Source& bucketOf(const Address& address) {
     uint64_t mixed = (address.network ^ hashKey_) * 0x9e3779b97f4a7c15;
@@ -300,37 +300,37 @@ class AddressLimits {
   }
 
   template <typename Count>
-  bool increase(const Address& address, Count Entry::*what, uint64_t more, uint64_t most) {
+  bool increase(const Address& address, Count Entry::*counter, uint64_t amount, uint64_t limit) {
     const Source source = findOrAddUnlocked(address);
     if (source == kNoSource) return false;
     Entry& entry = entries_[source];
-    const bool may = fits(entry.*what + more, most);
-    if (may) {
-      entry.*what += more;
+    const bool isAllowed = fits(entry.*counter + amount, limit);
+    if (isAllowed) {
+      entry.*counter += amount;
     } else {
       eraseIfUnused(source);
     }
-    return may;
+    return isAllowed;
   }
 
   template <typename Count>
-  void decrease(const Address& address, Count Entry::*what, uint64_t fewer) {
+  void decrease(const Address& address, Count Entry::*counter, uint64_t amount) {
     const Source source = find(address);
     if (source == kNoSource) return;
-    Count& count = entries_[source].*what;
-    count -= std::min<uint64_t>(count, fewer);
+    Count& count = entries_[source].*counter;
+    count -= std::min<uint64_t>(count, amount);
     eraseIfUnused(source);
   }
 
-  Source addOne(const Address& address, uint32_t Entry::*what, uint64_t most) {
+  Source addOne(const Address& address, uint32_t Entry::*counter, uint64_t limit) {
     const Lock lock = lockIfShared();
-    return increase(address, what, 1, most) ? find(address) : kNoSource;
+    return increase(address, counter, 1, limit) ? find(address) : kNoSource;
   }
 
-  void removeOne(Source source, uint32_t Entry::*what) {
+  void removeOne(Source source, uint32_t Entry::*counter) {
     const Lock lock = lockIfShared();
     if (source == kNoSource) return;
-    --(entries_[source].*what);
+    --(entries_[source].*counter);
     eraseIfUnused(source);
   }
 

@@ -52,32 +52,34 @@ char* writeMagnitude(double value, char* out) {
   char* const begin = shortest.data();
   const char* const end =
       std::to_chars(begin, begin + shortest.size(), value, std::chars_format::scientific).ptr;
-  const char* const e = std::find<const char*>(begin, end, 'e');
-  const bool fraction = begin[1] == '.';
-  if (fraction) begin[1] = begin[0];
-  const char* const digits = fraction ? begin + 1 : begin;
-  const auto count = static_cast<int>(e - digits);
+  const char* const exponentMark = std::find<const char*>(begin, end, 'e');
+  const bool hasFraction = begin[1] == '.';
+  if (hasFraction) begin[1] = begin[0];
+  const char* const digits = hasFraction ? begin + 1 : begin;
+  const auto count = static_cast<int>(exponentMark - digits);
   int exponent = 0;
-  std::from_chars(e[1] == '+' ? e + 2 : e + 1, end, exponent);
+  std::from_chars(exponentMark[1] == '+' ? exponentMark + 2 : exponentMark + 1, end, exponent);
   const int point = exponent + 1;  // digits before the point
-  const auto put = [&](int from, int to) { out = std::copy(digits + from, digits + to, out); };
-  const auto zeros = [&](int many) { out = std::fill_n(out, many, '0'); };
+  const auto putDigits = [&](int from, int to) {
+    out = std::copy(digits + from, digits + to, out);
+  };
+  const auto putZeros = [&](int zeroCount) { out = std::fill_n(out, zeroCount, '0'); };
   if (point >= count && point <= kMostDigits) {
-    put(0, count);
-    zeros(point - count);
+    putDigits(0, count);
+    putZeros(point - count);
   } else if (point > 0 && point <= kMostDigits) {
-    put(0, point);
+    putDigits(0, point);
     *out++ = '.';
-    put(point, count);
+    putDigits(point, count);
   } else if (point <= 0 && -point <= kMostZeros) {
     *out++ = '0';
     *out++ = '.';
-    zeros(-point);
-    put(0, count);
+    putZeros(-point);
+    putDigits(0, count);
   } else {
-    put(0, 1);
+    putDigits(0, 1);
     if (count > 1) *out++ = '.';
-    put(1, count);
+    putDigits(1, count);
     *out++ = 'e';
     *out++ = exponent < 0 ? '-' : '+';
     out = std::to_chars(out, out + 3, std::abs(exponent)).ptr;
@@ -179,9 +181,9 @@ class CanonicalParts {
         memcpy(&word, at, sizeof word);
         memcpy(out_, &word, sizeof word);
         const uint64_t other = json::notPlainMask(word);
-        const int taken = other == 0 ? 8 : std::countr_zero(other) >> 3;
-        at += taken;
-        out_ += taken;
+        const int plainBytes = other == 0 ? 8 : std::countr_zero(other) >> 3;
+        at += plainBytes;
+        out_ += plainBytes;
         if (other != 0) return at;
       }
     }

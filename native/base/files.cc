@@ -41,8 +41,9 @@ int acquireFileLock(const std::string& path) {
     if (isFileAt(fd, path)) {
       const std::string holder = std::to_string(getpid()) + "\n";
       // Only for people: the lock is valid without the process id.
-      const bool said = ftruncate(fd, 0) == 0 && pwrite(fd, holder.data(), holder.size(), 0) > 0;
-      static_cast<void>(said);
+      const bool isWritten =
+          ftruncate(fd, 0) == 0 && pwrite(fd, holder.data(), holder.size(), 0) > 0;
+      static_cast<void>(isWritten);
       return fd;
     }
     close(fd);
@@ -61,21 +62,21 @@ void releaseFileLock(int fd, const std::string& path) {
 long writeWithoutWaiting(int fd, std::string_view bytes) {
   struct stat info;
   if (fstat(fd, &info) != 0) return -errno;
-  ssize_t wrote;
+  ssize_t written;
   if (S_ISREG(info.st_mode)) {
-    wrote = write(fd, bytes.data(), bytes.size());
+    written = write(fd, bytes.data(), bytes.size());
   } else {
     const iovec piece = {const_cast<char*>(bytes.data()), bytes.size()};
-    wrote = pwritev2(fd, &piece, 1, -1, RWF_NOWAIT);
-    if (wrote < 0 && (errno == EOPNOTSUPP || errno == ENOSYS)) {
+    written = pwritev2(fd, &piece, 1, -1, RWF_NOWAIT);
+    if (written < 0 && (errno == EOPNOTSUPP || errno == ENOSYS)) {
       // Terminals, and pipes before Linux 6.4. A ready one accepts PIPE_BUF bytes. Another writer
       // may come in between; only a kernel that knows RWF_NOWAIT excludes that.
       pollfd ready = {fd, POLLOUT, 0};
       if (poll(&ready, 1, 0) <= 0) return -EAGAIN;
-      wrote = write(fd, bytes.data(), std::min<size_t>(bytes.size(), PIPE_BUF));
+      written = write(fd, bytes.data(), std::min<size_t>(bytes.size(), PIPE_BUF));
     }
   }
-  return wrote < 0 ? -errno : wrote;
+  return written < 0 ? -errno : written;
 }
 
 std::string directoryOf(const std::string& path) {
@@ -109,21 +110,21 @@ MappedFile::~MappedFile() {
   if (memory_ != nullptr) unmapByParts(memory_, size_);
 }
 
-int MappedFile::open(const std::string& path, uint64_t most) {
+int MappedFile::open(const std::string& path, uint64_t maxBytes) {
   // O_NONBLOCK: does not wait for the other end of a pipe, which is refused anyway.
   const int fd = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) return errno;
-  const int error = map(fd, most);
+  const int error = map(fd, maxBytes);
   close(fd);
   return error;
 }
 
-int MappedFile::map(int fd, uint64_t most) {
+int MappedFile::map(int fd, uint64_t maxBytes) {
   struct stat info;
   if (fstat(fd, &info) != 0) return errno;
   if (!S_ISREG(info.st_mode)) return EINVAL;
   size_ = info.st_size;
-  if (size_ > most) return EFBIG;
+  if (size_ > maxBytes) return EFBIG;
   if (size_ == 0) return 0;
   void* const memory = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, fd, 0);
   if (memory == MAP_FAILED) return errno;

@@ -61,9 +61,9 @@ class MappedFile {
 
   /**
    * Opens `path`; to be called once. Returns 0 or errno: ELOOP for a link, which is not followed,
-   * EINVAL for anything but a regular file, EFBIG above `most` bytes; `size` then has its length.
+   * EINVAL for anything but a regular file, EFBIG above `maxBytes`; `size` then has its length.
    */
-  int open(const std::string& path, uint64_t most);
+  int open(const std::string& path, uint64_t maxBytes);
 
   std::string_view bytes() const {
     return {static_cast<const char*>(memory_), memory_ == nullptr ? 0 : size_};
@@ -72,7 +72,7 @@ class MappedFile {
   uint64_t size() const { return size_; }
 
  private:
-  int map(int fd, uint64_t most);
+  int map(int fd, uint64_t maxBytes);
 
   void* memory_ = nullptr;
   uint64_t size_ = 0;

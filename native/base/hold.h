@@ -10,9 +10,9 @@ namespace server {
 /** Shortest hold that a client may ask for, in seconds. */
 constexpr uint32_t kShortestHold = 5;
 
-/** Whether a client may ask for `hold` when the server's longest hold is `most`; in seconds. */
-inline bool isValidHold(uint32_t hold, uint32_t most) {
-  return hold <= most && hold >= std::min(kShortestHold, most);
+/** Whether a client may ask for `hold` when the server's longest hold is `longest`; in seconds. */
+inline bool isValidHold(uint32_t hold, uint32_t longest) {
+  return hold <= longest && hold >= std::min(kShortestHold, longest);
 }
 
 // The end of held polls, of clients and of feeds.

@@ -103,26 +103,27 @@ void Journal::publish(std::string_view key, Cursor cursor, std::string_view valu
   add({.step = JournalStep::kPublish, .number = cursor.version}, bytesOf(head), key, value, patch);
 }
 
-void Journal::append(std::string_view key, Cursor cursor, std::string_view item, uint32_t kept) {
+void Journal::append(std::string_view key, Cursor cursor, std::string_view item,
+                     uint32_t itemCount) {
   const PublishText head = {.epoch = cursor.epoch,
                             .key = static_cast<uint32_t>(key.size()),
                             .value = static_cast<uint32_t>(item.size()),
                             .what = Published::kItem};
-  add({.step = JournalStep::kPublish, .other = kept, .number = cursor.version}, bytesOf(head), key,
-      item);
+  add({.step = JournalStep::kPublish, .other = itemCount, .number = cursor.version}, bytesOf(head),
+      key, item);
 }
 
-void Journal::add(JournalRecord record, std::string_view text, std::string_view more,
-                  std::string_view evenMore, std::string_view last) {
+void Journal::add(JournalRecord record, std::string_view first, std::string_view second,
+                  std::string_view third, std::string_view fourth) {
   std::string& to = isSealed_ ? nextBatch_ : batch_;
   if (!isSealed_ && batch_.empty()) batch_.resize(sizeof(BatchHead));
-  const size_t length = text.size() + more.size() + evenMore.size() + last.size();
+  const size_t length = first.size() + second.size() + third.size() + fourth.size();
   record.length = static_cast<uint32_t>(length);
   to.append(reinterpret_cast<const char*>(&record), sizeof record);
-  to.append(text);
-  to.append(more);
-  to.append(evenMore);
-  to.append(last);
+  to.append(first);
+  to.append(second);
+  to.append(third);
+  to.append(fourth);
   to.append(paddedLength(length) - length, '\0');
 }
 
@@ -132,13 +133,13 @@ void Journal::add(JournalRecord record, std::string_view text, std::string_view 
  */
 int Journal::reserveSpace(uint64_t upTo) {
   if (upTo <= reservedBytes_) return 0;
-  const uint64_t wanted = upTo + kJournalReserve;
-  int failed;
+  const uint64_t spaceEnd = upTo + kJournalReserve;
+  int result;
   do {
-    failed = fallocate(*file_, FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(wanted));
-  } while (failed != 0 && errno == EINTR);
-  if (failed == 0) {
-    reservedBytes_ = wanted;
+    result = fallocate(*file_, FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(spaceEnd));
+  } while (result != 0 && errno == EINTR);
+  if (result == 0) {
+    reservedBytes_ = spaceEnd;
     return 0;
   }
   if (errno == EOPNOTSUPP || errno == ENOSYS) {
@@ -170,13 +171,13 @@ int Journal::write(uint64_t synced) {
     isSealed_ = true;
   }
   while (batchBytesWritten_ < batch_.size()) {
-    const ssize_t wrote =
+    const ssize_t written =
         pwrite(*file_, batch_.data() + batchBytesWritten_, batch_.size() - batchBytesWritten_,
                static_cast<off_t>(fileBytes_ + batchBytesWritten_));
-    if (wrote > 0) {
-      batchBytesWritten_ += wrote;
-    } else if (wrote == 0 || errno != EINTR) {
-      return blocked_ = wrote == 0 ? EIO : errno;
+    if (written > 0) {
+      batchBytesWritten_ += written;
+    } else if (written == 0 || errno != EINTR) {
+      return blocked_ = written == 0 ? EIO : errno;
     }
   }
   fileBytes_ += batch_.size();

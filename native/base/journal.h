@@ -83,8 +83,8 @@ class Journal {
   // Outside the pool: see shelf.h.
   void publish(std::string_view key, Cursor cursor, std::string_view value, std::string_view patch,
                bool upstream);
-  /** An item of a log, which has `kept` items then; empty: only the epoch changes. */
-  void append(std::string_view key, Cursor cursor, std::string_view item, uint32_t kept);
+  /** An item of a log, which has `itemCount` items then; empty: only the epoch changes. */
+  void append(std::string_view key, Cursor cursor, std::string_view item, uint32_t itemCount);
   void unpublish(std::string_view key) { add({.step = JournalStep::kUnpublish}, key); }
   void note(std::string_view name, std::string_view bytes) {
     add({.step = JournalStep::kNote, .other = static_cast<uint32_t>(name.size())}, name, bytes);
@@ -134,7 +134,7 @@ class Journal {
   int blocked() const { return blocked_; }
 
   /** Sets whether records added now are sure to be written, so that they may be promised. */
-  void setPromising(bool taken) { isPromising_ = taken; }
+  void setPromising(bool mayPromise) { isPromising_ = mayPromise; }
   bool isPromising() const { return isPromising_; }
 
   /** Whether a batch was not written, or only in part: it waits for the next `write`. */
@@ -146,14 +146,14 @@ class Journal {
   /** Bytes in memory of a stuck batch and of the records behind it. */
   uint64_t stuckBytes() const { return isSealed_ ? batch_.size() + nextBatch_.size() : 0; }
 
-  /** Calls `see(record)` for each record of a stuck batch. */
+  /** Calls `visit(record)` for each record of a stuck batch. */
   template <typename See>
-  void forEachStuck(See&& see) const {
+  void forEachStuck(See&& visit) const {
     if (!isSealed_) return;
     for (size_t at = sizeof(BatchHead); at < batch_.size();) {
       JournalRecord record;
       memcpy(&record, &batch_[at], sizeof record);
-      see(record);
+      visit(record);
       at += sizeof record + paddedLength(record.length);
     }
   }
@@ -169,8 +169,8 @@ class Journal {
   static std::string_view bytesOf(const Text& text) {
     return {reinterpret_cast<const char*>(&text), sizeof text};
   }
-  void add(JournalRecord record, std::string_view text, std::string_view more = {},
-           std::string_view evenMore = {}, std::string_view last = {});
+  void add(JournalRecord record, std::string_view first, std::string_view second = {},
+           std::string_view third = {}, std::string_view fourth = {});
   int reserveSpace(uint64_t upTo);
 
   const uint32_t run_;

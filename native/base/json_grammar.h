@@ -85,27 +85,27 @@ inline const char* skipUtf8(const char* at, const char* end) {
   // plane.
   unsigned char low = 0x80;
   unsigned char high = 0xbf;
-  ptrdiff_t more;
+  ptrdiff_t continuationBytes;
   if (lead >= 0xc2 && lead <= 0xdf) {
-    more = 1;
+    continuationBytes = 1;
   } else if (lead >= 0xe0 && lead <= 0xef) {
-    more = 2;
+    continuationBytes = 2;
     if (lead == 0xe0) low = 0xa0;
     if (lead == 0xed) high = 0x9f;
   } else if (lead >= 0xf0 && lead <= 0xf4) {
-    more = 3;
+    continuationBytes = 3;
     if (lead == 0xf0) low = 0x90;
     if (lead == 0xf4) high = 0x8f;
   } else {
     return nullptr;
   }
-  if (end - at <= more) return nullptr;
+  if (end - at <= continuationBytes) return nullptr;
   const auto second = static_cast<unsigned char>(at[1]);
   if (second < low || second > high) return nullptr;
-  for (ptrdiff_t i = 2; i <= more; ++i) {
+  for (ptrdiff_t i = 2; i <= continuationBytes; ++i) {
     if ((static_cast<unsigned char>(at[i]) & 0xc0) != 0x80) return nullptr;
   }
-  return at + more + 1;
+  return at + continuationBytes + 1;
 }
 
 /** Skips an escape after its backslash; nullptr: malformed. */

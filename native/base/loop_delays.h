@@ -84,24 +84,24 @@ class LoopDelays {
 
   /** Returns the delays since the last call. */
   Interval takeInterval() {
-    Interval taken = {};
-    taken.count = intervalCount_;
+    Interval interval = {};
+    interval.count = intervalCount_;
     if (intervalCount_ > 0) {
-      taken.min = intervalMin_;
-      taken.max = intervalMax_;
-      taken.mean = intervalSum_ / intervalCount_;
-      const double variance = intervalSquares_ / intervalCount_ - taken.mean * taken.mean;
-      taken.deviation = std::sqrt(std::max(0.0, variance));
-      taken.p50 = quantile(0.5);
-      taken.p90 = quantile(0.9);
-      taken.p99 = quantile(0.99);
+      interval.min = intervalMin_;
+      interval.max = intervalMax_;
+      interval.mean = intervalSum_ / intervalCount_;
+      const double variance = intervalSquares_ / intervalCount_ - interval.mean * interval.mean;
+      interval.deviation = std::sqrt(std::max(0.0, variance));
+      interval.p50 = quantile(0.5);
+      interval.p90 = quantile(0.9);
+      interval.p99 = quantile(0.99);
     }
     buckets_ = {};
     intervalCount_ = 0;
     intervalSum_ = intervalSquares_ = 0;
     intervalMin_ = kNever;
     intervalMax_ = 0;
-    return taken;
+    return interval;
   }
 
  private:
@@ -144,9 +144,9 @@ class LoopDelays {
   uint64_t quantile(double share) const {
     const auto wanted =
         static_cast<uint64_t>(std::ceil(share * static_cast<double>(intervalCount_)));
-    uint64_t upTo = 0;
+    uint64_t cumulative = 0;
     uint32_t index = 0;
-    while (index < kBuckets - 1 && (upTo += buckets_[index]) < wanted) ++index;
+    while (index < kBuckets - 1 && (cumulative += buckets_[index]) < wanted) ++index;
     return std::min(upperBoundOf(index), intervalMax_);
   }
 

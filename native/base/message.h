@@ -194,17 +194,18 @@ class Message {
   const Piece& piece(uint32_t index) const { return const_cast<Message*>(this)->data()[index]; }
 
   /**
-   * Calls `take(data, length)` for each piece after the first `sent` bytes, until it returns false.
+   * Calls `visit(data, length)` for each piece after the first `sent` bytes, until it returns
+   * false.
    */
   template <typename Take>
-  void forEachPieceAfter(uint64_t sent, Take&& take) const {
+  void forEachPieceAfter(uint64_t sent, Take&& visit) const {
     for (uint32_t i = 0; i < count_; ++i) {
       const Piece& one = piece(i);
       if (sent >= one.length()) {
         sent -= one.length();
         continue;
       }
-      if (!take(one.data() + sent, static_cast<size_t>(one.length() - sent))) return;
+      if (!visit(one.data() + sent, static_cast<size_t>(one.length() - sent))) return;
       sent = 0;
     }
   }

@@ -91,9 +91,9 @@ class Wheel {
         unlink(at);
         link.list = kNoList;
         if (!link.armed) continue;
-        const uint32_t left = (link.due - sweptTick_) & kMaxTicksAhead;
-        if (left > 0) {
-          insert(at, sweptTick_ + left);
+        const uint32_t ticksLeft = (link.due - sweptTick_) & kMaxTicksAhead;
+        if (ticksLeft > 0) {
+          insert(at, sweptTick_ + ticksLeft);
           continue;
         }
         link.armed = false;

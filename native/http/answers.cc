@@ -22,33 +22,33 @@ constexpr size_t kUnreadBytes = 65536;
 }  // namespace
 
 bool Answers::send(Connection& connection, std::string_view bytes) {
-  const ssize_t taken = connections_->send(connection, bytes.data(), bytes.size());
-  if (taken < 0) {
+  const ssize_t accepted = connections_->send(connection, bytes.data(), bytes.size());
+  if (accepted < 0) {
     connections_->close(connection);
     return false;
   }
-  if (static_cast<size_t>(taken) == bytes.size()) return afterSending(connection);
-  const base::Ref<base::Bytes> rest = base::Bytes::copyOf(bytes.substr(taken), nullptr);
+  if (static_cast<size_t>(accepted) == bytes.size()) return afterSending(connection);
+  const base::Ref<base::Bytes> rest = base::Bytes::copyOf(bytes.substr(accepted), nullptr);
   const base::Piece piece = {rest.get(), 0, rest->length()};
   storeOutput(connection, base::Message::fromPieces(&piece, 1), 0, false);
   return false;
 }
 
 bool Answers::sendInterim(Connection& connection, std::string_view bytes) {
-  const ssize_t taken = connections_->send(connection, bytes.data(), bytes.size());
-  if (taken == static_cast<ssize_t>(bytes.size())) return true;
+  const ssize_t accepted = connections_->send(connection, bytes.data(), bytes.size());
+  if (accepted == static_cast<ssize_t>(bytes.size())) return true;
   connections_->close(connection);
   return false;
 }
 
 bool Answers::send(Connection& connection, base::Ref<base::Message> message) {
-  const ssize_t taken = connections_->send(connection, *message, 0);
-  if (taken < 0) {
+  const ssize_t accepted = connections_->send(connection, *message, 0);
+  if (accepted < 0) {
     connections_->close(connection);
     return false;
   }
-  if (static_cast<uint64_t>(taken) == message->length()) return afterSending(connection);
-  storeOutput(connection, std::move(message), taken, true);
+  if (static_cast<uint64_t>(accepted) == message->length()) return afterSending(connection);
+  storeOutput(connection, std::move(message), accepted, true);
   return false;
 }
 
@@ -57,8 +57,9 @@ bool Answers::send(Connection& connection, base::Ref<base::Message> message) {
  * one.
  */
 bool Answers::afterSending(Connection& connection) {
-  const bool ends = connection.closesAfterAnswer && connection.state == ConnectionState::kReading;
-  if (ends) connections_->beginClosing(connection);
+  const bool isLastAnswer =
+      connection.closesAfterAnswer && connection.state == ConnectionState::kReading;
+  if (isLastAnswer) connections_->beginClosing(connection);
   if (connection.state == ConnectionState::kClosing) {
     endOurHalf(connection);
     return false;
@@ -74,14 +75,14 @@ bool Answers::afterSending(Connection& connection) {
 
 /** Keeps the bytes that the kernel has not accepted. */
 void Answers::storeOutput(Connection& connection, base::Ref<base::Message> message, uint64_t sent,
-                          bool shared) {
+                          bool isShared) {
   auto* output = new Output;
   output->message = std::move(message);
   output->sent = sent;
-  output->isShared = shared;
+  output->isShared = isShared;
   output->slowSince = static_cast<uint32_t>(EventSet::now() / 1000) & 0x7fffffff;
   output->connection = connections_->indexOf(connection);
-  if (shared) output->linkAsNewest(&slowReaders_);
+  if (isShared) output->linkAsNewest(&slowReaders_);
   connection.output = output;
   if (!connections_->countOutput(connection)) return connections_->close(connection);
   connections_->updateInterest(connection);
@@ -91,14 +92,14 @@ void Answers::storeOutput(Connection& connection, base::Ref<base::Message> messa
 bool Answers::flush(Connection& connection) {
   Output* const output = connection.output;
   if (output == nullptr) return false;
-  const ssize_t taken = connections_->send(connection, *output->message, output->sent);
-  if (taken < 0) {
+  const ssize_t accepted = connections_->send(connection, *output->message, output->sent);
+  if (accepted < 0) {
     connections_->close(connection);
     return false;
   }
-  output->sent += taken;
+  output->sent += accepted;
   if (output->sent < output->message->length()) {
-    if (taken > 0) connections_->arm(connection, Deadline::kWrite, writeTime_);
+    if (accepted > 0) connections_->arm(connection, Deadline::kWrite, writeTime_);
     return false;
   }
   connections_->discardOutput(connection);

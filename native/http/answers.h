@@ -121,7 +121,7 @@ class Answers {
  private:
   bool afterSending(Connection& connection);
   void storeOutput(Connection& connection, base::Ref<base::Message> message, uint64_t sent,
-                   bool shared);
+                   bool isShared);
   void endOurHalf(Connection& connection);
 
   Connections* const connections_;

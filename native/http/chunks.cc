@@ -26,11 +26,12 @@ bool areExtensions(std::string_view text) {
 
 }  // namespace
 
-ChunkDecoder::State ChunkDecoder::decode(std::string_view* data, size_t most, std::string* body) {
+ChunkDecoder::State ChunkDecoder::decode(std::string_view* data, size_t maxBytes,
+                                         std::string* body) {
   while (!data->empty()) {
     if (part_ == Part::kData) {
       const size_t length = std::min<uint64_t>(chunkBytesLeft_, data->size());
-      if (length > most - body->size()) return State::kTooLong;
+      if (length > maxBytes - body->size()) return State::kTooLong;
       body->append(data->data(), length);
       data->remove_prefix(length);
       chunkBytesLeft_ -= length;
@@ -42,7 +43,7 @@ ChunkDecoder::State ChunkDecoder::decode(std::string_view* data, size_t most, st
       case Part::kSize:
         if (parseSize() == State::kBad) return State::kBad;
         // The size exceeds the bound: fails before the data come.
-        if (chunkBytesLeft_ > most - body->size()) return State::kTooLong;
+        if (chunkBytesLeft_ > maxBytes - body->size()) return State::kTooLong;
         break;
       case Part::kDataEnd:
         if (!line_.empty()) return State::kBad;
@@ -62,9 +63,9 @@ ChunkDecoder::State ChunkDecoder::readLine(std::string_view* data) {
   while (!data->empty()) {
     const char c = data->front();
     data->remove_prefix(1);
-    const bool ends = !line_.empty() && line_.back() == '\r';
-    if (ends != (c == '\n')) return State::kBad;  // no CR alone, no LF alone
-    if (ends) {
+    const bool followsCr = !line_.empty() && line_.back() == '\r';
+    if (followsCr != (c == '\n')) return State::kBad;  // no CR alone, no LF alone
+    if (followsCr) {
       line_.pop_back();
       return State::kWhole;
     }
@@ -97,9 +98,9 @@ ChunkDecoder::State ChunkDecoder::parseTrailer() {
   line_ += "\r\n";
   size_t at = 0;
   Field field;
-  const bool good =
+  const bool isValid =
       extraBytes_ <= kMaxExtraBytes && readField(line_, &at, &field) == ReadResult::kComplete;
-  return good ? State::kIncomplete : State::kBad;
+  return isValid ? State::kIncomplete : State::kBad;
 }
 
 }  // namespace server

@@ -21,10 +21,10 @@ class ChunkDecoder {
   enum class State : uint8_t { kIncomplete, kWhole, kTooLong, kBad };
 
   /**
-   * Decodes from `*data`, and moves it behind the bytes read. Appends at most `most` bytes to
+   * Decodes from `*data`, and moves it behind the bytes read. Appends at most `maxBytes` bytes to
    * `body`.
    */
-  State decode(std::string_view* data, size_t most, std::string* body);
+  State decode(std::string_view* data, size_t maxBytes, std::string* body);
 
  private:
   enum class Part : uint8_t { kSize, kData, kDataEnd, kTrailer, kEnd };

@@ -135,9 +135,9 @@ class ColdRequests {
   ColdRequest remove(uint32_t connection) {
     const auto found = requests_.find(connection);
     if (found == requests_.end()) return {};
-    ColdRequest arrival = std::move(found->second);
+    ColdRequest request = std::move(found->second);
     requests_.erase(found);
-    return arrival;
+    return request;
   }
 
   /** Number of requests. */

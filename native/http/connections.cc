@@ -25,18 +25,18 @@ constexpr size_t kRecordBytes = 16384;
 /** Bytes that OpenSSL holds for an incomplete record. */
 constexpr uint64_t kPartialRecordBytes = 17408;
 
-ssize_t zeroIfWouldBlock(ssize_t taken) {
-  return taken < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : taken;
+ssize_t zeroIfWouldBlock(ssize_t accepted) {
+  return accepted < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : accepted;
 }
 
 }  // namespace
 
 Connections::Connections(uint32_t capacity, EventSet* events, AddressLimits* limits,
-                         std::atomic<uint32_t>* openInAll, CloseCallback closing, uint64_t now)
+                         std::atomic<uint32_t>* openInAll, CloseCallback beforeClose, uint64_t now)
     : events_(events),
       limits_(limits),
       openInAll_(openInAll),
-      beforeClose_(std::move(closing)),
+      beforeClose_(std::move(beforeClose)),
       connections_(capacity),
       sessions_(capacity),
       wheel_(capacity, now),
@@ -147,15 +147,15 @@ ssize_t Connections::send(const Connection& connection, const char* bytes, size_
   if (!connection.isTls) {
     return zeroIfWouldBlock(::send(connection.fd, bytes, length, MSG_NOSIGNAL | MSG_DONTWAIT));
   }
-  size_t taken = 0;
-  while (taken < length) {
-    const size_t most = std::min(length - taken, kRecordBytes);
-    const ssize_t sent = session(connection).send(bytes + taken, most);
+  size_t accepted = 0;
+  while (accepted < length) {
+    const size_t partLength = std::min(length - accepted, kRecordBytes);
+    const ssize_t sent = session(connection).send(bytes + accepted, partLength);
     if (sent < 0) return sent;
     if (sent == 0) break;
-    taken += sent;
+    accepted += sent;
   }
-  return static_cast<ssize_t>(taken);
+  return static_cast<ssize_t>(accepted);
 }
 
 ssize_t Connections::send(const Connection& connection, const base::Message& message,
@@ -163,12 +163,12 @@ ssize_t Connections::send(const Connection& connection, const base::Message& mes
   if (sent > 0 || connection.isTls || message.length() < SendCosts::kLongMessage) {
     return sendRest(connection, message, sent);
   }
-  const SendMethod way = message.file() >= 0 ? SendMethod::kFile : SendMethod::kCopy;
+  const SendMethod method = message.file() >= 0 ? SendMethod::kFile : SendMethod::kCopy;
   const uint64_t began = EventSet::now();
-  const ssize_t taken = sendRest(connection, message, 0);
-  const bool whole = taken == static_cast<ssize_t>(message.length());
-  if (whole) costs_.addMeasurement(way, EventSet::now() - began, message.length());
-  return taken;
+  const ssize_t accepted = sendRest(connection, message, 0);
+  const bool isWhole = accepted == static_cast<ssize_t>(message.length());
+  if (isWhole) costs_.addMeasurement(method, EventSet::now() - began, message.length());
+  return accepted;
 }
 
 ssize_t Connections::sendRest(const Connection& connection, const base::Message& message,
@@ -197,10 +197,10 @@ ssize_t Connections::sendRest(const Connection& connection, const base::Message&
   // The pieces are joined, so that small ones do not become records of their own. The same offset
   // always yields the same bytes, which TlsSession::send requires.
   char record[kRecordBytes];
-  ssize_t taken = 0;
+  ssize_t accepted = 0;
   for (;;) {
     size_t length = 0;
-    message.forEachPieceAfter(sent + taken, [&](const char* data, size_t size) {
+    message.forEachPieceAfter(sent + accepted, [&](const char* data, size_t size) {
       const size_t fits = std::min(size, kRecordBytes - length);
       memcpy(record + length, data, fits);
       length += fits;
@@ -208,18 +208,18 @@ ssize_t Connections::sendRest(const Connection& connection, const base::Message&
     });
     const ssize_t more = length == 0 ? 0 : session(connection).send(record, length);
     if (more < 0) return more;
-    taken += more;
-    if (more == 0 || static_cast<size_t>(more) < length) return taken;
+    accepted += more;
+    if (more == 0 || static_cast<size_t>(more) < length) return accepted;
   }
 }
 
 bool Connections::countPartialRecord(Connection& connection) {
   if (!connection.isTls) return true;
-  const bool half = session(connection).isMidRecord();
-  if (half == connection.partialRecordCounted) return true;
-  if (half && !reserveMemory(connection, kPartialRecordBytes)) return false;
-  if (!half) releaseMemory(connection, kPartialRecordBytes);
-  connection.partialRecordCounted = half;
+  const bool isPartial = session(connection).isMidRecord();
+  if (isPartial == connection.partialRecordCounted) return true;
+  if (isPartial && !reserveMemory(connection, kPartialRecordBytes)) return false;
+  if (!isPartial) releaseMemory(connection, kPartialRecordBytes);
+  connection.partialRecordCounted = isPartial;
   return true;
 }
 
@@ -231,8 +231,8 @@ void Connections::endOurHalf(const Connection& connection) {
 // ---- Input --------------------------------------------------------------------------------------
 
 bool Connections::storeInput(Connection& connection, const char* data, size_t length,
-                             size_t needed) {
-  const size_t room = std::max(length, needed);
+                             size_t requestLength) {
+  const size_t room = std::max(length, requestLength);
   if (!reserveMemory(connection, room)) return false;
   connection.input = static_cast<char*>(malloc(room));
   if (connection.input == nullptr) {
@@ -241,7 +241,7 @@ bool Connections::storeInput(Connection& connection, const char* data, size_t le
   }
   memcpy(connection.input, data, length);
   connection.inputLength = length;
-  connection.requestLength = needed;
+  connection.requestLength = requestLength;
   updateInterest(connection);
   return true;
 }
@@ -256,18 +256,18 @@ Input Connections::detachInput(Connection& connection) {
 
 void Connections::updateInterest(Connection& connection) {
   // A head that arrives has its own bounds of time and bytes.
-  const bool head = connection.state == ConnectionState::kReading &&
-                    connection.deadline == Deadline::kHead && !connection.hasDecidedAnswer &&
-                    !connection.willResume;
-  const bool enough =
-      connection.requestLength == 0 && !head && connection.inputLength >= kMaxPipelinedBytes;
+  const bool isReadingHead = connection.state == ConnectionState::kReading &&
+                             connection.deadline == Deadline::kHead &&
+                             !connection.hasDecidedAnswer && !connection.willResume;
+  const bool hasEnough = connection.requestLength == 0 && !isReadingHead &&
+                         connection.inputLength >= kMaxPipelinedBytes;
   if (connection.output != nullptr) return setInterest(connection, Interest::kWrite);
   // A reading connection goes on with its input in the next turn, even if its client has ended its
   // half meanwhile.
-  const bool goesOn = connection.state == ConnectionState::kReading;
-  setInterest(connection, !enough  ? Interest::kRead
-                          : goesOn ? Interest::kReset
-                                   : Interest::kHangUp);
+  const bool mayResume = connection.state == ConnectionState::kReading;
+  setInterest(connection, !hasEnough  ? Interest::kRead
+                          : mayResume ? Interest::kReset
+                                      : Interest::kHangUp);
 }
 
 void Connections::setInterest(Connection& connection, Interest interest) {

@@ -129,7 +129,7 @@ class Connections {
    * number of connections of all threads, outlive it; `now` in milliseconds. Throws std::bad_alloc.
    */
   Connections(uint32_t capacity, EventSet* events, AddressLimits* limits,
-              std::atomic<uint32_t>* openInAll, CloseCallback closing, uint64_t now);
+              std::atomic<uint32_t>* openInAll, CloseCallback beforeClose, uint64_t now);
 
   /** Closes all connections. */
   ~Connections() { closeAll(); }
@@ -251,11 +251,11 @@ class Connections {
   void releaseMemory(const Connection& connection, uint64_t bytes);
 
   /**
-   * Keeps `data` as the input of a connection that has none. Allocates `needed` bytes, the length
-   * of the whole request, or 0 if it is not known. Returns false, and keeps nothing, without memory
-   * or when the address holds too much.
+   * Keeps `data` as the input of a connection that has none. Allocates `requestLength` bytes, the
+   * length of the whole request, or 0 if it is not known. Returns false, and keeps nothing, without
+   * memory or when the address holds too much.
    */
-  bool storeInput(Connection& connection, const char* data, size_t length, size_t needed);
+  bool storeInput(Connection& connection, const char* data, size_t length, size_t requestLength);
 
   /** Removes and returns the input of a connection. */
   Input detachInput(Connection& connection);

@@ -143,10 +143,10 @@ void Door::admit(Connection& connection, const sockaddr_storage& address) {
   connections_.arm(connection, Deadline::kIdle, options_.headTime);
   connection.clientAddress = Address::from(address);
   // The PROXY protocol is used only on the port without TLS.
-  const bool greets = options_.trust == Trust::kProxy && !connection.isTls;
-  connection.proxyHeaderRead = !greets;
-  const bool known = options_.trust == Trust::kNobody || options_.trust == Trust::kProxy;
-  if (known && !greets) countForAddress(connection, connection.clientAddress);
+  const bool expectsProxyHeader = options_.trust == Trust::kProxy && !connection.isTls;
+  connection.proxyHeaderRead = !expectsProxyHeader;
+  const bool isAddressKnown = options_.trust == Trust::kNobody || options_.trust == Trust::kProxy;
+  if (isAddressKnown && !expectsProxyHeader) countForAddress(connection, connection.clientAddress);
 }
 
 // ---- Handshakes ---------------------------------------------------------------------------------
@@ -255,13 +255,13 @@ void Door::turn() {
 
 /** Asks for a further turn when there is work left. */
 void Door::wakeAgain() {
-  uint64_t in = UINT64_MAX;
-  if (mayResumeQueued()) in = aheadShare_.restLeft();
-  if (!queuedHandshakes_.empty()) in = std::min(in, handshakeShare_.restLeft());
+  uint64_t delay = UINT64_MAX;
+  if (mayResumeQueued()) delay = aheadShare_.restLeft();
+  if (!queuedHandshakes_.empty()) delay = std::min(delay, handshakeShare_.restLeft());
   // If JavaScript may not be asked, an event of its own announces when it may.
-  const bool asks = !coldRequests_.queue().empty() && (!asker_.mayAsk || asker_.mayAsk());
-  if (asks) in = std::min(in, scriptShare_.restLeft());
-  if (in != UINT64_MAX) parts_.events->wakeIn(in);
+  const bool mayAskScript = !coldRequests_.queue().empty() && (!asker_.mayAsk || asker_.mayAsk());
+  if (mayAskScript) delay = std::min(delay, scriptShare_.restLeft());
+  if (delay != UINT64_MAX) parts_.events->wakeIn(delay);
 }
 
 void Door::handleEvent(Connection& connection, uint32_t events) {
@@ -345,10 +345,10 @@ void Door::readInput(Connection& connection) {
 
 /** Whether a client that has ended its half still gets an answer. */
 bool Door::awaitsAnswer(const Connection& connection) {
-  const bool asks = connection.state == ConnectionState::kPending ||
-                    connection.state == ConnectionState::kWatching;
+  const bool isAsking = connection.state == ConnectionState::kPending ||
+                        connection.state == ConnectionState::kWatching;
   return connection.willResume || connection.hasDecidedAnswer ||
-         (asks && !connection.mayStayUnanswered) ||
+         (isAsking && !connection.mayStayUnanswered) ||
          (connection.state == ConnectionState::kParked &&
           !parts_.requests->mayDropEndedPoll(connections_.ticketOf(connection)));
 }
@@ -387,10 +387,10 @@ void Door::resumeQueued() {
   uint64_t now = parts_.clock();
   const uint64_t end = now + kResumeShare;
   while (!queuedToResume_.empty() && aheadShare_.hasTimeLeft() && now < end) {
-    const uint64_t hot = hotServed_;
+    const uint64_t hotBefore = hotServed_;
     resumeNext(queuedToResume_.pop());
     const uint64_t began = std::exchange(now, parts_.clock());
-    if (hotServed_ == hot) aheadShare_.addWork(began, now, queuedToResume_.addresses());
+    if (hotServed_ == hotBefore) aheadShare_.addWork(began, now, queuedToResume_.addresses());
   }
 }
 
@@ -447,28 +447,28 @@ void Door::serveInput(Connection& connection, const char* data, size_t length) {
         break;
     }
     // Answers are sent in the order of their requests, and only these wait for the end of the turn.
-    const bool decided = request.route == Route::kJoin || request.route == Route::kThrow ||
-                         request.route == Route::kLeave || request.route == Route::kInput;
-    if (connection.hasDecidedAnswer && !decided) {
+    const bool waitsForTurnEnd = request.route == Route::kJoin || request.route == Route::kThrow ||
+                                 request.route == Route::kLeave || request.route == Route::kInput;
+    if (connection.hasDecidedAnswer && !waitsForTurnEnd) {
       storeOrRefuse(connection, data, length, 0);
       return;
     }
     if (!servesHere(connection, request, data)) return readColdHead(connection, {data, length});
-    const size_t whole = size_t{request.headLength} + request.bodyLength;
-    if (length < whole) return awaitRest(connection, data, length, whole);
-    const bool watches = request.route == Route::kFeed || request.route == Route::kFeeds;
-    if (watches &&
+    const size_t requestLength = size_t{request.headLength} + request.bodyLength;
+    if (length < requestLength) return awaitRest(connection, data, length, requestLength);
+    const bool isForFeeds = request.route == Route::kFeed || request.route == Route::kFeeds;
+    if (isForFeeds &&
         !feeds_.canServe(request, data, {data + request.headLength, request.bodyLength})) {
       return readColdHead(connection, {data, length});
     }
     ++counts_.requests;
     // A page is large: its time is limited like that of JavaScript's answers (TurnShare).
     if (request.route != Route::kFixed) ++hotServed_;
-    const bool goOn = serve(connection, request, data);
-    data += whole;
-    length -= whole;
+    const bool mayServeNext = serve(connection, request, data);
+    data += requestLength;
+    length -= requestLength;
     if (connections_.find(ticket) == nullptr) return;
-    if (!goOn) {
+    if (!mayServeNext) {
       if (length > 0) storeOrRefuse(connection, data, length, 0);
       return;
     }
@@ -480,8 +480,9 @@ void Door::serveInput(Connection& connection, const char* data, size_t length) {
  * 503, unless an answer is being written, and the connection closes. Decided answers are sent
  * before.
  */
-bool Door::storeOrRefuse(Connection& connection, const char* data, size_t length, size_t needed) {
-  if (connections_.storeInput(connection, data, length, needed)) return true;
+bool Door::storeOrRefuse(Connection& connection, const char* data, size_t length,
+                         size_t requestLength) {
+  if (connections_.storeInput(connection, data, length, requestLength)) return true;
   const ConnectionState state = connection.state;
   if (connection.output != nullptr || state == ConnectionState::kPending ||
       state == ConnectionState::kStreaming) {
@@ -506,15 +507,17 @@ uint32_t Door::maxHotBody(const HotRequest& request) const {
 }
 
 /**
- * Keeps an incomplete request until the rest comes: a head of unknown length (`needed` 0), or a
- * request of `needed` bytes. Its deadline is armed once: slow bytes do not extend it.
+ * Keeps an incomplete request until the rest comes: a head of unknown length (`requestLength` 0),
+ * or a request of `requestLength` bytes. Its deadline is armed once: slow bytes do not extend it.
  */
-void Door::awaitRest(Connection& connection, const char* data, size_t length, size_t needed) {
-  const Deadline deadline = needed == 0 ? Deadline::kHead : Deadline::kBody;
+void Door::awaitRest(Connection& connection, const char* data, size_t length,
+                     size_t requestLength) {
+  const Deadline deadline = requestLength == 0 ? Deadline::kHead : Deadline::kBody;
   if (connection.deadline != deadline) {
-    connections_.arm(connection, deadline, needed == 0 ? options_.headTime : options_.bodyTime);
+    connections_.arm(connection, deadline,
+                     requestLength == 0 ? options_.headTime : options_.bodyTime);
   }
-  storeOrRefuse(connection, data, length, needed);
+  storeOrRefuse(connection, data, length, requestLength);
 }
 
 // ---- Deadlines and closing ----------------------------------------------------------------------
@@ -526,27 +529,27 @@ void Door::tick(uint64_t now) {
   resumeListening();
   counts_.slowReaders += feeds_.tick();
   liveCounts_.tick();
-  const auto gone = [this](const Ticket& ticket) { return connections_.find(ticket) == nullptr; };
-  coldRequests_.queue().removeIf(gone);
-  queuedHandshakes_.removeIf(gone);
-  queuedToResume_.removeIf(gone);
+  const auto isGone = [this](const Ticket& ticket) { return connections_.find(ticket) == nullptr; };
+  coldRequests_.queue().removeIf(isGone);
+  queuedHandshakes_.removeIf(isGone);
+  queuedToResume_.removeIf(isGone);
   connections_.tick(now, [this](Connection& connection) { handleDeadline(connection); });
 }
 
 bool Door::isQuiet(uint32_t ticks) const {
-  const auto waits = [](const auto& port) {
+  const auto isPaused = [](const auto& port) {
     return !port->isListening && port->listener.fd() >= 0;
   };
-  return std::none_of(ports_.begin(), ports_.end(), waits) && connections_.isQuiet(ticks);
+  return std::none_of(ports_.begin(), ports_.end(), isPaused) && connections_.isQuiet(ticks);
 }
 
 /** Handles the end of a connection's deadline. */
 void Door::handleDeadline(Connection& connection) {
   // The decided answer gets its own deadline when it is sent.
   if (connection.hasDecidedAnswer) return;
-  const bool halfway =
+  const bool isMidRequest =
       connection.deadline == Deadline::kHead || connection.deadline == Deadline::kBody;
-  if (connection.state == ConnectionState::kReading && halfway) {
+  if (connection.state == ConnectionState::kReading && isMidRequest) {
     ++counts_.timedOut;
     logEvent(connection, LogEventKind::kTimedOut);
     return answers_.sendLast(connection, replies_.writeLast(replies_.replies().timedOut));

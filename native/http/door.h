@@ -310,8 +310,8 @@ class Door : public PollResponder {
   bool awaitsAnswer(const Connection& connection);
   void serveInput(Connection& connection, const char* data, size_t length);
   uint32_t maxHotBody(const HotRequest& request) const;
-  bool storeOrRefuse(Connection& connection, const char* data, size_t length, size_t needed);
-  void awaitRest(Connection& connection, const char* data, size_t length, size_t needed);
+  bool storeOrRefuse(Connection& connection, const char* data, size_t length, size_t requestLength);
+  void awaitRest(Connection& connection, const char* data, size_t length, size_t requestLength);
   void resume(Connection& connection);
   void resumeLater(Connection& connection);
   bool mayReadMore(const Connection& connection);
@@ -328,13 +328,13 @@ class Door : public PollResponder {
   void readColdBody(Connection& connection, std::string_view data);
   ColdRequest removeColdRequest(Connection& connection);
   void handleOrQueue(Connection& connection, std::string_view head, Body body,
-                     std::string_view behind);
+                     std::string_view sentAhead);
   void handleQueued();
   void callScript(Connection& connection, std::string_view head, Body body);
   Connection* findAwaitingScript(Ticket ticket);
   void endScriptRequest(Connection& connection);
   uint32_t maxColdBody(const RequestHead& head) const;
-  void refuseMalformed(Connection& connection, LogEventKind why);
+  void refuseMalformed(Connection& connection, LogEventKind kind);
   void refuseTooMuchHeld(Connection& connection);
 
   // Serving.

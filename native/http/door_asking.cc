@@ -61,12 +61,12 @@ void Door::readColdHead(Connection& connection, std::string_view data) {
  * Refuses a request that can't be answered otherwise; the start of the next one is unknown, so the
  * connection closes.
  */
-void Door::refuseMalformed(Connection& connection, LogEventKind why) {
-  logEvent(connection, why);
+void Door::refuseMalformed(Connection& connection, LogEventKind kind) {
+  logEvent(connection, kind);
   const Replies& replies = replies_.replies();
-  const Reply& reply = why == LogEventKind::kBadRequest     ? replies.badRequest
-                       : why == LogEventKind::kHeadTooLarge ? replies.headTooLarge
-                                                            : replies.expectationFailed;
+  const Reply& reply = kind == LogEventKind::kBadRequest     ? replies.badRequest
+                       : kind == LogEventKind::kHeadTooLarge ? replies.headTooLarge
+                                                             : replies.expectationFailed;
   answers_.sendLast(connection, replies_.writeLast(reply));
 }
 
@@ -85,8 +85,8 @@ void Door::beginColdRequest(Connection& connection, std::string_view data) {
   connection.isHttp10 = coldHead_.isHttp10;
   const std::string_view head = data.substr(0, coldHead_.headLength);
   const std::string_view rest = data.substr(coldHead_.headLength);
-  const uint32_t most = maxColdBody(coldHead_);
-  if (coldHead_.framing == Framing::kLength && coldHead_.bodyLength > most) {
+  const uint32_t maxBodyBytes = maxColdBody(coldHead_);
+  if (coldHead_.framing == Framing::kLength && coldHead_.bodyLength > maxBodyBytes) {
     return handleOrQueue(connection, head, {Body::State::kTooLong}, {});
   }
   if (coldHead_.framing != Framing::kChunked && coldHead_.bodyLength <= rest.size()) {
@@ -95,12 +95,12 @@ void Door::beginColdRequest(Connection& connection, std::string_view data) {
   }
   const uint64_t cost = head.size() + coldHead_.bodyLength;
   if (!connections_.reserveMemory(connection, cost)) return refuseTooMuchHeld(connection);
-  ColdRequest& arrival = coldRequests_.add(connections_.indexOf(connection));
-  arrival.head = head;
-  arrival.framing = coldHead_.framing;
-  arrival.bodyLength = coldHead_.bodyLength;
-  arrival.maxBodyBytes = most;
-  arrival.countedBytes = cost;
+  ColdRequest& request = coldRequests_.add(connections_.indexOf(connection));
+  request.head = head;
+  request.framing = coldHead_.framing;
+  request.bodyLength = coldHead_.bodyLength;
+  request.maxBodyBytes = maxBodyBytes;
+  request.countedBytes = cost;
   connection.hasColdRequest = true;
   // A client that has sent a part of the body does not wait (RFC 9110, section 10.1.1).
   if (coldHead_.expectsContinue && rest.empty()) {
@@ -125,30 +125,30 @@ void Door::proceed(Ticket ticket) {
 
 /** Reads more of a request's body. */
 void Door::readColdBody(Connection& connection, std::string_view data) {
-  ColdRequest& arrival = *coldRequests_.find(connections_.indexOf(connection));
-  const ChunkDecoder::State state = arrival.readBody(&data);
+  ColdRequest& request = *coldRequests_.find(connections_.indexOf(connection));
+  const ChunkDecoder::State state = request.readBody(&data);
   if (state == ChunkDecoder::State::kBad)
     return refuseMalformed(connection, LogEventKind::kBadRequest);
-  const uint64_t cost = arrival.head.size() + std::max(arrival.bodyLength, arrival.body.size());
-  if (cost > arrival.countedBytes) {
-    if (!connections_.reserveMemory(connection, cost - arrival.countedBytes))
+  const uint64_t cost = request.head.size() + std::max(request.bodyLength, request.body.size());
+  if (cost > request.countedBytes) {
+    if (!connections_.reserveMemory(connection, cost - request.countedBytes))
       return refuseTooMuchHeld(connection);
-    arrival.countedBytes = cost;
+    request.countedBytes = cost;
   }
   if (state == ChunkDecoder::State::kIncomplete) return connections_.updateInterest(connection);
-  const ColdRequest whole = removeColdRequest(connection);
+  const ColdRequest complete = removeColdRequest(connection);
   if (state == ChunkDecoder::State::kTooLong) {
-    return handleOrQueue(connection, whole.head, {Body::State::kTooLong}, {});
+    return handleOrQueue(connection, complete.head, {Body::State::kTooLong}, {});
   }
-  handleOrQueue(connection, whole.head, {Body::State::kWhole, whole.body}, data);
+  handleOrQueue(connection, complete.head, {Body::State::kWhole, complete.body}, data);
 }
 
 /** Removes and returns a connection's request from ColdRequests. */
 ColdRequest Door::removeColdRequest(Connection& connection) {
   connection.hasColdRequest = false;
-  ColdRequest arrival = coldRequests_.remove(connections_.indexOf(connection));
-  connections_.releaseMemory(connection, arrival.countedBytes);
-  return arrival;
+  ColdRequest request = coldRequests_.remove(connections_.indexOf(connection));
+  connections_.releaseMemory(connection, request.countedBytes);
+  return request;
 }
 
 /** Sends a 503 as the last answer: too much is held for the connection's address. */
@@ -159,10 +159,10 @@ void Door::refuseTooMuchHeld(Connection& connection) {
 // ---- Asking -------------------------------------------------------------------------------------
 
 /**
- * Asks for the answer of a complete request, or queues it. `behind`: bytes that were sent ahead.
+ * Asks for the answer of a complete request, or queues it. `sentAhead`: bytes that were sent ahead.
  */
 void Door::handleOrQueue(Connection& connection, std::string_view head, Body body,
-                         std::string_view behind) {
+                         std::string_view sentAhead) {
   connection.state = ConnectionState::kPending;
   connection.route = Route::kCold;
   connection.mayStayUnanswered = false;
@@ -170,8 +170,8 @@ void Door::handleOrQueue(Connection& connection, std::string_view head, Body bod
   connection.closesAfterAnswer =
       connection.closesAfterAnswer || body.state == Body::State::kTooLong;
   connections_.disarm(connection);
-  if (!behind.empty() && !connection.closesAfterAnswer) {
-    if (!storeOrRefuse(connection, behind.data(), behind.size(), 0)) return;
+  if (!sentAhead.empty() && !connection.closesAfterAnswer) {
+    if (!storeOrRefuse(connection, sentAhead.data(), sentAhead.size(), 0)) return;
   }
   connections_.updateInterest(connection);
   if (coldRequests_.queue().empty() && mayCallScript()) return callScript(connection, head, body);
@@ -180,10 +180,10 @@ void Door::handleOrQueue(Connection& connection, std::string_view head, Body bod
     const uint64_t cost = head.size() + body.bytes.size();
     if (!connections_.reserveMemory(connection, cost)) return refuseTooMuchHeld(connection);
     connection.hasColdRequest = true;
-    ColdRequest& arrival = coldRequests_.add(connections_.indexOf(connection));
-    arrival.head = head;
-    arrival.body = body.bytes;
-    arrival.countedBytes = cost;
+    ColdRequest& request = coldRequests_.add(connections_.indexOf(connection));
+    request.head = head;
+    request.body = body.bytes;
+    request.countedBytes = cost;
   }
   coldRequests_.find(connections_.indexOf(connection))->bodyState = body.state;
   // The call may come from JavaScript, outside a turn.
@@ -200,13 +200,13 @@ void Door::handleQueued() {
   while (!coldRequests_.queue().empty() && mayCallScript()) {
     Connection* const connection = findAwaitingScript(coldRequests_.queue().pop());
     if (connection == nullptr) continue;
-    ColdRequest* const waiting = coldRequests_.find(connections_.indexOf(*connection));
-    if (waiting->bodyState == Body::State::kAwaited) {
-      const std::string head = waiting->head;
+    ColdRequest* const request = coldRequests_.find(connections_.indexOf(*connection));
+    if (request->bodyState == Body::State::kAwaited) {
+      const std::string head = request->head;
       callScript(*connection, head, {Body::State::kAwaited});
     } else {
-      const ColdRequest whole = removeColdRequest(*connection);
-      callScript(*connection, whole.head, {whole.bodyState, whole.body});
+      const ColdRequest complete = removeColdRequest(*connection);
+      callScript(*connection, complete.head, {complete.bodyState, complete.body});
     }
   }
 }
@@ -233,9 +233,9 @@ void Door::callScript(Connection& connection, std::string_view head, Body body) 
 /** The connection of a request that JavaScript was asked to handle; nullptr: gone. */
 Connection* Door::findAwaitingScript(Ticket ticket) {
   Connection* const connection = connections_.find(ticket);
-  const bool waits = connection != nullptr && connection->state == ConnectionState::kPending &&
-                     connection->route == Route::kCold;
-  return waits ? connection : nullptr;
+  const bool isAwaiting = connection != nullptr && connection->state == ConnectionState::kPending &&
+                          connection->route == Route::kCold;
+  return isAwaiting ? connection : nullptr;
 }
 
 /** Ends the state of a request that JavaScript answers now. */

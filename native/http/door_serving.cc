@@ -27,10 +27,10 @@ Address Door::clientOf(const Connection& connection, std::string_view forwarded,
 
 Address Door::clientOf(const Connection& connection, const HotRequest& request,
                        const char* head) const {
-  const auto of = [head](HeadSpan span) {
+  const auto spanText = [head](HeadSpan span) {
     return std::string_view(head + span.offset, span.length);
   };
-  return clientOf(connection, of(request.forwarded), of(request.forwardedFor));
+  return clientOf(connection, spanText(request.forwarded), spanText(request.forwardedFor));
 }
 
 /** Whether an id may belong to a client of another server. */
@@ -170,9 +170,9 @@ bool Door::serveCountsOf(Connection& connection, const Id& id) {
     parts_.requests->requestCountsOf(ticket, id);
     return awaitDecision(connection, Route::kStatus);
   }
-  Place any;
-  const bool known = parts_.requests->findPlace(ticket, id, &any) == LookupResult::kFound;
-  return known ? serveCounts(connection) : serveUnknownClient(connection, Route::kStatus);
+  Place unused;
+  const bool isKnown = parts_.requests->findPlace(ticket, id, &unused) == LookupResult::kFound;
+  return isKnown ? serveCounts(connection) : serveUnknownClient(connection, Route::kStatus);
 }
 
 /** Answers that there is no such client. */
@@ -200,8 +200,8 @@ void Door::logEvent(const Connection& connection, LogEventKind kind) {
 }
 
 void Door::logOutcome(const Connection& connection, Route route, Outcome outcome) {
-  const bool joined = route == Route::kJoin && outcome == Outcome::kOk;
-  if (logEvents_.isEnabled() && (joined || outcome >= Outcome::kUnknownClient)) {
+  const bool isJoin = route == Route::kJoin && outcome == Outcome::kOk;
+  if (logEvents_.isEnabled() && (isJoin || outcome >= Outcome::kUnknownClient)) {
     logEvents_.add({LogEventKind::kOutcome, route, outcome, connection.clientAddress});
   }
 }
@@ -210,9 +210,9 @@ void Door::logOutcome(const Connection& connection, Route route, Outcome outcome
 
 /** The text of an answer, valid until the next call. */
 std::string_view Door::textOf(const DecidedAnswer& answer) {
-  const bool joined = answer.route == Route::kJoin && answer.outcome == Outcome::kOk;
+  const bool isJoin = answer.route == Route::kJoin && answer.outcome == Outcome::kOk;
   const auto& reply = replies_.replies().outcomes[static_cast<size_t>(answer.outcome)];
-  return joined ? replies_.joined(answer.id) : replies_.write(reply);
+  return isJoin ? replies_.joined(answer.id) : replies_.write(reply);
 }
 
 void Door::sendAnswers() {
@@ -220,20 +220,20 @@ void Door::sendAnswers() {
     const Ticket ticket = decidedAnswers_[i].ticket;
     Connection* connection = connections_.find(ticket);
     std::string_view bytes = textOf(decidedAnswers_[i++]);
-    const auto sameNext = [&] {
+    const auto isNextOfSame = [&] {
       return i < decidedAnswers_.size() && decidedAnswers_[i].ticket == ticket;
     };
-    const bool full = connection != nullptr && connection->inputRefused;
-    if (full || sameNext()) {
+    const bool inputRefused = connection != nullptr && connection->inputRefused;
+    if (inputRefused || isNextOfSame()) {
       // Several answers of requests sent ahead, with one system call.
       joinedAnswers_ = bytes;
-      while (sameNext()) joinedAnswers_ += textOf(decidedAnswers_[i++]);
-      if (full) joinedAnswers_ += replies_.writeLast(replies_.replies().tooMuchHeld);
+      while (isNextOfSame()) joinedAnswers_ += textOf(decidedAnswers_[i++]);
+      if (inputRefused) joinedAnswers_ += replies_.writeLast(replies_.replies().tooMuchHeld);
       bytes = joinedAnswers_;
     }
     if (connection == nullptr) continue;
     connection->hasDecidedAnswer = false;
-    if (full) {
+    if (inputRefused) {
       answers_.sendLast(*connection, bytes);
     } else if (answers_.send(*connection, bytes)) {
       resumeLater(*connection);
@@ -257,9 +257,10 @@ void Door::dropAnswers() {
 /** The connection of a request that waits for a decision; nullptr: gone. */
 Connection* Door::findAwaitingDecision(Ticket ticket) {
   Connection* const connection = connections_.find(ticket);
-  const bool waits = connection != nullptr && (connection->state == ConnectionState::kPending ||
-                                               connection->state == ConnectionState::kParked);
-  return waits ? connection : nullptr;
+  const bool isAwaiting =
+      connection != nullptr && (connection->state == ConnectionState::kPending ||
+                                connection->state == ConnectionState::kParked);
+  return isAwaiting ? connection : nullptr;
 }
 
 void Door::complete(Ticket ticket, std::optional<Outcome> outcome, const Id* id) {

@@ -55,11 +55,11 @@ class TokenHasher {
   /** Returns no hash when OpenSSL has failed: then no token is known here. */
   std::optional<TokenHash> operator()(std::string_view token) {
     TokenHash hash = {};
-    const bool done = algorithm_ && context_ &&
-                      EVP_DigestInit_ex(context_.get(), algorithm_.get(), nullptr) == 1 &&
-                      EVP_DigestUpdate(context_.get(), token.data(), token.size()) == 1 &&
-                      EVP_DigestFinal_ex(context_.get(), hash.data(), nullptr) == 1;
-    return done ? std::optional(hash) : std::nullopt;
+    const bool isHashed = algorithm_ && context_ &&
+                          EVP_DigestInit_ex(context_.get(), algorithm_.get(), nullptr) == 1 &&
+                          EVP_DigestUpdate(context_.get(), token.data(), token.size()) == 1 &&
+                          EVP_DigestFinal_ex(context_.get(), hash.data(), nullptr) == 1;
+    return isHashed ? std::optional(hash) : std::nullopt;
   }
 
  private:
@@ -109,36 +109,36 @@ bool FeedHandler::canServe(const HotRequest& request, const char* head, std::str
   }
   noneMatch_ = text(request.noneMatch);
   grant_ = Grants::kNone;
-  const bool judges = feeds_->hasPrivate() || feeds_->options().hasGrants;
-  return !judges || checkGrants(request, head);
+  const bool needsCheck = feeds_->hasPrivate() || feeds_->options().hasGrants;
+  return !needsCheck || checkGrants(request, head);
 }
 
 /** Decides which private feeds may be read. Returns false when JavaScript must decide. */
 bool FeedHandler::checkGrants(const HotRequest& request, const char* head) {
   FeedRequest* const end = watchRequest_.wanted + watchRequest_.count;
   const auto isPrivate = [this](const FeedRequest& one) { return feeds_->isPrivate(one.key); };
-  const bool opens = std::any_of(watchRequest_.wanted, end, isPrivate);
+  const bool opensStream = std::any_of(watchRequest_.wanted, end, isPrivate);
   // For a public feed a grant only gives the name of the reader.
-  const bool names =
+  const bool namesReader =
       feeds_->options().hasGrants && request.authorization.length + request.grant.length > 0;
-  if (!opens && !names) return true;
+  if (!opensStream && !namesReader) return true;
   // With both, JavaScript decides which one counts.
   if (request.authorization.length > 0 && request.grant.length > 0) return false;
-  Outcome without = Outcome::kGrantRequired;
+  Outcome problem = Outcome::kGrantRequired;
   if (request.authorization.length > 0 || request.grant.length > 0) {
     const HeadSpan span = request.grant.length > 0 ? request.grant : request.authorization;
     const std::string_view value(head + span.offset, span.length);
     const std::string_view token = request.grant.length > 0 ? value : bearerOf(value);
-    if (!opens && !mayBeGrant(token)) return true;
+    if (!opensStream && !mayBeGrant(token)) return true;
     if (token.empty()) return false;
     const std::optional<TokenHash> hash = hashOf(token);
     if (hash) grant_ = feeds_->findGrant(*hash);
-    if (grant_ == Grants::kNone) return !opens && hash && feeds_->isBadGrant(*hash);
-    without = Outcome::kNotGranted;
+    if (grant_ == Grants::kNone) return !opensStream && hash && feeds_->isBadGrant(*hash);
+    problem = Outcome::kNotGranted;
   }
   for (FeedRequest* one = watchRequest_.wanted; one != end; ++one) {
-    const bool reads = grant_ != Grants::kNone && feeds_->reads(grant_, one->key);
-    if (isPrivate(*one) && !reads) one->problem = without;
+    const bool mayRead = grant_ != Grants::kNone && feeds_->reads(grant_, one->key);
+    if (isPrivate(*one) && !mayRead) one->problem = problem;
   }
   return true;
 }
@@ -202,8 +202,8 @@ void FeedHandler::sendNotModified(Connection& connection, std::string_view tag) 
   const Reply& head = replies_->replies().feedUnchanged;
   std::string text(replies_->write(head, connection.closesAfterAnswer));
   text.append(tag).append("\"\r\n\r\n");
-  const bool whole = answers_->send(connection, text);
-  if (whole && connections_->find(ticket) != nullptr) onAnswered_(connection);
+  const bool isSent = answers_->send(connection, text);
+  if (isSent && connections_->find(ticket) != nullptr) onAnswered_(connection);
 }
 
 void FeedHandler::sendNextEvent(Connection& connection) { feeds_->writable(connection.record); }
@@ -211,14 +211,14 @@ void FeedHandler::sendNextEvent(Connection& connection) { feeds_->writable(conne
 void FeedHandler::endWatch(const Connection& connection) { feeds_->drop(connection.record); }
 
 uint32_t FeedHandler::tick() {
-  for (CachedMessage& made : cache_) made = {};
+  for (CachedMessage& cached : cache_) cached = {};
   compressBudget_ = kMaxCompressedPerTick;
   if (feeds_ == nullptr) return 0;
   uint32_t closed = 0;
-  const uint64_t most = feeds_->options().memory;
+  const uint64_t maxMemory = feeds_->options().memory;
   // hasSlowestReader is called in every tick: it tells the other threads about this one's slowest
   // reader.
-  while (feeds_->hasSlowestReader(answers_->slowestSince()) && feeds_->unsentBytes() > most &&
+  while (feeds_->hasSlowestReader(answers_->slowestSince()) && feeds_->unsentBytes() > maxMemory &&
          answers_->closeSlowest()) {
     ++closed;
   }
@@ -230,24 +230,24 @@ uint32_t FeedHandler::tick() {
 FeedResponder::WriteResult FeedHandler::answer(uint32_t token, const FeedAnswer& answer) {
   Connection& connection = (*connections_)[token];
   const Ticket ticket = connections_->ticketOf(connection);
-  const bool opens = connection.state == ConnectionState::kWatching;
-  const bool problem = answer.outcome != Outcome::kOk && (!answer.isEvent || opens);
-  const bool goesOn = answer.isEvent && !answer.endsStream && !problem;
+  const bool opensStream = connection.state == ConnectionState::kWatching;
+  const bool isProblem = answer.outcome != Outcome::kOk && (!answer.isEvent || opensStream);
+  const bool continuesStream = answer.isEvent && !answer.endsStream && !isProblem;
   // The watcher is taken off before the write: if the connection is lost in it, the returned value
   // tells the table, not `endWatch`.
-  connection.state = goesOn ? ConnectionState::kStreaming : ConnectionState::kReading;
+  connection.state = continuesStream ? ConnectionState::kStreaming : ConnectionState::kReading;
   const uint32_t watcher = std::exchange(connection.record, Feeds::kNoWatcher);
-  bool whole;
-  if (problem) {
+  bool isSent;
+  if (isProblem) {
     const auto& reply = replies_->replies().outcomes[static_cast<size_t>(answer.outcome)];
-    whole = answers_->send(connection, replies_->write(reply, connection.closesAfterAnswer));
+    isSent = answers_->send(connection, replies_->write(reply, connection.closesAfterAnswer));
   } else {
-    whole = answers_->send(connection, messageOf(answer, opens, connection));
+    isSent = answers_->send(connection, messageOf(answer, opensStream, connection));
   }
   if (connections_->find(ticket) == nullptr) return WriteResult::kLost;
-  if (goesOn) connection.record = watcher;
-  if (!goesOn && whole) onAnswered_(connection);
-  return whole ? WriteResult::kWhole : WriteResult::kInPart;
+  if (continuesStream) connection.record = watcher;
+  if (!continuesStream && isSent) onAnswered_(connection);
+  return isSent ? WriteResult::kWhole : WriteResult::kInPart;
 }
 
 FeedHandler::CachedMessage::CachedMessage(base::Ref<base::Message> message,
@@ -272,7 +272,7 @@ bool FeedHandler::CachedMessage::matches(const FeedAnswer& answer) const {
     return false;
   }
   std::string_view rest = text;
-  const auto goesOn = [&rest](std::string_view part) {
+  const auto skipIfNext = [&rest](std::string_view part) {
     const bool same = rest.substr(0, part.size()) == part;
     if (same) rest.remove_prefix(part.size());
     return same;
@@ -282,58 +282,59 @@ bool FeedHandler::CachedMessage::matches(const FeedAnswer& answer) const {
     const base::Piece& piece = pieces[i];
     const bool same =
         item.bytes == piece.bytes && item.begin == piece.begin && item.end == piece.end;
-    if (!same || !goesOn(item.before) || !goesOn(item.after)) return false;
+    if (!same || !skipIfNext(item.before) || !skipIfNext(item.after)) return false;
   }
   return rest.empty();
 }
 
 /** Returns the message of an answer: a kept one with the same parts, or a new one. */
-base::Ref<base::Message> FeedHandler::messageOf(const FeedAnswer& answer, bool opens,
+base::Ref<base::Message> FeedHandler::messageOf(const FeedAnswer& answer, bool opensStream,
                                                 const Connection& to) {
-  const bool own = answer.isEvent ? opens || to.isHttp10 : to.closesAfterAnswer;
-  const auto isShared = [](const BodyPiece& item) { return item.bytes != nullptr; };
-  const bool shared = !own && !answer.endsStream &&
-                      std::any_of(answer.pieces, answer.pieces + answer.count, isShared);
-  if (!shared) return compose(answer, opens, to);
-  for (CachedMessage& made : cache_) {
-    if (!made.matches(answer)) continue;
-    const bool isLong = made.message->length() >= SendCosts::kLongMessage;
-    if (++made.reuses == kFileFrom && isLong && connections_->sendCosts().wantsFile()) {
-      made.message->makeFile();
+  const bool isOnlyForConnection =
+      answer.isEvent ? opensStream || to.isHttp10 : to.closesAfterAnswer;
+  const auto hasSharedBytes = [](const BodyPiece& item) { return item.bytes != nullptr; };
+  const bool isShared = !isOnlyForConnection && !answer.endsStream &&
+                        std::any_of(answer.pieces, answer.pieces + answer.count, hasSharedBytes);
+  if (!isShared) return compose(answer, opensStream, to);
+  for (CachedMessage& cached : cache_) {
+    if (!cached.matches(answer)) continue;
+    const bool isLong = cached.message->length() >= SendCosts::kLongMessage;
+    if (++cached.reuses == kFileFrom && isLong && connections_->sendCosts().wantsFile()) {
+      cached.message->makeFile();
     }
-    if (made.reuses == kOnePieceFrom && !isLong) {
-      made.original = std::exchange(made.message, made.message->inOnePiece());
+    if (cached.reuses == kOnePieceFrom && !isLong) {
+      cached.original = std::exchange(cached.message, cached.message->inOnePiece());
     }
-    return made.message;
+    return cached.message;
   }
-  CachedMessage& made = cache_[nextCached_++ % kCachedMessages];
-  made = CachedMessage(compose(answer, opens, to), answer);
-  return made.message;
+  CachedMessage& cached = cache_[nextCached_++ % kCachedMessages];
+  cached = CachedMessage(compose(answer, opensStream, to), answer);
+  return cached.message;
 }  // NOLINT(clang-analyzer-unix.Malloc): a reference is counted, not leaked
 
-base::Ref<base::Message> FeedHandler::compose(const FeedAnswer& answer, bool opens,
+base::Ref<base::Message> FeedHandler::compose(const FeedAnswer& answer, bool opensStream,
                                               const Connection& to) {
   text_.clear();
   insertions_.clear();
   const Replies& replies = replies_->replies();
   const bool gzip = answer.gzip && !to.isHttp10;
   if (!answer.isEvent) {
-    const bool packed = compressBody(answer);
-    addHead(answer, packed, to);
-    base::appendDigits(&text_, packed ? compressedBody_.size() : answer.length());
+    const bool isCompressed = compressBody(answer);
+    addHead(answer, isCompressed, to);
+    base::appendDigits(&text_, isCompressed ? compressedBody_.size() : answer.length());
     text_ += "\r\n\r\n";
-    if (packed) {
+    if (isCompressed) {
       text_ += compressedBody_;
     } else {
       addBody(answer);
     }
   } else {
-    if (opens && to.isHttp10) text_ += replies_->writeLast(replies.feedStreamPlain);
-    if (opens && !to.isHttp10) {
+    if (opensStream && to.isHttp10) text_ += replies_->writeLast(replies.feedStreamPlain);
+    if (opensStream && !to.isHttp10) {
       const Reply& head = gzip ? replies.feedStreamGzip : replies.feedStream;
       text_ += replies_->write(head, to.closesAfterAnswer);
     }
-    if (opens && gzip) {
+    if (opensStream && gzip) {
       beginChunk(kGzipHead.size());
       text_.append(kGzipHead).append("\r\n");
     }
@@ -348,7 +349,7 @@ base::Ref<base::Message> FeedHandler::compose(const FeedAnswer& answer, bool ope
     if (answer.count > 0) fields += "data: ";
     const std::string_view end = answer.count > 0 ? "\n\n" : answer.retry > 0 ? "\n" : ":\n\n";
     if (gzip) {
-      if (opens || !addCompressed(answer, fields, end)) addStored(answer, fields, end);
+      if (opensStream || !addCompressed(answer, fields, end)) addStored(answer, fields, end);
     } else {
       if (!to.isHttp10) beginChunk(fields.size() + answer.length() + end.size());
       text_ += fields;
@@ -383,8 +384,8 @@ void FeedHandler::beginChunk(uint64_t length) {
 bool FeedHandler::compressBody(const FeedAnswer& answer) {
   if (!answer.mayCompress) return false;
   const uint64_t length = answer.length();
-  const uint64_t most = std::min(compressBudget_, kMaxCompressedEvent);
-  if (length < Feed::kCompressFrom || length > most) return false;
+  const uint64_t maxLength = std::min(compressBudget_, kMaxCompressedEvent);
+  if (length < Feed::kCompressFrom || length > maxLength) return false;
   compressBudget_ -= length;
   event_.clear();
   gatherBody(answer);
@@ -428,13 +429,13 @@ bool FeedHandler::addCompressed(const FeedAnswer& answer, std::string_view field
 /** Adds an event in gzip without compression: each stored block is a chunk. */
 void FeedHandler::addStored(const FeedAnswer& answer, std::string_view fields,
                             std::string_view end) {
-  const auto begin = [this](uint32_t length) {
+  const auto beginStoredBlock = [this](uint32_t length) {
     beginChunk(kStoredHeadBytes + length);
     appendStoredHead(&text_, length);
   };
   event_ = fields;
   const auto addOwn = [&] {
-    begin(static_cast<uint32_t>(event_.size()));
+    beginStoredBlock(static_cast<uint32_t>(event_.size()));
     text_.append(event_).append("\r\n");
     event_.clear();
   };
@@ -448,7 +449,7 @@ void FeedHandler::addStored(const FeedAnswer& answer, std::string_view fields,
       addOwn();
       for (uint32_t at = item.begin; at < item.end;) {
         const uint32_t next = at + std::min(kMaxStoredBlock, item.end - at);
-        begin(next - at);
+        beginStoredBlock(next - at);
         insertions_.push_back({text_.size(), {item.bytes, at, next}});
         text_ += "\r\n";
         at = next;
@@ -461,14 +462,14 @@ void FeedHandler::addStored(const FeedAnswer& answer, std::string_view fields,
 }
 
 /** Adds the head of a poll's answer, up to its length. */
-void FeedHandler::addHead(const FeedAnswer& answer, bool packed, const Connection& to) {
+void FeedHandler::addHead(const FeedAnswer& answer, bool isCompressed, const Connection& to) {
   const Replies& replies = replies_->replies();
-  const bool gzip = answer.gzip || packed;
+  const bool gzip = answer.gzip || isCompressed;
   const Reply& plain = gzip ? replies.feedGzip : replies.feed;
   const Reply& head = answer.cacheSeconds > 0 ? replies.feedPublic : plain;
   text_ += replies_->write(head, to.closesAfterAnswer);
   if (answer.cacheSeconds == 0) return;
-  text_.append(answer.tag).append(packed ? kCompressedTag : "");
+  text_.append(answer.tag).append(isCompressed ? kCompressedTag : "");
   text_.append("\"\r\nCache-Control: public, s-maxage=");
   base::appendDigits(&text_, answer.cacheSeconds);
   text_ += ", max-age=0\r\n";

@@ -125,9 +125,11 @@ class FeedHandler : public FeedResponder {
   /** Most bytes compressed in a tick: some 4 ms. */
   static constexpr uint64_t kMaxCompressedPerTick = 128 * 1024;
 
-  base::Ref<base::Message> messageOf(const FeedAnswer& answer, bool opens, const Connection& to);
-  base::Ref<base::Message> compose(const FeedAnswer& answer, bool opens, const Connection& to);
-  void addHead(const FeedAnswer& answer, bool packed, const Connection& to);
+  base::Ref<base::Message> messageOf(const FeedAnswer& answer, bool opensStream,
+                                     const Connection& to);
+  base::Ref<base::Message> compose(const FeedAnswer& answer, bool opensStream,
+                                   const Connection& to);
+  void addHead(const FeedAnswer& answer, bool isCompressed, const Connection& to);
   void addBody(const FeedAnswer& answer);
   bool compressBody(const FeedAnswer& answer);
   void gatherBody(const FeedAnswer& answer);

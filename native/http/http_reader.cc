@@ -363,9 +363,9 @@ class HeadReader {
     while (at_ != end_ && isToken(*at_)) ++at_;
     if (at_ == end_) return Verdict::kIncomplete;
     if (*at_ != ':' || at_ == name) return Verdict::kNotHot;
-    const Name known = recognise(name, static_cast<size_t>(at_ - name));
+    const Name recognised = recognise(name, static_cast<size_t>(at_ - name));
     ++at_;
-    if (known != Name::kIgnored && !mayOccur(known)) return Verdict::kNotHot;
+    if (recognised != Name::kIgnored && !mayOccur(recognised)) return Verdict::kNotHot;
 
     while (at_ != end_ && isBlank(*at_)) ++at_;
     const char* const value = at_;
@@ -373,7 +373,8 @@ class HeadReader {
     while (at_ != end_ && *at_ == '\t') at_ = skipText(at_ + 1, end_);
     const bool whole = at_ != end_;
     if (whole && *at_ != '\r') return Verdict::kNotHot;
-    if (known != Name::kIgnored && !readValue(known, value, whole)) return Verdict::kNotHot;
+    if (recognised != Name::kIgnored && !readValue(recognised, value, whole))
+      return Verdict::kNotHot;
     return literal("\r\n");
   }
 

@@ -49,9 +49,9 @@ class LogEvents {
   }
 
   /** Adds the events taken from another object. */
-  void add(const std::pair<std::vector<LogEvent>, uint64_t>& taken) {
-    for (const LogEvent& event : taken.first) add(event);
-    omitted_ += taken.second;
+  void add(const std::pair<std::vector<LogEvent>, uint64_t>& others) {
+    for (const LogEvent& event : others.first) add(event);
+    omitted_ += others.second;
   }
 
   /** Whether there are events. */

@@ -177,11 +177,11 @@ bool mayStartWith(std::string_view signature, std::string_view data) {
 
 ProxyVerdict readProxyHeader(const char* data, size_t length, ProxyHeader* out) {
   const std::string_view bytes(data, length);
-  const bool one = mayStartWith(kSignature1, bytes);
-  const bool two = mayStartWith(kSignature2, bytes);
-  if (!one && !two) return ProxyVerdict::kBad;
-  if (one && length >= kSignature1.size()) return readVersion1(bytes, out);
-  if (two && length >= kSignature2.size()) return readVersion2(bytes, out);
+  const bool mayBeVersion1 = mayStartWith(kSignature1, bytes);
+  const bool mayBeVersion2 = mayStartWith(kSignature2, bytes);
+  if (!mayBeVersion1 && !mayBeVersion2) return ProxyVerdict::kBad;
+  if (mayBeVersion1 && length >= kSignature1.size()) return readVersion1(bytes, out);
+  if (mayBeVersion2 && length >= kSignature2.size()) return readVersion2(bytes, out);
   return ProxyVerdict::kIncomplete;
 }
 

@@ -184,11 +184,11 @@ ReadResult readField(std::string_view data, size_t* at, Field* out) {
   return ReadResult::kComplete;
 }
 
-ReadResult readRequest(std::string_view data, size_t most, RequestHead* out) {
+ReadResult readRequest(std::string_view data, size_t maxBytes, RequestHead* out) {
   *out = RequestHead{};
-  const ReadResult reading = Reader(data.substr(0, most), out).read();
-  return reading == ReadResult::kIncomplete && data.size() >= most ? ReadResult::kTooLarge
-                                                                   : reading;
+  const ReadResult reading = Reader(data.substr(0, maxBytes), out).read();
+  return reading == ReadResult::kIncomplete && data.size() >= maxBytes ? ReadResult::kTooLarge
+                                                                       : reading;
 }
 
 }  // namespace server

@@ -53,10 +53,10 @@ enum class ReadResult : uint8_t {
 };
 
 /**
- * Reads a head of at most `most` bytes at the start of `data`, in one pass. To be called again,
+ * Reads a head of at most `maxBytes` bytes at the start of `data`, in one pass. To be called again,
  * from the start, when more bytes have come. `out` is filled only with kComplete.
  */
-ReadResult readRequest(std::string_view data, size_t most, RequestHead* out);
+ReadResult readRequest(std::string_view data, size_t maxBytes, RequestHead* out);
 
 /**
  * Reads one field line, its CRLF included, and moves `*at` behind it.

@@ -33,19 +33,19 @@ class SendCosts {
   }
 
   /** Counts a message of `bytes` that the kernel accepted whole, after so many microseconds. */
-  void addMeasurement(SendMethod way, uint64_t microseconds, uint64_t bytes) {
-    double& cost = costOf(way);
-    const double seen = static_cast<double>(microseconds) / static_cast<double>(bytes);
+  void addMeasurement(SendMethod method, uint64_t microseconds, uint64_t bytes) {
+    double& cost = costOf(method);
+    const double measured = static_cast<double>(microseconds) / static_cast<double>(bytes);
     // Bounds an outlier: another process may have had the core meanwhile.
-    cost =
-        cost == 0 ? seen : cost + (std::min(seen, kMostGrowth * cost) - cost) / kAveragedMessages;
+    cost = cost == 0 ? measured
+                     : cost + (std::min(measured, kMostGrowth * cost) - cost) / kAveragedMessages;
   }
 
  private:
   static constexpr double kMostGrowth = 4;
   static constexpr double kAveragedMessages = 16;
 
-  double& costOf(SendMethod way) { return costs_[static_cast<size_t>(way)]; }
+  double& costOf(SendMethod method) { return costs_[static_cast<size_t>(method)]; }
 
   std::array<double, 2> costs_ = {};  // microseconds for a byte; 0: not known
   uint32_t copiedMessages_ = 0;       // messages sent by copy since the start

@@ -48,9 +48,9 @@ Bio openPem(std::string_view pem) {
   return Bio(BIO_new_mem_buf(pem.empty() ? "" : pem.data(), static_cast<int>(pem.size())));
 }
 
-/** Refuses a request for a password, and notes it in `asked`. */
-int refusePassword(char* /*to*/, int /*room*/, int /*writing*/, void* asked) {
-  *static_cast<bool*>(asked) = true;
+/** Refuses a request for a password, and notes it in `passwordRequested`. */
+int refusePassword(char* /*to*/, int /*room*/, int /*writing*/, void* passwordRequested) {
+  *static_cast<bool*>(passwordRequested) = true;
   return -1;
 }
 
@@ -89,11 +89,11 @@ std::string useCertificate(SSL_CTX* context, std::string_view pem, int64_t* vali
 
 std::string useKey(SSL_CTX* context, std::string_view pem) {
   const Bio bio = openPem(pem);
-  bool asked = false;
-  const PrivateKey key(bio == nullptr
-                           ? nullptr
-                           : PEM_read_bio_PrivateKey(bio.get(), nullptr, refusePassword, &asked));
-  if (asked) {
+  bool passwordRequested = false;
+  const PrivateKey key(bio == nullptr ? nullptr
+                                      : PEM_read_bio_PrivateKey(bio.get(), nullptr, refusePassword,
+                                                                &passwordRequested));
+  if (passwordRequested) {
     ERR_clear_error();
     return "the key is encrypted: give it without a password";
   }
@@ -259,8 +259,8 @@ TlsContext::~TlsContext() {
 
 std::string TlsContext::setCertificate(std::string_view certificate, std::string_view key) {
   ERR_clear_error();
-  const Context fresh(SSL_CTX_new(TLS_server_method()));
-  SSL_CTX* context = fresh.get();
+  const Context owner(SSL_CTX_new(TLS_server_method()));
+  SSL_CTX* context = owner.get();
   if (context == nullptr) return withReason("OpenSSL gives no context");
   SSL_CTX_set_app_data(context, this);
   SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
@@ -290,9 +290,9 @@ std::string TlsContext::setCertificate(std::string_view certificate, std::string
     return withReason("OpenSSL does not take the settings");
   }
   int64_t validUntil = 0;
-  std::string wrong = useCertificate(context, certificate, &validUntil);
-  if (wrong.empty()) wrong = useKey(context, key);
-  if (!wrong.empty()) return wrong;
+  std::string problem = useCertificate(context, certificate, &validUntil);
+  if (problem.empty()) problem = useKey(context, key);
+  if (!problem.empty()) return problem;
   SSL_CTX_free(sslContext_);
   SSL_CTX_up_ref(context);
   sslContext_ = context;
@@ -453,28 +453,28 @@ ssize_t TlsSession::receive(char* to, size_t room) {
   }
   // Records without content use no room of the reader: the budget of the read bounds them.
   const ScopedCall call(this, room + kMaxRecordBytes);
-  size_t all = 0;
-  while (all < room) {
+  size_t total = 0;
+  while (total < room) {
     size_t got = 0;
-    if (SSL_read_ex(ssl_, to + all, room - all, &got) == 1) {
-      all += got;
+    if (SSL_read_ex(ssl_, to + total, room - total, &got) == 1) {
+      total += got;
       continue;
     }
     const int error = SSL_get_error(ssl_, 0);
     if ((error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE) && !hasFailed_) {
       hasPending_ = false;
       errno = EAGAIN;
-      return all > 0 ? static_cast<ssize_t>(all) : -1;
+      return total > 0 ? static_cast<ssize_t>(total) : -1;
     }
     // The bytes before the end are returned first; `hasPending_` is set, since no event announces
     // the end again.
     hasPending_ = true;
     if (error != SSL_ERROR_ZERO_RETURN) fail();
-    if (all > 0) return static_cast<ssize_t>(all);
+    if (total > 0) return static_cast<ssize_t>(total);
     return error == SSL_ERROR_ZERO_RETURN ? 0 : -1;
   }
   hasPending_ = true;
-  return static_cast<ssize_t>(all);
+  return static_cast<ssize_t>(total);
 }
 
 bool TlsSession::isMidRecord() const {
@@ -488,18 +488,18 @@ ssize_t TlsSession::send(const char* bytes, size_t length) {
   if (hasFailed_ || !isDone_) return -1;
   if (ssl_ == nullptr) return records_.send(*context_->tools_, fd_, bytes, length);
   const ScopedCall call(this, 0);
-  size_t all = 0;
-  while (all < length) {
+  size_t total = 0;
+  while (total < length) {
     size_t sent = 0;
-    if (SSL_write_ex(ssl_, bytes + all, length - all, &sent) == 1) {
-      all += sent;
+    if (SSL_write_ex(ssl_, bytes + total, length - total, &sent) == 1) {
+      total += sent;
       continue;
     }
     const int error = SSL_get_error(ssl_, 0);
     if (error == SSL_ERROR_WANT_WRITE || error == SSL_ERROR_WANT_READ) break;
     return fail();
   }
-  return static_cast<ssize_t>(all);
+  return static_cast<ssize_t>(total);
 }
 
 void TlsSession::endOurHalf() {

@@ -85,11 +85,11 @@ bool RecordTools::expandLabel(const RecordKeys& keys, std::string_view label,
       OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_LABEL, const_cast<char*>(label.data()),
                                         label.size()),
       OSSL_PARAM_construct_end()};
-  const bool good = EVP_KDF_derive(kdf_, to.data(), to.size(), params) == 1;
+  const bool isDerived = EVP_KDF_derive(kdf_, to.data(), to.size(), params) == 1;
   // Deletes OpenSSL's copy of the secret.
   EVP_KDF_CTX_reset(kdf_);
-  if (!good) ERR_clear_error();
-  return good;
+  if (!isDerived) ERR_clear_error();
+  return isDerived;
 }
 
 bool RecordTools::derive(uint16_t suite, RecordKeys* keys) {
@@ -105,11 +105,12 @@ bool RecordTools::derive(uint16_t suite, RecordKeys* keys) {
 
 bool RecordTools::advanceKeys(RecordKeys* keys) {
   std::array<unsigned char, sizeof keys->secret> secret;
-  const bool good = expandLabel(*keys, "traffic upd", std::span(secret).first(keys->secretLength));
-  if (good) keys->secret = secret;
+  const bool isDerived =
+      expandLabel(*keys, "traffic upd", std::span(secret).first(keys->secretLength));
+  if (isDerived) keys->secret = secret;
   OPENSSL_cleanse(secret.data(), secret.size());
   keys->sequence = 0;
-  return good && derive(static_cast<uint16_t>(kFirstSuite + keys->suite), keys);
+  return isDerived && derive(static_cast<uint16_t>(kFirstSuite + keys->suite), keys);
 }
 
 /**
@@ -268,9 +269,9 @@ ssize_t TlsRecords::receive(RecordTools& tools, int fd, char* to, size_t room) {
     if (static_cast<size_t>(got) < most) break;
   }
   if (alert_ != TlsAlert::kNone) sendAlert(tools, fd, alert_);
-  const size_t all = room - rest.size();
+  const size_t total = room - rest.size();
   hasPending_ = heldIsOpened_ || peerHasEnded_ || hasFailed_;
-  if (all > 0) return static_cast<ssize_t>(all);
+  if (total > 0) return static_cast<ssize_t>(total);
   if (peerHasEnded_) return 0;
   errno = hasFailed_ ? error : EAGAIN;
   return -1;
@@ -391,8 +392,8 @@ bool TlsRecords::sendRecord(RecordTools& tools, int fd, RecordType type, std::st
 ssize_t TlsRecords::send(RecordTools& tools, int fd, const char* bytes, size_t length) {
   errno = EPIPE;
   if (hasFailed_ || ownHalfEnded_) return -1;
-  size_t all = 0;
-  while (all < length) {
+  size_t total = 0;
+  while (total < length) {
     if (partialSent_ == 0)
       sendsKeyUpdate_ = mustUpdateKey_ || writeKeys_.sequence >= tools.recordsPerKey();
     if (sendsKeyUpdate_) {
@@ -405,19 +406,19 @@ ssize_t TlsRecords::send(RecordTools& tools, int fd, const char* bytes, size_t l
       }
       continue;
     }
-    const size_t begun = partialSent_ > 0 ? partialContent_ : 0;
+    const size_t partial = partialSent_ > 0 ? partialContent_ : 0;
     const size_t next =
-        begun > 0 ? begun : std::min(length - all, size_t{RecordTools::kMaxContent});
-    if (next > length - all) {
+        partial > 0 ? partial : std::min(length - total, size_t{RecordTools::kMaxContent});
+    if (next > length - total) {
       // The caller passes fewer bytes than in the last call.
       hasFailed_ = true;
       errno = EINVAL;
       break;
     }
-    if (!sendRecord(tools, fd, RecordType::kApplicationData, {bytes + all, next})) break;
-    all += next;
+    if (!sendRecord(tools, fd, RecordType::kApplicationData, {bytes + total, next})) break;
+    total += next;
   }
-  return hasFailed_ ? -1 : static_cast<ssize_t>(all);
+  return hasFailed_ ? -1 : static_cast<ssize_t>(total);
 }
 
 /** Sends an alert, as far as the kernel accepts it, but not in the middle of a record. */

@@ -77,9 +77,9 @@ class TurnShare {
    * Counts the time that promises of the last turn's work took after it. The next turns add its
    * average to each piece of work.
    */
-  void addDeferred(uint64_t took) {
+  void addDeferred(uint64_t microseconds) {
     if (pieces_ == 0) return;
-    deferred_ = (3 * deferred_ + std::min(took / pieces_, alone_)) / 4;
+    deferred_ = (3 * deferred_ + std::min(microseconds / pieces_, alone_)) / 4;
   }
 
  private:
