@@ -203,7 +203,7 @@ constexpr uint64_t kMilli = 1000;
 class Loop {
  public:
   void sleep(uint64_t microseconds) {
-    for (; due_ < now_ + microseconds; due_ += LoopDelays::kPeriod) told_.push_back(0);
+    for (; due_ < now_ + microseconds; due_ += LoopDelays::kPeriod) expectedDelays_.push_back(0);
     now_ += microseconds;
     slept_ += microseconds;
   }
@@ -213,15 +213,15 @@ class Loop {
     now_ += microseconds;
     longest_ = std::max(longest_, microseconds);
     if (due_ <= now_) {
-      told_.push_back(now_ - due_);
+      expectedDelays_.push_back(now_ - due_);
       due_ = now_ + LoopDelays::kPeriod;
     }
     delays_.turn(now_, slept_);
   }
 
-  /** Wakes so many microseconds late; `noticed`: the loop calls `setPlannedTime`. */
-  void sleepTooLong(uint64_t microseconds, bool noticed) {
-    if (noticed) {
+  /** Wakes so many microseconds late; `isNoticed`: the loop calls `setPlannedTime`. */
+  void wakeLate(uint64_t microseconds, bool isNoticed) {
+    if (isNoticed) {
       delays_.setPlannedTime(now_);
       now_ += microseconds;
       slept_ += microseconds;
@@ -233,7 +233,7 @@ class Loop {
   }
 
   LoopDelays& delays() { return delays_; }
-  std::vector<uint64_t>& told() { return told_; }
+  std::vector<uint64_t>& expectedDelays() { return expectedDelays_; }
   uint64_t longest() const { return longest_; }
 
  private:
@@ -241,7 +241,7 @@ class Loop {
   uint64_t slept_ = 77;
   uint64_t due_ = kStart + LoopDelays::kPeriod;
   uint64_t longest_ = 0;
-  std::vector<uint64_t> told_;
+  std::vector<uint64_t> expectedDelays_;
   LoopDelays delays_{kStart, 77};
 };
 
@@ -251,7 +251,7 @@ uint64_t countOf(const LoopDelays& delays) {
 
 void stopped() {
   Loop seen;
-  seen.sleepTooLong(500 * kMilli, true);
+  seen.wakeLate(500 * kMilli, true);
   EXPECT(seen.delays().longest() == 500 * kMilli);
   EXPECT(seen.delays().sum() == 490 * kMilli);
   // The longest turn is the last one only.
@@ -260,7 +260,7 @@ void stopped() {
   seen.work(1);
   EXPECT(seen.delays().longest() == 1);
   Loop unseen;
-  unseen.sleepTooLong(500 * kMilli, false);
+  unseen.wakeLate(500 * kMilli, false);
   EXPECT(unseen.delays().longest() == 0);
 }
 
@@ -280,24 +280,25 @@ uint64_t quantile(const std::vector<uint64_t>& sorted, double share) {
 }
 
 void compare(Loop& loop) {
-  std::vector<uint64_t>& told = loop.told();
-  const LoopDelays::Interval taken = loop.delays().takeInterval();
-  EXPECT(taken.count == told.size());
-  if (told.empty()) return;
-  std::sort(told.begin(), told.end());
-  EXPECT(taken.min == told.front());
-  EXPECT(taken.max == told.back());
+  std::vector<uint64_t>& expected = loop.expectedDelays();
+  const LoopDelays::Interval interval = loop.delays().takeInterval();
+  EXPECT(interval.count == expected.size());
+  if (expected.empty()) return;
+  std::sort(expected.begin(), expected.end());
+  EXPECT(interval.min == expected.front());
+  EXPECT(interval.max == expected.back());
   const double mean =
-      static_cast<double>(std::accumulate(told.begin(), told.end(), uint64_t{0})) / told.size();
-  EXPECT(std::abs(taken.mean - mean) <= 1e-6 * (1 + mean));
+      static_cast<double>(std::accumulate(expected.begin(), expected.end(), uint64_t{0})) /
+      expected.size();
+  EXPECT(std::abs(interval.mean - mean) <= 1e-6 * (1 + mean));
   const auto near = [&](uint64_t value, double share) {
-    const uint64_t exact = quantile(told, share);
+    const uint64_t exact = quantile(expected, share);
     return value >= exact && value <= exact + exact / 64;
   };
-  EXPECT(near(taken.p50, 0.5));
-  EXPECT(near(taken.p90, 0.9));
-  EXPECT(near(taken.p99, 0.99));
-  told.clear();
+  EXPECT(near(interval.p50, 0.5));
+  EXPECT(near(interval.p90, 0.9));
+  EXPECT(near(interval.p99, 0.99));
+  expected.clear();
 }
 
 void histories(uint32_t seed) {
@@ -305,7 +306,7 @@ void histories(uint32_t seed) {
   const auto below = [&](uint32_t most) { return random() % most; };
   for (int round = 0; round < 50; ++round) {
     Loop loop;
-    uint64_t told = 0;
+    uint64_t expectedCount = 0;
     uint64_t sum = 0;
     LoopDelays::Counts counts = {};
     for (int interval = 0; interval < 10; ++interval) {
@@ -313,8 +314,8 @@ void histories(uint32_t seed) {
         if (below(3) > 0) loop.sleep(below(50) * (below(2) == 0 ? 1 : kMilli));
         loop.work(below(10) == 0 ? below(1u << below(24)) : below(2000));
       }
-      told += loop.told().size();
-      for (const uint64_t delay : loop.told()) {
+      expectedCount += loop.expectedDelays().size();
+      for (const uint64_t delay : loop.expectedDelays()) {
         sum += delay;
         size_t bound = 0;
         while (bound < LoopDelays::kBounds.size() && delay > LoopDelays::kBounds[bound]) ++bound;
@@ -322,7 +323,7 @@ void histories(uint32_t seed) {
       }
       compare(loop);
     }
-    EXPECT(countOf(loop.delays()) == told);
+    EXPECT(countOf(loop.delays()) == expectedCount);
     EXPECT(loop.delays().counts() == counts);
     EXPECT(loop.delays().sum() == sum);
     EXPECT(loop.delays().longest() == loop.longest());

@@ -22,48 +22,48 @@
 
 #include "expect.h"
 #include "http/door.h"
-#include "peer.h"
+#include "wire.h"
 
 namespace server::test {
 
-constexpr uint32_t kOddBody = 40000;
-constexpr uint32_t kOddHead = 8192;
-inline const BodyBounds kOddBodies = {.most = {{"odd", kOddBody}}};
+constexpr uint32_t kMaxColdBody = 40000;
+constexpr uint32_t kMaxColdHead = 8192;
+inline const BodyBounds kColdBodyBounds = {.most = {{"odd", kMaxColdBody}}};
 
 /** The reaction of JavaScript to a request. */
-enum class How : uint8_t {
+enum class Reaction : uint8_t {
   kNow,
   kLater,
   kAbandon,
   kAbandonLater,
-  kPark,     // parks, and answers later
-  kForever,  // parks, until the connection is gone
-  kWatch,    // a feed answers at once
-  kWait,     // a feed answers when it has news
+  kPark,            // parks, and answers later
+  kParkForever,     // parks, until the connection is gone
+  kWatchAtOnce,     // a feed answers at once
+  kWatchUntilNews,  // a feed answers when it has news
 };
 
 /** A request and its expected result. */
-struct Odd {
-  How how;
+struct ColdExchange {
+  Reaction reaction;
   std::string body;  // expected body of the question
   std::string method;
   int status = 200;
-  bool hot = false;      // JavaScript must not be asked
-  bool last = false;     // its connection closes after the answer
-  bool tooLong = false;  // JavaScript hears that the body is too long
-  bool awaited = false;  // its body waits for 100 Continue
-  bool refused = false;  // JavaScript does not ask for the body
-  bool asked = false;
-  bool continued = false;  // the client got 100 Continue
+  bool isHot = false;             // JavaScript must not be asked
+  bool closesConnection = false;  // its connection closes after the answer
+  bool isTooLong = false;         // JavaScript hears that the body is too long
+  bool isAwaited = false;         // its body waits for 100 Continue
+  bool isRefused = false;         // JavaScript does not ask for the body
+  bool wasAsked = false;
+  bool gotContinue = false;  // the client got 100 Continue
 };
 
 /** Most connections that go on with their input in a turn, by a TurnClock. */
-constexpr uint64_t kResumes = 50;
+constexpr uint64_t kMaxResumesATurn = 50;
 
 /** The clock of a turn's shares. Each call takes 2 microseconds: 100 microseconds are 50 calls. */
 class TurnClock {
  public:
-  static uint64_t now() { return now_ += 100 / kResumes; }
+  static uint64_t now() { return now_ += 100 / kMaxResumesATurn; }
   /** Uses up the share: further requests wait for a later turn. */
   static void useUpTheTurn() { now_ += 300; }
   /** Ends a rest: see TurnShare. */
@@ -74,39 +74,39 @@ class TurnClock {
 };
 
 /** JavaScript's side of one door. */
-class OddRoutes {
+class SimulatedScript {
  public:
-  using Odds = std::map<uint64_t, Odd>;
+  using Exchanges = std::map<uint64_t, ColdExchange>;
 
   static constexpr const char* kFeed = "odd";
 
   /** `cursor` returns the cursor of the feed's newest version. */
-  OddRoutes(std::mt19937* random, Odds* odds, std::function<std::string()> cursor)
-      : random_(*random), odds_(*odds), cursor_(std::move(cursor)) {}
+  SimulatedScript(std::mt19937* random, Exchanges* exchanges, std::function<std::string()> cursor)
+      : random_(*random), exchanges_(*exchanges), cursor_(std::move(cursor)) {}
 
   void setDoor(Door* door) { door_ = door; }
 
   /** Sends some of the late answers. */
-  void sayLater() {
-    for (size_t i = 0; i < later_.size();) {
+  void sendLateAnswers() {
+    for (size_t i = 0; i < lateAnswers_.size();) {
       if (random_() % 4 != 0) {
         ++i;
         continue;
       }
-      const auto [ticket, n] = later_[i];
-      later_.erase(later_.begin() + static_cast<long>(i));
-      Odd& odd = odds_.at(n);
-      if (odd.awaited && !odd.refused && !odd.asked) {
+      const auto [ticket, n] = lateAnswers_[i];
+      lateAnswers_.erase(lateAnswers_.begin() + static_cast<long>(i));
+      ColdExchange& exchange = exchanges_.at(n);
+      if (exchange.isAwaited && !exchange.isRefused && !exchange.wasAsked) {
         door_->proceed(ticket);
         continue;
       }
-      if (odd.how == How::kAbandonLater) {
+      if (exchange.reaction == Reaction::kAbandonLater) {
         door_->abandon(ticket);
         continue;
       }
       // A feed may answer without the body.
-      if (!odd.asked && odd.how >= How::kWatch) {
-        act(ticket, n, odd.how);
+      if (!exchange.wasAsked && exchange.reaction >= Reaction::kWatchAtOnce) {
+        react(ticket, n, exchange.reaction);
         continue;
       }
       parked_.erase(keyOf(ticket));
@@ -114,42 +114,42 @@ class OddRoutes {
     }
   }
 
-  bool done() const { return later_.empty() && parked_.empty(); }
-  uint64_t asked() const { return asked_; }
-  uint64_t lost() const { return lost_; }
+  bool isDone() const { return lateAnswers_.empty() && parked_.empty(); }
+  uint64_t askedCount() const { return askedCount_; }
+  uint64_t lostCount() const { return lostCount_; }
 
-  void ask(const Question& question) {
-    ++asked_;
+  void onRequest(const Question& question) {
+    ++askedCount_;
     if (random_() % 8 == 0) TurnClock::useUpTheTurn();
     const size_t at = question.head.target.find("/odd/");
     EXPECT(at != std::string_view::npos);
     const uint64_t n = strtoull(question.head.target.data() + at + 5, nullptr, 10);
-    Odd& odd = odds_.at(n);
-    EXPECT(!odd.hot && !odd.asked && question.head.method == odd.method);
+    ColdExchange& exchange = exchanges_.at(n);
+    EXPECT(!exchange.isHot && !exchange.wasAsked && question.head.method == exchange.method);
     if (question.body.state == Body::State::kAwaited) {
-      EXPECT(odd.awaited);
-      if (!odd.refused && random_() % 2 == 0) return door_->proceed(question.ticket);
-      return later_.push_back({question.ticket, n});
+      EXPECT(exchange.isAwaited);
+      if (!exchange.isRefused && random_() % 2 == 0) return door_->proceed(question.ticket);
+      return lateAnswers_.push_back({question.ticket, n});
     }
-    odd.asked = true;
-    EXPECT((question.body.state == Body::State::kTooLong) == odd.tooLong);
-    EXPECT(odd.tooLong || question.body.bytes == odd.body);
-    act(question.ticket, n, odd.how);
+    exchange.wasAsked = true;
+    EXPECT((question.body.state == Body::State::kTooLong) == exchange.isTooLong);
+    EXPECT(exchange.isTooLong || question.body.bytes == exchange.body);
+    react(question.ticket, n, exchange.reaction);
   }
 
-  void gone(Ticket ticket) {
+  void onParkedClosed(Ticket ticket) {
     const auto parked = parked_.find(keyOf(ticket));
     EXPECT(parked != parked_.end());  // only for a parked request, and only once
     const uint64_t n = parked->second;
     parked_.erase(parked);
-    ++lost_;
+    ++lostCount_;
     // Too late: the answer must have no effect.
     answer(ticket, n);
   }
 
   /** The same for a request that may have been answered meanwhile. */
-  void goneLate(Ticket ticket) {
-    if (parked_.contains(keyOf(ticket))) gone(ticket);
+  void onParkedClosedLate(Ticket ticket) {
+    if (parked_.contains(keyOf(ticket))) onParkedClosed(ticket);
   }
 
  private:
@@ -157,65 +157,65 @@ class OddRoutes {
     return uint64_t{ticket.generation} << 32 | ticket.connection;
   }
 
-  void act(Ticket ticket, uint64_t n, How how) {
-    switch (how) {
-      case How::kNow:
+  void react(Ticket ticket, uint64_t n, Reaction reaction) {
+    switch (reaction) {
+      case Reaction::kNow:
         return answer(ticket, n);
-      case How::kLater:
-      case How::kAbandonLater:
-        return later_.push_back({ticket, n});
-      case How::kAbandon:
+      case Reaction::kLater:
+      case Reaction::kAbandonLater:
+        return lateAnswers_.push_back({ticket, n});
+      case Reaction::kAbandon:
         return door_->abandon(ticket);
-      case How::kPark:
-        later_.push_back({ticket, n});
+      case Reaction::kPark:
+        lateAnswers_.push_back({ticket, n});
         [[fallthrough]];
-      case How::kForever:
+      case Reaction::kParkForever:
         EXPECT(parked_.emplace(keyOf(ticket), n).second);
         if (!door_->park(ticket)) parked_.erase(keyOf(ticket));
         return;
-      case How::kWatch:
-      case How::kWait: {
-        const std::string after = how == How::kWait ? cursor_() : "";
+      case Reaction::kWatchAtOnce:
+      case Reaction::kWatchUntilNews: {
+        const std::string after = reaction == Reaction::kWatchUntilNews ? cursor_() : "";
         const FeedRequest wanted = {kFeed, after};
-        WatchOptions kind = {};
-        kind.hold = kNoFeedHold;
-        door_->watch(ticket, &wanted, 1, kind);
+        WatchOptions how = {};
+        how.hold = kNoFeedHold;
+        door_->watch(ticket, &wanted, 1, how);
       }
     }
   }
 
   void answer(Ticket ticket, uint64_t n) {
-    const Odd& odd = odds_.at(n);
+    const ColdExchange& exchange = exchanges_.at(n);
     const std::string body = "body " + std::to_string(n);
-    door_->respond(ticket, "HTTP/1.1 " + std::to_string(odd.status) + " Said\r\n",
+    door_->respond(ticket, "HTTP/1.1 " + std::to_string(exchange.status) + " Said\r\n",
                    "N: " + std::to_string(n) +
                        "\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n",
                    body);
   }
 
   std::mt19937& random_;
-  Odds& odds_;
+  Exchanges& exchanges_;
   const std::function<std::string()> cursor_;
   Door* door_ = nullptr;
-  std::vector<std::pair<Ticket, uint64_t>> later_;
+  std::vector<std::pair<Ticket, uint64_t>> lateAnswers_;
   std::map<uint64_t, uint64_t> parked_;  // requests by the keys of their tickets
-  uint64_t asked_ = 0;
-  uint64_t lost_ = 0;
+  uint64_t askedCount_ = 0;
+  uint64_t lostCount_ = 0;
 };
 
 /** The side of the clients. */
-class DoorAsking {
+class ColdClients {
  public:
   using Turn = std::function<void()>;
 
-  DoorAsking(OddRoutes::Odds* odds, std::mt19937* random, Turn turn)
-      : odds_(*odds), random_(*random), turn_(std::move(turn)) {}
+  ColdClients(SimulatedScript::Exchanges* exchanges, std::mt19937* random, Turn turn)
+      : exchanges_(*exchanges), random_(*random), turn_(std::move(turn)) {}
 
-  /** `count` clients connect to a port; `watches`: it has feeds. */
-  void come(Port port, int count, bool watches) {
+  /** `count` clients connect to a port; `hasFeeds`: it has feeds. */
+  void connect(Port port, int count, bool hasFeeds) {
     for (int i = 0; i < count; ++i) {
       clients_.push_back(std::make_unique<Client>(port));
-      write(clients_.back().get(), watches);
+      writeRequests(clients_.back().get(), hasFeeds);
     }
   }
 
@@ -235,7 +235,7 @@ class DoorAsking {
           clients_.erase(clients_.begin() + static_cast<long>(i));
           continue;
         }
-        if (listen(&client)) {
+        if (readAnswers(&client)) {
           clients_.erase(clients_.begin() + static_cast<long>(i));
           continue;
         }
@@ -249,19 +249,19 @@ class DoorAsking {
  private:
   struct Piece {
     std::string text;
-    uint64_t waits = 0;  // number of a request: waits for its 100 Continue, or its answer
+    uint64_t waitsForRequest = 0;  // number of a request: waits for its 100 Continue, or its answer
   };
 
   struct Client {
     explicit Client(Port port) : wire(port) {}
     Wire wire;
-    std::vector<uint64_t> odds;
+    std::vector<uint64_t> numbers;
     std::vector<Piece> pieces;
-    size_t sent = 0;      // pieces sent
-    size_t offset = 0;    // bytes sent of the next piece
-    size_t answered = 0;  // answered requests
-    bool ends = false;    // ends its half after the last piece
-    bool ended = false;
+    size_t sent = 0;        // pieces sent
+    size_t offset = 0;      // bytes sent of the next piece
+    size_t answered = 0;    // answered requests
+    bool endsHalf = false;  // ends its half after the last piece
+    bool hasEnded = false;
   };
 
   uint32_t below(uint32_t bound) { return random_() % bound; }
@@ -284,97 +284,104 @@ class DoorAsking {
   }
 
   /** Writes a client's requests. The last one may end its connection. */
-  void write(Client* client, bool watches) {
+  void writeRequests(Client* client, bool hasFeeds) {
     size_t bytes = 0;
-    bool watched = false;
+    bool mayWatch = false;
     for (uint32_t left = 1 + below(12); left > 0; --left) {
       const uint64_t n = ++requests_;
-      Odd& odd = odds_[n];
-      client->odds.push_back(n);
-      const Piece piece = below(3) == 0 ? hot(&odd) : cold(client, n, &odd, watches);
-      watched = watched || odd.how == How::kPark || odd.how >= How::kWatch;
+      ColdExchange& exchange = exchanges_[n];
+      client->numbers.push_back(n);
+      const Piece piece =
+          below(3) == 0 ? hotRequest(&exchange) : coldRequest(client, n, &exchange, hasFeeds);
+      mayWatch = mayWatch || exchange.reaction == Reaction::kPark ||
+                 exchange.reaction >= Reaction::kWatchAtOnce;
       bytes += piece.text.size();
       client->pieces.push_back(piece);
-      if (odd.last) break;
+      if (exchange.closesConnection) break;
     }
     // A watching or parked client that ends its half counts as gone; so does one that has sent too
     // much ahead.
-    const bool forever = odds_[client->odds.back()].how == How::kForever;
-    client->ends = (forever || below(3) == 0) && bytes < 16000 && !watched;
+    const bool parksForever = exchanges_[client->numbers.back()].reaction == Reaction::kParkForever;
+    client->endsHalf = (parksForever || below(3) == 0) && bytes < 16000 && !mayWatch;
   }
 
-  Piece hot(Odd* odd) {
-    odd->hot = true;
-    odd->status = 204;
+  Piece hotRequest(ColdExchange* exchange) {
+    exchange->isHot = true;
+    exchange->status = 204;
     return {request("POST", "/leave/00000000-0000-4000-8000-000000000000")};
   }
 
-  Piece cold(Client* client, uint64_t n, Odd* odd, bool watches) {
+  Piece coldRequest(Client* client, uint64_t n, ColdExchange* exchange, bool hasFeeds) {
     constexpr const char* kMethods[] = {"GET", "PUT", "POST", "DELETE", "OPTIONS", "BREW!"};
-    odd->method = kMethods[below(6)];
-    odd->how = static_cast<How>(below(watches ? 8 : 6));
-    odd->last =
-        odd->how == How::kAbandon || odd->how == How::kAbandonLater || odd->how == How::kForever;
-    const bool old = below(6) == 0;
+    exchange->method = kMethods[below(6)];
+    exchange->reaction = static_cast<Reaction>(below(hasFeeds ? 8 : 6));
+    exchange->closesConnection = exchange->reaction == Reaction::kAbandon ||
+                                 exchange->reaction == Reaction::kAbandonLater ||
+                                 exchange->reaction == Reaction::kParkForever;
+    const bool isHttp10 = below(6) == 0;
     std::string text = below(6) == 0 ? "\r\n" : "";
-    text += odd->method + (below(4) == 0 ? " http://sprites.test" : " ") + "/odd/" +
-            std::to_string(n) + (old ? " HTTP/1.0\r\n" : " HTTP/1.1\r\nHost: sprites.test\r\n");
-    if (old && below(2) == 0) {
+    text += exchange->method + (below(4) == 0 ? " http://sprites.test" : " ") + "/odd/" +
+            std::to_string(n) +
+            (isHttp10 ? " HTTP/1.0\r\n" : " HTTP/1.1\r\nHost: sprites.test\r\n");
+    if (isHttp10 && below(2) == 0) {
       text += "Connection: Keep-Alive\r\n";
-    } else if (old || below(8) == 0) {
-      if (!old) text += "Connection: x, Close\r\n";
-      odd->last = true;
+    } else if (isHttp10 || below(8) == 0) {
+      if (!isHttp10) text += "Connection: x, Close\r\n";
+      exchange->closesConnection = true;
     }
-    if (below(10) == 0) return spoilt(text, odd);
-    const bool chunks = !old && below(2) == 0;
-    if (below(3) > 0) odd->body = std::string(below(below(3) == 0 ? kOddBody : 300), 'b');
-    if (below(12) == 0) return tooLong(text, chunks, odd);
+    if (below(10) == 0) return malformedRequest(text, exchange);
+    const bool chunks = !isHttp10 && below(2) == 0;
+    if (below(3) > 0) exchange->body = std::string(below(below(3) == 0 ? kMaxColdBody : 300), 'b');
+    if (below(12) == 0) return tooLongRequest(text, chunks, exchange);
     const std::string framing =
         chunks ? "Transfer-Encoding: Chunked\r\n"
-               : "Content-Length: " + std::to_string(odd->body.size()) + "\r\n";
-    const std::string body = chunks ? chunked(odd->body) : odd->body;
+               : "Content-Length: " + std::to_string(exchange->body.size()) + "\r\n";
+    const std::string body = chunks ? chunked(exchange->body) : exchange->body;
     if (below(4) == 0 && !body.empty()) {
       text += "Expect: 100-Continue\r\n";
       // 1.0 has no expectations.
-      if (!old) return awaited(client, text + framing + "\r\n", body, n, odd);
+      if (!isHttp10) return awaitedBody(client, text + framing + "\r\n", body, n, exchange);
     }
     return {text + framing + "\r\n" + body};
   }
 
   /** Adds the head now. The body follows after 100 Continue, or a little later without it. */
-  Piece awaited(Client* client, const std::string& head, const std::string& body, uint64_t n,
-                Odd* odd) {
-    odd->awaited = true;
-    odd->refused = below(4) == 0;
-    odd->last = odd->last || odd->refused;
+  Piece awaitedBody(Client* client, const std::string& head, const std::string& body, uint64_t n,
+                    ColdExchange* exchange) {
+    exchange->isAwaited = true;
+    exchange->isRefused = below(4) == 0;
+    exchange->closesConnection = exchange->closesConnection || exchange->isRefused;
     client->pieces.push_back({head});
     return {body, n};
   }
 
-  Piece tooLong(const std::string& text, bool chunks, Odd* odd) {
-    odd->tooLong = odd->last = true;
-    odd->status = 413;
-    if (odd->how == How::kWatch || odd->how == How::kWait) odd->how = How::kNow;
+  Piece tooLongRequest(const std::string& text, bool chunks, ColdExchange* exchange) {
+    exchange->isTooLong = exchange->closesConnection = true;
+    exchange->status = 413;
+    if (exchange->reaction == Reaction::kWatchAtOnce ||
+        exchange->reaction == Reaction::kWatchUntilNews)
+      exchange->reaction = Reaction::kNow;
     if (!chunks) {
-      return {text + "Content-Length: " + std::to_string(kOddBody + 1) + "\r\n\r\n" +
+      return {text + "Content-Length: " + std::to_string(kMaxColdBody + 1) + "\r\n\r\n" +
               std::string(below(2000), 'b')};
     }
-    return {text + "Transfer-Encoding: chunked\r\n\r\n" + chunked(std::string(kOddBody + 1, 'b'))};
+    return {text + "Transfer-Encoding: chunked\r\n\r\n" +
+            chunked(std::string(kMaxColdBody + 1, 'b'))};
   }
 
   /** A request that is refused without asking JavaScript. */
-  Piece spoilt(std::string text, Odd* odd) {
-    odd->hot = odd->last = true;
-    odd->how = How::kNow;
-    odd->status = 400;
+  Piece malformedRequest(std::string text, ColdExchange* exchange) {
+    exchange->isHot = exchange->closesConnection = true;
+    exchange->reaction = Reaction::kNow;
+    exchange->status = 400;
     switch (below(6)) {
       case 0:
-        odd->status = 431;
-        return {text + "Large: " + std::string(kOddHead, 'x')};
+        exchange->status = 431;
+        return {text + "Large: " + std::string(kMaxColdHead, 'x')};
       case 1:
-        odd->status = 417;
+        exchange->status = 417;
         // 1.0 has no expectations.
-        if (text.find("HTTP/1.0") != text.npos) odd->status = 400, text += " x";
+        if (text.find("HTTP/1.0") != text.npos) exchange->status = 400, text += " x";
         return {text + "Expect: more\r\n\r\n"};
       case 2:
         return {text + "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n"};
@@ -391,14 +398,14 @@ class DoorAsking {
   /** Sends some more bytes. */
   void send(Client* client) {
     if (client->sent == client->pieces.size()) {
-      if (client->ends && !client->ended) client->wire.end();
-      client->ended = client->ends;
+      if (client->endsHalf && !client->hasEnded) client->wire.endHalf();
+      client->hasEnded = client->endsHalf;
       return;
     }
     const Piece& piece = client->pieces[client->sent];
     // Some clients do not wait forever for 100 Continue (RFC 9110, section 10.1.1).
-    if (piece.waits != 0 && !odds_[piece.waits].continued &&
-        (odds_[piece.waits].refused || below(40) != 0)) {
+    if (piece.waitsForRequest != 0 && !exchanges_[piece.waitsForRequest].gotContinue &&
+        (exchanges_[piece.waitsForRequest].isRefused || below(40) != 0)) {
       return;
     }
     const size_t left = piece.text.size() - client->offset;
@@ -411,42 +418,44 @@ class DoorAsking {
   }
 
   /** Reads answers. Returns true when no further one will come. */
-  bool listen(Client* client) {
+  bool readAnswers(Client* client) {
     constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
     for (;;) {
-      if (client->answered == client->odds.size()) return true;
-      const uint64_t n = client->odds[client->answered];
-      Odd& odd = odds_[n];
+      if (client->answered == client->numbers.size()) return true;
+      const uint64_t n = client->numbers[client->answered];
+      ColdExchange& exchange = exchanges_[n];
       std::string& text = client->wire.read();
       if (text.starts_with(kContinue)) {
-        EXPECT(odd.awaited && !odd.refused && !odd.continued);
-        odd.continued = true;
+        EXPECT(exchange.isAwaited && !exchange.isRefused && !exchange.gotContinue);
+        exchange.gotContinue = true;
         text.erase(0, kContinue.size());
       }
       std::string head;
       std::string body;
-      if (!client->wire.take(&head, &body)) {
-        if (!client->wire.over()) return false;
-        const bool abandoned =
-            odd.how == How::kAbandon || odd.how == How::kAbandonLater || odd.how == How::kForever;
+      if (!client->wire.readAnswer(&head, &body)) {
+        if (!client->wire.isClosed()) return false;
+        const bool abandoned = exchange.reaction == Reaction::kAbandon ||
+                               exchange.reaction == Reaction::kAbandonLater ||
+                               exchange.reaction == Reaction::kParkForever;
         EXPECT(abandoned && text.empty());
         return true;
       }
-      check(n, odd, head, body);
+      check(n, exchange, head, body);
       ++client->answered;
-      if (!odd.last) continue;
-      EXPECT(client->answered == client->odds.size());
+      if (!exchange.closesConnection) continue;
+      EXPECT(client->answered == client->numbers.size());
       EXPECT(head.find("Connection: close") != head.npos);
       EXPECT(text.empty());
     }
   }
 
-  static void check(uint64_t n, const Odd& odd, const std::string& head, const std::string& body) {
-    EXPECT(atoi(head.c_str() + 9) == odd.status);
-    if (odd.hot) return;
-    const bool fed = odd.how >= How::kWatch;
-    EXPECT(odd.asked || odd.refused);
-    if (fed) {
+  static void check(uint64_t n, const ColdExchange& exchange, const std::string& head,
+                    const std::string& body) {
+    EXPECT(atoi(head.c_str() + 9) == exchange.status);
+    if (exchange.isHot) return;
+    const bool isAnsweredByFeed = exchange.reaction >= Reaction::kWatchAtOnce;
+    EXPECT(exchange.wasAsked || exchange.isRefused);
+    if (isAnsweredByFeed) {
       EXPECT(body.find("\"feed\":\"odd\"") != body.npos);
     } else {
       EXPECT(body == "body " + std::to_string(n));
@@ -454,7 +463,7 @@ class DoorAsking {
     }
   }
 
-  OddRoutes::Odds& odds_;
+  SimulatedScript::Exchanges& exchanges_;
   std::mt19937& random_;
   const Turn turn_;
   std::vector<std::unique_ptr<Client>> clients_;

@@ -17,8 +17,8 @@
 
 #include "expect.h"
 #include "feeds/feeds.h"
-#include "peer.h"
 #include "simulated_documents.h"
+#include "wire.h"
 
 namespace server::test {
 
@@ -43,15 +43,15 @@ inline void stepFeeds(Feeds* feeds) {
 class DoorFeeds {
  public:
   using Turn = std::function<void()>;
-  using Pass = std::function<void(uint64_t milliseconds)>;
+  using PassTime = std::function<void(uint64_t milliseconds)>;
 
   /** `secure` is a TLS port. */
-  DoorFeeds(Feeds* feeds, Port port, Port secure, Turn turn, Pass pass)
+  DoorFeeds(Feeds* feeds, Port port, Port secure, Turn turn, PassTime pass)
       : feeds_(feeds),
         port_(port),
         secure_(secure),
         turn_(std::move(turn)),
-        pass_(std::move(pass)) {}
+        passTime_(std::move(pass)) {}
 
   /** A poll's hold ends; a quiet stream gets a comment every 25 seconds. */
   void comment() {
@@ -70,16 +70,16 @@ class DoorFeeds {
     };
     // The first comment comes with the head.
     until([&] { return comments() == 1; });
-    pass_(24000);
+    passTime_(24000);
     EXPECT(comments() == 1);
     std::string head;
     std::string body;
-    until([&] { return poll.take(&head, &body); });
+    until([&] { return poll.readAnswer(&head, &body); });
     EXPECT(body ==
            "{\"feed\":\"" + std::string(kScores) + "\",\"cursor\":\"" + cursor(kScores) + "\"}");
-    pass_(1500);
+    passTime_(1500);
     until([&] { return comments() == 2; });
-    pass_(25500);
+    passTime_(25500);
     until([&] { return comments() == 3; });
     stream.close();
     until([&] { return feeds_->counts().watching == 0; });
@@ -113,7 +113,7 @@ class DoorFeeds {
     });
     EXPECT(versions == "1,4,");
     EXPECT(feeds_->counts().skipped >= skipped + 2);
-    for (uint32_t passed = 0; passed < writeTime + 1000; passed += 500) pass_(500);
+    for (uint32_t passed = 0; passed < writeTime + 1000; passed += 500) passTime_(500);
     until([&] { return feeds_->counts().streams == 1; });
   }
 
@@ -121,29 +121,29 @@ class DoorFeeds {
   void sendFromFile() {
     const std::string key = "shared";
     publish(key, kLargeValue);
-    std::vector<std::unique_ptr<Wire>> peers(8);
-    for (auto& peer : peers) {
-      peer = std::make_unique<Wire>(port_);
-      peer->send(get(key, "?after=" + cursor(key)));
+    std::vector<std::unique_ptr<Wire>> wires(8);
+    for (auto& wire : wires) {
+      wire = std::make_unique<Wire>(port_);
+      wire->send(get(key, "?after=" + cursor(key)));
     }
-    until([&] { return feeds_->find(key)->watching == peers.size(); });
+    until([&] { return feeds_->find(key)->watching == wires.size(); });
     EXPECT(base::MemoryFile::count() == 0);
     publish(key, kLargeValue);
     until([&] { return feeds_->find(key)->watching == 0; });
     // No reader has read all. A tick frees the messages kept for further readers; the file stays.
-    pass_(200);
+    passTime_(200);
     EXPECT(base::MemoryFile::count() == 1);
-    peers.back()->reset();
-    peers.pop_back();
-    std::vector<std::string> bodies(peers.size());
+    wires.back()->reset();
+    wires.pop_back();
+    std::vector<std::string> bodies(wires.size());
     std::string head;
-    for (size_t i = 0; i < peers.size(); ++i) {
-      until([&] { return peers[i]->take(&head, &bodies[i]); });
+    for (size_t i = 0; i < wires.size(); ++i) {
+      until([&] { return wires[i]->readAnswer(&head, &bodies[i]); });
       // The first readers get copies.
       EXPECT(bodies[i] == bodies[0]);
     }
-    EXPECT(bodies[0].find("\"v\":" + std::to_string(version_[key]) + ",") != std::string::npos);
-    pass_(200);
+    EXPECT(bodies[0].find("\"v\":" + std::to_string(versions_[key]) + ",") != std::string::npos);
+    passTime_(200);
     EXPECT(base::MemoryFile::count() == 0);
   }
 
@@ -153,23 +153,23 @@ class DoorFeeds {
     constexpr size_t kPatch = 1500;
     const std::string key = "packed";
     publish(key, 4 * kRemembered * kPatch, kPatch);
-    std::vector<std::unique_ptr<Wire>> peers(9);
+    std::vector<std::unique_ptr<Wire>> wires(9);
     const std::string list =
         post("{\"delta\":true,\"feeds\":{\"" + key + "\":\"" + cursor(key) + "\"}}");
-    for (size_t i = 0; i < peers.size(); ++i) {
+    for (size_t i = 0; i < wires.size(); ++i) {
       const std::string header = i % 3 == 0 ? "" : kGzip;
       std::string text = i % 3 < 2 ? get(key, "?delta=1&after=" + cursor(key), header) : list;
       if (i % 3 == 2) text.insert(text.find("\r\n") + 2, header);
-      peers[i] = std::make_unique<Wire>(i < 3 ? secure_ : port_);
-      peers[i]->send(text);
-      until([&] { return (peers[i]->read(), feeds_->find(key)->watching == i + 1); });
+      wires[i] = std::make_unique<Wire>(i < 3 ? secure_ : port_);
+      wires[i]->send(text);
+      until([&] { return (wires[i]->read(), feeds_->find(key)->watching == i + 1); });
     }
     publish(key, 4 * kRemembered * kPatch, kPatch);
     std::string bodies[3];
-    for (size_t i = 0; i < peers.size(); ++i) {
+    for (size_t i = 0; i < wires.size(); ++i) {
       std::string head;
       std::string body;
-      until([&] { return peers[i]->take(&head, &body); });
+      until([&] { return wires[i]->readAnswer(&head, &body); });
       EXPECT((head.find("Content-Encoding: gzip") != head.npos) == (i % 3 > 0));
       if (i < 3) bodies[i] = body;
       EXPECT(body == bodies[i % 3]);
@@ -182,17 +182,17 @@ class DoorFeeds {
     const auto isPacked = [&](uint64_t version) {
       std::string head;
       std::string body;
-      peers[0]->send(get(key, "?delta=1&after=" + cursorOf(version), kGzip));
-      until([&] { return peers[0]->take(&head, &body); });
+      wires[0]->send(get(key, "?delta=1&after=" + cursorOf(version), kGzip));
+      until([&] { return wires[0]->readAnswer(&head, &body); });
       EXPECT(head.find("Content-Encoding: gzip") != head.npos || body.ends_with("]}"));
       return head.find("Content-Encoding: gzip") != head.npos;
     };
-    pass_(200);
+    passTime_(200);
     EXPECT(isPacked(1));
     size_t packed = 0;
     for (size_t i = 0; i < 100; ++i) packed += isPacked(1 + i % (kRemembered - 1)) ? 1 : 0;
     EXPECT(packed > 10 && packed < 90);
-    pass_(200);
+    passTime_(200);
     EXPECT(isPacked(1));
     // A short answer is sent plain.
     publish(key, 4 * kRemembered * kPatch);
@@ -200,9 +200,9 @@ class DoorFeeds {
   }
 
   /** All feeds end, and with them all watchers. */
-  void end() {
-    for (const auto& [key, version] : version_) EXPECT(feeds_->remove(key) == Outcome::kOk);
-    version_.clear();
+  void removeAll() {
+    for (const auto& [key, version] : versions_) EXPECT(feeds_->remove(key) == Outcome::kOk);
+    versions_.clear();
     until([&] { return feeds_->counts().watching == 0 && !feeds_->hasWork(); });
   }
 
@@ -235,11 +235,11 @@ class DoorFeeds {
     Cursor{1, version}.appendTo(&text);
     return text;
   }
-  std::string cursor(const std::string& key) const { return cursorOf(version_.at(key)); }
+  std::string cursor(const std::string& key) const { return cursorOf(versions_.at(key)); }
 
   /** `more`: bytes of a further member, which the patch changes too. */
   void publish(const std::string& key, size_t length = kValue, size_t more = 0) {
-    const uint64_t version = ++version_[key];
+    const uint64_t version = ++versions_[key];
     std::string value = "{\"v\":" + std::to_string(version) + ",\"fill\":\"";
     value += std::string(length, 'x') + "\"}";
     std::string patch = R"({"op":"replace","path":"/v","value":)" + std::to_string(version) + "}";
@@ -263,8 +263,8 @@ class DoorFeeds {
   const Port port_;
   const Port secure_;
   const Turn turn_;
-  const Pass pass_;
-  std::map<std::string, uint64_t> version_;  // newest version of each feed
+  const PassTime passTime_;
+  std::map<std::string, uint64_t> versions_;  // newest version of each feed
 };
 
 }  // namespace server::test

@@ -30,9 +30,9 @@
 #include "door_feeds.h"
 #include "door_options.h"
 #include "expect.h"
-#include "peer.h"
 #include "server/worker.h"
 #include "server/worker_service.h"
+#include "wire.h"
 
 namespace {
 
@@ -41,8 +41,8 @@ using test::Port;
 using test::request;
 using test::Wire;
 
-constexpr uint32_t kWave = 400;
-constexpr uint32_t kConnections = 3 * kWave;
+constexpr uint32_t kClientsAWave = 400;
+constexpr uint32_t kConnections = 3 * kClientsAWave;
 constexpr uint32_t kMaxSprite = 16384;
 constexpr uint32_t kHeadTime = 2000;
 constexpr uint32_t kBodyTime = 4000;
@@ -52,7 +52,7 @@ constexpr uint32_t kKeepIdle = 60;  // seconds
 constexpr uint32_t kHold = 30;
 constexpr uint32_t kLease = 5;
 /** Number of a request outside the random histories. */
-constexpr uint64_t kOddNumber = 1u << 30;
+constexpr uint64_t kFixedNumber = 1u << 30;
 
 /** The time in milliseconds: only the test advances it. */
 uint64_t now = 1000;
@@ -73,7 +73,7 @@ Replies makeReplies() {
 
 PoolOptions poolOptions() {
   return {
-      .capacity = 4 * kWave,
+      .capacity = 4 * kClientsAWave,
       .hold = kHold,
       .lease = kLease,
       .maxSprite = kMaxSprite,
@@ -89,8 +89,8 @@ PoolOptions poolOptions() {
 }
 
 DoorOptions options() {
-  return {kConnections, kMaxSprite, test::kOddHead, kHeadTime,     kBodyTime,
-          kIdleTime,    kWriteTime, kKeepIdle,      Trust::kNobody};
+  return {kConnections, kMaxSprite, test::kMaxColdHead, kHeadTime,     kBodyTime,
+          kIdleTime,    kWriteTime, kKeepIdle,          Trust::kNobody};
 }
 
 /** Listens on a free port of the loopback. Returns the port. */
@@ -108,7 +108,7 @@ uint16_t listenTo(Door* door, TlsContext* tls = nullptr) {
 }
 
 /** Whether a turn is due: Node's loop takes a turn only then. */
-bool isAwake(const EventSet& events) {
+bool isTurnDue(const EventSet& events) {
   pollfd fd = {events.fd(), POLLIN, 0};
   return poll(&fd, 1, 0) == 1;
 }
@@ -131,7 +131,7 @@ class Stage {
         door_(options(),
               {.events = &events_,
                .limits = &limits_,
-               .open = &open_,
+               .open = &openInAll_,
                .requests = &handler_,
                .feeds = &feeds_,
                .counts = [] { return std::string("{}"); },
@@ -139,7 +139,7 @@ class Stage {
               makeReplies(),
               {.ask = [this](const Question& question) { handle(question); },
                .gone = [this](Ticket ticket) { gone(ticket); },
-               .bodies = test::kOddBodies},
+               .bodies = test::kColdBodyBounds},
               now) {
     pool_.setResponder(PollHolder::kDoor, &door_);
     const test::Credentials identity = test::makeCredentials(test::KeyKind::kEcdsa);
@@ -168,7 +168,7 @@ class Stage {
 #define UNTIL(condition) until([&] { return (condition); })
 
   /** Advances the time, as the loop's timer would. */
-  void pass(uint64_t milliseconds) {
+  void passTime(uint64_t milliseconds) {
     for (const uint64_t end = now + milliseconds; now < end;) {
       now += kTickMilliseconds;
       tick();
@@ -176,16 +176,16 @@ class Stage {
   }
 
   /** Waits for the next answer. Returns its status. */
-  int hear(Wire* peer, std::string* body = nullptr) {
+  int readStatus(Wire* wire, std::string* body = nullptr) {
     std::string head;
     std::string ignored;
-    UNTIL(peer->take(&head, body == nullptr ? &ignored : body));
+    UNTIL(wire->readAnswer(&head, body == nullptr ? &ignored : body));
     return atoi(head.c_str() + 9);
   }
 
-  int ask(Wire* peer, const std::string& text, std::string* body = nullptr) {
-    peer->send(text);
-    return hear(peer, body);
+  int askStatus(Wire* wire, const std::string& text, std::string* body = nullptr) {
+    wire->send(text);
+    return readStatus(wire, body);
   }
 
   TlsContext tls_;
@@ -194,24 +194,24 @@ class Stage {
   Handler handler_;
   Feeds feeds_;
   EventSet events_;
-  std::atomic<uint32_t> open_{0};
+  std::atomic<uint32_t> openInAll_{0};
   Door door_;
-  uint64_t secured_ = 0;  // number of TLS connections so far; each fourth uses TLS 1.2
+  uint64_t tlsWireCount_ = 0;  // number of TLS connections so far; each fourth uses TLS 1.2
   Port port_ = 0;
-  Port securePort_{0, &secured_};
+  Port securePort_{0, &tlsWireCount_};
 };
 
-class Test : private Stage {
+class Waves : private Stage {
  public:
-  explicit Test(uint64_t seed)
+  explicit Waves(uint64_t seed)
       : Stage({}, test::TurnClock::now),
         random_(seed),
         worker_(1,
                 {.door = options(),
                  .limits = &limits_,
-                 .open = &open_,
+                 .open = &openInAll_,
                  .replies = makeReplies(),
-                 .bodies = test::kOddBodies,
+                 .bodies = test::kColdBodyBounds,
                  .feeds = {},
                  .inputs = false,
                  .main = &waker_},
@@ -221,7 +221,7 @@ class Test : private Stage {
                   .counts = [] { return std::string_view("{}"); },
                   .request = [this](const AskHead& head,
                                     std::string_view text) { askForWorker(head, text); },
-                  .gone = [this](Ticket ticket) { workerRoutes_.goneLate(ticket); }},
+                  .gone = [this](Ticket ticket) { workerRoutes_.onParkedClosedLate(ticket); }},
                  PollHolder::kFirstWorker, kConnections + Door::kBeyondLimit) {
     doorRoutes_.setDoor(&door_);
     workerRoutes_.setDoor(&worker_.door());
@@ -230,14 +230,14 @@ class Test : private Stage {
     secureWorkerPort_.number = listenTo(&worker_.door(), &tls_);
   }
 
-  void wave(uint32_t count) {
-    come(count);
+  void runWave(uint32_t count) {
+    joinAll(count);
     throwAmongAll();
     askAndAnswer();
-    goneWhilePending();
-    goneBeforeItWatches();
+    closeWhilePending();
+    closeBeforeWatching();
     endWhilePending();
-    goneBeforeItsTurn();
+    endBeforeItsTurn();
     sendAheadOfAnswer();
     pollAndEnd();
     sendAhead();
@@ -252,7 +252,7 @@ class Test : private Stage {
     printf("door_test: %" PRIu64 " clients came and went, %" PRIu64 " sprites thrown, %" PRIu64
            " flew on, %" PRIu64 " received; %" PRIu64 " requests, %" PRIu64 " handled, %" PRIu64
            " timed out, %" PRIu64 " slow readers\n",
-           counts.joined, counts.thrown, counts.flown, keys_,
+           counts.joined, counts.thrown, counts.flown, lastKey_,
            door_.counts().requests + worker_.door().counts().requests, door_.counts().handled,
            door_.counts().timedOut, door_.counts().slowReaders);
   }
@@ -266,14 +266,14 @@ class Test : private Stage {
 
   uint32_t below(uint32_t bound) { return random_() % bound; }
 
-  void handle(const Question& question) override { doorRoutes_.ask(question); }
-  void gone(Ticket ticket) override { doorRoutes_.gone(ticket); }
+  void handle(const Question& question) override { doorRoutes_.onRequest(question); }
+  void gone(Ticket ticket) override { doorRoutes_.onParkedClosed(ticket); }
 
   void turn() override {
     test::TurnClock::passRest();
-    doorRoutes_.sayLater();
-    workerRoutes_.sayLater();
-    if (isAwake(events_)) door_.turn();
+    doorRoutes_.sendLateAnswers();
+    workerRoutes_.sendLateAnswers();
+    if (isTurnDue(events_)) door_.turn();
     test::stepFeeds(&feeds_);
     pool_.answerPolls();
     door_.sendAnswers();
@@ -288,17 +288,17 @@ class Test : private Stage {
   /** Asks JavaScript for a request of the worker. */
   void askForWorker(const AskHead& head, std::string_view text) {
     RequestHead request;
-    EXPECT(readRequest(text, test::kOddHead, &request) == ReadResult::kComplete);
+    EXPECT(readRequest(text, test::kMaxColdHead, &request) == ReadResult::kComplete);
     RequestMarks marks;
     memcpy(&marks, &head.number, sizeof marks);
     const auto client = whoOf<Address>(head);
-    workerRoutes_.ask({.ticket = head.ticket,
-                       .head = request,
-                       .text = text.substr(0, request.headLength),
-                       .body = {marks.body, text.substr(request.headLength)},
-                       .client = client,
-                       .secure = marks.secure,
-                       .transient = marks.transient});
+    workerRoutes_.onRequest({.ticket = head.ticket,
+                             .head = request,
+                             .text = text.substr(0, request.headLength),
+                             .body = {marks.body, text.substr(request.headLength)},
+                             .client = client,
+                             .secure = marks.secure,
+                             .transient = marks.transient});
   }
 
   void tick() override {
@@ -311,15 +311,15 @@ class Test : private Stage {
 
   /** A client that has ended its half gets the refusal of its poll. */
   void pollAndEnd() {
-    Wire peer(workerPort_);
-    peer.send(request("GET", "/poll/00000000-0000-4000-8000-000000000000"));
-    peer.end();
+    Wire wire(workerPort_);
+    wire.send(request("GET", "/poll/00000000-0000-4000-8000-000000000000"));
+    wire.endHalf();
     // The main thread gets the poll and the end together.
     for (int i = 0; i < 10; ++i) worker_.turn();
     std::string head, body;
-    UNTIL(peer.take(&head, &body));
+    UNTIL(wire.readAnswer(&head, &body));
     EXPECT(body.size() == kLongBody);
-    UNTIL((peer.read(), peer.over()));
+    UNTIL((wire.read(), wire.isClosed()));
   }
 
   /**
@@ -327,10 +327,10 @@ class Test : private Stage {
    * them.
    */
   void sendAhead() {
-    sendAheadBy(1, 500, (1 + test::kResumes) * 4);
+    sendAheadBy(1, 500, (1 + test::kMaxResumesATurn) * 4);
     // However many clients there are: four requests for each of 256 that are read, and for each
     // that goes on.
-    sendAheadBy(600, 20, (256 + test::kResumes) * 4);
+    sendAheadBy(600, 20, (256 + test::kMaxResumesATurn) * 4);
   }
 
   /** `count` connections pipeline `ahead` requests each; a turn serves at most `most`. */
@@ -338,12 +338,12 @@ class Test : private Stage {
     const std::string one = request("POST", "/leave/00000000-0000-4000-8000-000000000000");
     std::string requests;
     for (size_t i = 0; i < ahead; ++i) requests += one;
-    std::vector<std::unique_ptr<Wire>> peers;
+    std::vector<std::unique_ptr<Wire>> wires;
     for (size_t i = 0; i < count; ++i) {
-      peers.push_back(std::make_unique<Wire>(port_));
-      EXPECT(ask(peers.back().get(), one) == 204);
+      wires.push_back(std::make_unique<Wire>(port_));
+      EXPECT(askStatus(wires.back().get(), one) == 204);
     }
-    for (const auto& peer : peers) peer->send(requests);
+    for (const auto& wire : wires) wire->send(requests);
     size_t answers = 0;
     for (int turns = 0; answers < count * ahead; ++turns) {
       EXPECT(turns < 200000);
@@ -354,8 +354,8 @@ class Test : private Stage {
       turn();
       // Two shares: when it is read, and when it goes on.
       EXPECT(door_.counts().requests - before <= most);
-      for (const auto& peer : peers) {
-        while (peer->take(&head, &body)) ++answers;
+      for (const auto& wire : wires) {
+        while (wire->readAnswer(&head, &body)) ++answers;
       }
     }
   }
@@ -375,22 +375,22 @@ class Test : private Stage {
     // The smallest window: most of the answers stay with the server.
     Wire one(port_, 1);
     Wire other(port_, 1);
-    for (Wire* const peer : {&one, &other}) peer->send(requests);
+    for (Wire* const wire : {&one, &other}) wire->send(requests);
     // A client that has ended its half may still read.
-    other.end();
+    other.endHalf();
     // Enough turns to serve all requests: they wait for their reader.
     for (size_t i = 0; i < 4 * kTimes; ++i) turn();
     EXPECT(door_.counts().requests < served + 4 * kTimes);
     for (size_t answers = 0; answers < 4 * kTimes; ++answers) {
-      Wire& peer = answers < 2 * kTimes ? one : other;
+      Wire& wire = answers < 2 * kTimes ? one : other;
       std::string head;
       std::string body;
-      UNTIL(peer.take(&head, &body) || peer.over());
+      UNTIL(wire.readAnswer(&head, &body) || wire.isClosed());
       EXPECT(head.substr(0, 12) == (answers % 2 == 0 ? "HTTP/1.1 204" : "HTTP/1.1 400"));
       EXPECT(body == std::string(answers % 2 == 0 ? 0 : kLongBody, 'x'));
     }
     EXPECT(one.read().empty() && other.read().empty());
-    UNTIL((other.read(), other.over()));
+    UNTIL((other.read(), other.isClosed()));
   }
 
   Port anyPort() {
@@ -398,15 +398,15 @@ class Test : private Stage {
     return below(2) == 0 ? port_ : workerPort_;
   }
 
-  void come(uint32_t count) {
+  void joinAll(uint32_t count) {
     members_.clear();
     members_.resize(count);
     for (Member& member : members_) {
       member.polls = std::make_unique<Wire>(anyPort());
-      EXPECT(ask(member.polls.get(), request("POST", "/join"), &member.id) == 201);
+      EXPECT(askStatus(member.polls.get(), request("POST", "/join"), &member.id) == 201);
       poll(&member);
     }
-    UNTIL((listenAll(), pool_.counts().parked == count));
+    UNTIL((readAllSprites(), pool_.counts().parked == count));
   }
 
   void poll(Member* member) {
@@ -415,10 +415,10 @@ class Test : private Stage {
   }
 
   /** Reads the sprites of a member, and acks them by the next poll. */
-  void listen(Member* member) {
+  void readSprites(Member* member) {
     std::string head;
     std::string body;
-    if (!member->polls->take(&head, &body)) return;
+    if (!member->polls->readAnswer(&head, &body)) return;
     EXPECT(head.compare(0, 12, "HTTP/1.1 200") == 0);
     EXPECT(sscanf(body.c_str(), "{\"seq\":%" SCNu64, &member->ack) == 1);
     for (size_t at = 0; (at = body.find("\"key\":", at)) != std::string::npos; ++at) {
@@ -427,20 +427,20 @@ class Test : private Stage {
     poll(member);
   }
 
-  void listenAll() {
-    for (Member& member : members_) listen(&member);
+  void readAllSprites() {
+    for (Member& member : members_) readSprites(&member);
   }
 
   std::string makeThrow(const std::string& id) {
     static const char* kEdges[] = {"left", "right", "up", "down"};
-    const std::string key = std::to_string(++keys_);
+    const std::string key = std::to_string(++lastKey_);
     return request("POST", "/throw/" + id + "/" + kEdges[below(4)] + "?n=" + key,
                    "{\"key\":" + key + ",\"fill\":\"" + std::string(below(300), 'x') + "\"}");
   }
 
   /** On each port a pipeline with throws of many clients: each is promised and arrives. */
   void throwAmongAll() {
-    const uint64_t before = keys_;
+    const uint64_t before = lastKey_;
     for (const Port& port : {port_, workerPort_, securePort_, secureWorkerPort_}) {
       Wire thrower(port);
       std::string text;
@@ -448,84 +448,84 @@ class Test : private Stage {
         text += makeThrow(members_[below(members_.size())].id);
       }
       thrower.send(text);
-      for (size_t i = 0; i < members_.size() / 4; ++i) EXPECT(hear(&thrower) == 202);
+      for (size_t i = 0; i < members_.size() / 4; ++i) EXPECT(readStatus(&thrower) == 202);
     }
-    UNTIL((listenAll(), pool_.counts().waiting == 0));
-    for (uint64_t key = before + 1; key <= keys_; ++key) EXPECT(received_.count(key) == 1);
+    UNTIL((readAllSprites(), pool_.counts().waiting == 0));
+    for (uint64_t key = before + 1; key <= lastKey_; ++key) EXPECT(received_.count(key) == 1);
     EXPECT(pool_.counts().lost == lostBefore_);
   }
 
   /** Requests that are not hot, and all reactions of JavaScript. */
   void askAndAnswer() {
-    publishOdd();
-    const uint64_t asked = doorRoutes_.asked() + workerRoutes_.asked();
+    publishColdFeed();
+    const uint64_t asked = doorRoutes_.askedCount() + workerRoutes_.askedCount();
     const auto open = [this] { return door_.counts().open + worker_.door().counts().open; };
     const uint32_t before = open();
-    test::DoorAsking scene(&odds_, &random_, [this] { turn(); });
-    scene.come(port_, 60, true);
-    scene.come(workerPort_, 30, false);
-    scene.come(securePort_, 15, true);
-    scene.come(secureWorkerPort_, 15, false);
-    scene.run([this] { publishOdd(); });
+    test::ColdClients scene(&exchanges_, &random_, [this] { turn(); });
+    scene.connect(port_, 60, true);
+    scene.connect(workerPort_, 30, false);
+    scene.connect(securePort_, 15, true);
+    scene.connect(secureWorkerPort_, 15, false);
+    scene.run([this] { publishColdFeed(); });
     const auto arriving = [this] {
       return door_.counts().arriving + worker_.door().counts().arriving;
     };
     // Requests sent ahead may be read and asked for later.
-    UNTIL(open() <= before && doorRoutes_.done() && workerRoutes_.done());
+    UNTIL(open() <= before && doorRoutes_.isDone() && workerRoutes_.isDone());
     EXPECT(arriving() == 0);
-    EXPECT(doorRoutes_.asked() + workerRoutes_.asked() > asked + 90);
+    EXPECT(doorRoutes_.askedCount() + workerRoutes_.askedCount() > asked + 90);
     for (const Door* door : {&door_, &worker_.door()}) {
       EXPECT(door->counts().handled <= door->counts().requests);
     }
-    EXPECT(feeds_.remove(test::OddRoutes::kFeed) == Outcome::kOk);
-    odds_.clear();
+    EXPECT(feeds_.remove(test::SimulatedScript::kFeed) == Outcome::kOk);
+    exchanges_.clear();
   }
 
   /** Only for a parked request JavaScript hears that its connection is gone. */
-  void goneWhilePending() {
-    test::Odd& odd = odds_[kOddNumber];
-    odd.method = "GET";
-    odd.how = test::How::kPark;
-    Wire peer(workerPort_);
+  void closeWhilePending() {
+    test::ColdExchange& exchange = exchanges_[kFixedNumber];
+    exchange.method = "GET";
+    exchange.reaction = test::Reaction::kPark;
+    Wire wire(workerPort_);
     std::string head;
     std::string body;
-    peer.send(request("GET", "/odd/" + std::to_string(kOddNumber)));
-    UNTIL(peer.take(&head, &body));
+    wire.send(request("GET", "/odd/" + std::to_string(kFixedNumber)));
+    UNTIL(wire.readAnswer(&head, &body));
     // The worker reads the request, but the main thread does not answer yet.
     const uint64_t requests = worker_.door().counts().requests;
     const uint32_t open = worker_.door().counts().open;
-    peer.send(request("POST", "/leave/00000000-0000-4000-8000-000000000000"));
+    wire.send(request("POST", "/leave/00000000-0000-4000-8000-000000000000"));
     for (int turns = 0; worker_.door().counts().requests == requests; ++turns) {
       EXPECT(turns < 20000);
       worker_.turn();
     }
-    peer.reset();
+    wire.reset();
     UNTIL(worker_.door().counts().open < open);
-    odds_.clear();
+    exchanges_.clear();
   }
 
   /** A client that is gone before JavaScript lets a feed answer it watches nothing. */
-  void goneBeforeItWatches() {
-    publishOdd();
-    test::Odd& odd = odds_[kOddNumber];
-    odd.method = "POST";
-    odd.how = test::How::kWait;
-    odd.awaited = odd.refused = true;
+  void closeBeforeWatching() {
+    publishColdFeed();
+    test::ColdExchange& exchange = exchanges_[kFixedNumber];
+    exchange.method = "POST";
+    exchange.reaction = test::Reaction::kWatchUntilNews;
+    exchange.isAwaited = exchange.isRefused = true;
     const uint32_t open = door_.counts().open;
-    const uint64_t asked = doorRoutes_.asked();
-    Wire peer(port_);
-    peer.send("POST /odd/" + std::to_string(kOddNumber) +
+    const uint64_t asked = doorRoutes_.askedCount();
+    Wire wire(port_);
+    wire.send("POST /odd/" + std::to_string(kFixedNumber) +
               " HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n");
-    for (int turns = 0; doorRoutes_.asked() == asked; ++turns) {
+    for (int turns = 0; doorRoutes_.askedCount() == asked; ++turns) {
       EXPECT(turns < 20000);
       test::TurnClock::passRest();
       door_.turn();
     }
-    peer.close();
-    while (isAwake(events_)) door_.turn();
-    UNTIL(doorRoutes_.done() && door_.counts().open == open);
-    odds_.clear();
-    EXPECT(feeds_.remove(test::OddRoutes::kFeed) == Outcome::kOk);
+    wire.close();
+    while (isTurnDue(events_)) door_.turn();
+    UNTIL(doorRoutes_.isDone() && door_.counts().open == open);
+    exchanges_.clear();
+    EXPECT(feeds_.remove(test::SimulatedScript::kFeed) == Outcome::kOk);
   }
 
   /**
@@ -536,21 +536,21 @@ class Test : private Stage {
     const std::string one = request("POST", "/leave/00000000-0000-4000-8000-000000000000");
     // Both versions of TLS.
     for (int i = 0; i < 4; ++i) {
-      Wire peer(secureWorkerPort_);
+      Wire wire(secureWorkerPort_);
       std::string head;
       std::string body;
-      UNTIL(peer.isShaken());
+      UNTIL(wire.isHandshakeDone());
       const uint64_t requests = worker_.door().counts().requests;
-      peer.send(one);
+      wire.send(one);
       for (int turns = 0; worker_.door().counts().requests == requests; ++turns) {
         EXPECT(turns < 20000);
         worker_.turn();
       }
-      peer.end();
+      wire.endHalf();
       for (int turns = 0; turns < 3; ++turns) worker_.turn();
-      UNTIL(peer.take(&head, &body));
+      UNTIL(wire.readAnswer(&head, &body));
       EXPECT(head.substr(9, 3) == "204");
-      UNTIL((peer.read(), peer.over()));
+      UNTIL((wire.read(), wire.isClosed()));
     }
   }
 
@@ -558,46 +558,48 @@ class Test : private Stage {
    * A client that ends its half while its request is parked counts as gone, even if its connection
    * still waits for its turn to go on with its input.
    */
-  void goneBeforeItsTurn() {
-    test::Odd& odd = odds_[kOddNumber];
-    odd.method = "POST";
-    odd.body = "{}";
-    odd.how = test::How::kForever;
+  void endBeforeItsTurn() {
+    test::ColdExchange& exchange = exchanges_[kFixedNumber];
+    exchange.method = "POST";
+    exchange.body = "{}";
+    exchange.reaction = test::Reaction::kParkForever;
     const std::string one = request("POST", "/leave/00000000-0000-4000-8000-000000000000");
     std::string ahead;
     for (int i = 0; i < 6; ++i) ahead += one;
     std::vector<std::unique_ptr<Wire>> before;
-    for (uint64_t i = 0; i < 4 * test::kResumes; ++i) {
+    for (uint64_t i = 0; i < 4 * test::kMaxResumesATurn; ++i) {
       before.push_back(std::make_unique<Wire>(port_));
-      EXPECT(ask(before.back().get(), one) == 204);
+      EXPECT(askStatus(before.back().get(), one) == 204);
     }
-    Wire peer(port_);
-    EXPECT(ask(&peer, one) == 204);
+    Wire wire(port_);
+    EXPECT(askStatus(&wire, one) == 204);
     for (const auto& other : before) other->send(ahead);
-    const std::string parked = request("POST", "/odd/" + std::to_string(kOddNumber), odd.body);
-    const size_t cut = parked.size() - odd.body.size();
-    peer.send(one + parked.substr(0, cut));
-    const uint64_t lost = doorRoutes_.lost();
+    const std::string parked =
+        request("POST", "/odd/" + std::to_string(kFixedNumber), exchange.body);
+    const size_t cut = parked.size() - exchange.body.size();
+    wire.send(one + parked.substr(0, cut));
+    const uint64_t lost = doorRoutes_.lostCount();
     turn();
-    peer.send(parked.substr(cut));
+    wire.send(parked.substr(cut));
     turn();
-    peer.end();
-    UNTIL(doorRoutes_.lost() == lost + 1);
-    odds_.clear();
+    wire.endHalf();
+    UNTIL(doorRoutes_.lostCount() == lost + 1);
+    exchanges_.clear();
   }
 
-  void publishOdd() {
-    ++oddVersion_;
-    const std::string value = "{\"v\":" + std::to_string(oddVersion_) + "}";
+  void publishColdFeed() {
+    ++coldFeedVersion_;
+    const std::string value = "{\"v\":" + std::to_string(coldFeedVersion_) + "}";
     uint32_t watching;
     EXPECT(
-        feeds_.publish({.key = test::OddRoutes::kFeed, .cursor = {1, oddVersion_}, .value = value},
-                       &watching) == Outcome::kOk);
+        feeds_.publish(
+            {.key = test::SimulatedScript::kFeed, .cursor = {1, coldFeedVersion_}, .value = value},
+            &watching) == Outcome::kOk);
   }
 
-  std::string oddCursor() const {
+  std::string coldFeedCursor() const {
     std::string text;
-    Cursor{1, oddVersion_}.appendTo(&text);
+    Cursor{1, coldFeedVersion_}.appendTo(&text);
     return text;
   }
 
@@ -607,28 +609,28 @@ class Test : private Stage {
    */
   void sendAheadOfAnswer() {
     constexpr size_t kBehind = 4000;
-    test::Odd& odd = odds_[kOddNumber];
-    odd.method = "GET";
-    odd.how = test::How::kLater;
-    std::string text = request("GET", "/odd/" + std::to_string(kOddNumber));
+    test::ColdExchange& exchange = exchanges_[kFixedNumber];
+    exchange.method = "GET";
+    exchange.reaction = test::Reaction::kLater;
+    std::string text = request("GET", "/odd/" + std::to_string(kFixedNumber));
     const std::string one = request("POST", "/leave/00000000-0000-4000-8000-000000000000");
     for (size_t i = 0; i < kBehind; ++i) text += one;
-    Wire peer(port_);
+    Wire wire(port_);
     std::string head;
     std::string body;
     // In pieces that the kernel accepts; the first ends within the head.
-    peer.send(text.substr(0, 10));
+    wire.send(text.substr(0, 10));
     for (int turns = 0; turns < 20; ++turns) turn();
     size_t answers = 0;
     for (size_t at = 10; at < text.size(); at += 100000) {
-      peer.send(std::string_view(text).substr(at, 100000));
+      wire.send(std::string_view(text).substr(at, 100000));
       for (int turns = 0; turns < 20; ++turns) turn();
-      while (peer.take(&head, &body)) ++answers;
+      while (wire.readAnswer(&head, &body)) ++answers;
     }
-    peer.end();
-    UNTIL(peer.take(&head, &body) ? ++answers > kBehind : peer.over());
+    wire.endHalf();
+    UNTIL(wire.readAnswer(&head, &body) ? ++answers > kBehind : wire.isClosed());
     EXPECT(answers == kBehind + 1 && head.substr(9, 3) == "204");
-    odds_.clear();
+    exchanges_.clear();
   }
 
   void leave() {
@@ -637,18 +639,18 @@ class Test : private Stage {
     for (Member& member : members_) {
       switch (below(4)) {
         case 0:
-          EXPECT(ask(&other, makeThrow(member.id)) == 202);
+          EXPECT(askStatus(&other, makeThrow(member.id)) == 202);
           member.polls->close();
           break;
         case 1:
           member.polls->reset();
           break;
         default:
-          EXPECT(ask(&other, request("POST", "/leave/" + member.id)) == 204);
+          EXPECT(askStatus(&other, request("POST", "/leave/" + member.id)) == 204);
       }
     }
     // The leases of the silent clients end.
-    pass(kLease * 1000 + 1000);
+    passTime(kLease * 1000 + 1000);
   }
 
   void nothingIsLeft() {
@@ -666,86 +668,87 @@ class Test : private Stage {
       return count;
     };
     // A connection that its client has reset may still wait to be accepted.
-    UNTIL(shaken() == secured_ && door_.counts().open == 0 && worker_.door().counts().open == 0);
-    pass(kLease * 1000 + 1000);
+    UNTIL(shaken() == tlsWireCount_ && door_.counts().open == 0 &&
+          worker_.door().counts().open == 0);
+    passTime(kLease * 1000 + 1000);
     const Counts& counts = pool_.counts();
     EXPECT(counts.clients == 0 && counts.parked == 0);
     EXPECT(counts.waiting == 0 && counts.mailboxBytes == 0);
     EXPECT(conserved());
     EXPECT(door_.counts().heldBytes == 0 && worker_.door().counts().heldBytes == 0);
     EXPECT(door_.counts().secure == 0 && worker_.door().counts().secure == 0);
-    EXPECT(limits_.size() == 0 && open_ == 0);
+    EXPECT(limits_.size() == 0 && openInAll_ == 0);
     lostBefore_ = counts.lost;
   }
 
   void watchFeeds() {
     test::DoorFeeds scene(
         &feeds_, port_, securePort_, [this] { turn(); },
-        [this](uint64_t milliseconds) { pass(milliseconds); });
+        [this](uint64_t milliseconds) { passTime(milliseconds); });
     const uint64_t slow = door_.counts().slowReaders;
     scene.comment();
     scene.packPatches();
     scene.sendFromFile();
     scene.readSlowly(kWriteTime);
     EXPECT(door_.counts().slowReaders >= slow + 2);
-    scene.end();
+    scene.removeAll();
     UNTIL(door_.counts().open == 0);
     EXPECT(feeds_.counts().watching == 0 && feeds_.counts().feeds == 0);
     EXPECT(door_.counts().heldBytes == 0 && limits_.size() == 0);
     // The door frees its last messages with the tick.
-    pass(kTickMilliseconds);
+    passTime(kTickMilliseconds);
     EXPECT(feeds_.unsentBytes() == 0 && feeds_.counts().memory == 0);
   }
 
   std::mt19937 random_;
-  test::OddRoutes::Odds odds_;
-  test::OddRoutes doorRoutes_{&random_, &odds_, [this] { return oddCursor(); }};
-  test::OddRoutes workerRoutes_{&random_, &odds_, [this] { return oddCursor(); }};
+  test::SimulatedScript::Exchanges exchanges_;
+  test::SimulatedScript doorRoutes_{&random_, &exchanges_, [this] { return coldFeedCursor(); }};
+  test::SimulatedScript workerRoutes_{&random_, &exchanges_, [this] { return coldFeedCursor(); }};
   Waker waker_{&events_};
   Worker worker_;
   WorkerService service_;
   std::string batch_;
   std::vector<Member> members_;
   std::set<uint64_t> received_;  // keys of sprites
-  uint64_t keys_ = 0;
+  uint64_t lastKey_ = 0;
   uint64_t lostBefore_ = 0;
-  uint64_t oddVersion_ = 0;
+  uint64_t coldFeedVersion_ = 0;
   Port workerPort_ = 0;
-  Port secureWorkerPort_{0, &secured_};
+  Port secureWorkerPort_{0, &tlsWireCount_};
 };
 
 /**
  * JavaScript asks for a body when the turn's share is used up, and answers later than any deadline.
  */
-class Slow : private Stage {
+class SlowScript : private Stage {
  public:
   void run() {
     Wire first(port_);
     first.send(
         "POST /later HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n");
-    UNTIL(asked_ == "awaited");
+    UNTIL(lastAsked_ == "awaited");
     const Ticket awaiting = ticket_;
     first.send("body");
     Wire second(port_);
     second.send(request("GET", "/long"));
-    UNTIL(asked_ == "whole ");
+    UNTIL(lastAsked_ == "whole ");
     const Ticket pending = ticket_;
-    while (isAwake(events_)) door_.turn();
+    while (isTurnDue(events_)) door_.turn();
     // The body has arrived already: no event will ask for another turn.
     door_.proceed(awaiting);
-    UNTIL(asked_ == "whole body");
-    pass(kHeadTime + kBodyTime + kIdleTime + 1000);
+    UNTIL(lastAsked_ == "whole body");
+    passTime(kHeadTime + kBodyTime + kIdleTime + 1000);
     for (const Ticket ticket : {pending, awaiting}) answer(ticket);
-    for (Wire* peer : {&first, &second}) {
-      UNTIL(peer->read().find("HTTP/1.1 200") != std::string::npos);
+    for (Wire* wire : {&first, &second}) {
+      UNTIL(wire->read().find("HTTP/1.1 200") != std::string::npos);
     }
     shareTurns();
     waitForRoom();
     readLittleAhead();
-    readWhatIsTooLong();
-    hearTheEnd();
+    readTooLongBody();
+    answerEndedRequests();
     refuseTheBody();
-    pass(kIdleTime + 1000);
+    passTime(kIdleTime + 1000);
     closeBegunHeads();
     EXPECT(door_.counts().open == 0 && door_.counts().timedOut == 0);
   }
@@ -754,7 +757,7 @@ class Slow : private Stage {
   void handle(const Question& question) override {
     ticket_ = question.ticket;
     const bool awaited = question.body.state == Body::State::kAwaited;
-    asked_ = awaited ? "awaited" : "whole " + std::string(question.body.bytes);
+    lastAsked_ = awaited ? "awaited" : "whole " + std::string(question.body.bytes);
     if (question.head.target == "/deferred") answer(ticket_);
     // The question is valid during the whole call.
     EXPECT(question.text.ends_with("\r\n\r\n"));
@@ -764,11 +767,11 @@ class Slow : private Stage {
   void readLittleAhead() {
     std::string ahead;
     while (ahead.size() < 100000) ahead += request("GET", "/long");
-    Wire peer(port_);
-    peer.send(ahead);
-    UNTIL(door_.counts().heldBytes > 0 && !isAwake(events_));
-    EXPECT(door_.counts().heldBytes <= test::kOddHead + 65536);
-    peer.reset();
+    Wire wire(port_);
+    wire.send(ahead);
+    UNTIL(door_.counts().heldBytes > 0 && !isTurnDue(events_));
+    EXPECT(door_.counts().heldBytes <= test::kMaxColdHead + 65536);
+    wire.reset();
     UNTIL(door_.counts().heldBytes == 0);
   }
 
@@ -776,40 +779,40 @@ class Slow : private Stage {
    * The server reads a too long body even after its answer, however much comes: closing with unread
    * bytes sends a reset, and the client may never see the answer.
    */
-  void readWhatIsTooLong() {
+  void readTooLongBody() {
     const std::string piece(60000, 'b');
-    Wire peer(port_);
-    asked_.clear();
-    peer.send("POST /later HTTP/1.1\r\nHost: a\r\nContent-Length: 100000000\r\n\r\n");
-    UNTIL(asked_ == "whole ");
-    peer.send(piece);
-    UNTIL(!isAwake(events_));
+    Wire wire(port_);
+    lastAsked_.clear();
+    wire.send("POST /later HTTP/1.1\r\nHost: a\r\nContent-Length: 100000000\r\n\r\n");
+    UNTIL(lastAsked_ == "whole ");
+    wire.send(piece);
+    UNTIL(!isTurnDue(events_));
     answer(ticket_);
     for (int i = 0; i < 400; ++i) {
-      peer.send(piece);
-      UNTIL(!isAwake(events_));
+      wire.send(piece);
+      UNTIL(!isTurnDue(events_));
     }
-    UNTIL(peer.read().starts_with("HTTP/1.1 200"));
-    peer.end();
+    UNTIL(wire.read().starts_with("HTTP/1.1 200"));
+    wire.endHalf();
   }
 
   /**
    * With TLS a client that ends its half within a request is answered at once: no FIN announces the
    * end.
    */
-  void hearTheEnd() {
+  void answerEndedRequests() {
     for (const char* text : {"GET /long HTTP/1.1\r\n",
                              "POST /long HTTP/1.1\r\nHost: a\r\nExpect: "
                              "100-continue\r\nContent-Length: 4\r\n\r\n"}) {
       // Both versions.
       for (int i = 0; i < 4; ++i) {
-        Wire peer(securePort_);
-        peer.send(text);
-        peer.end();
-        asked_.clear();
+        Wire wire(securePort_);
+        wire.send(text);
+        wire.endHalf();
+        lastAsked_.clear();
         until([&] {
-          if (std::exchange(asked_, "") == "awaited") door_.proceed(ticket_);
-          return peer.read().find("HTTP/1.1 400") != std::string::npos && peer.over();
+          if (std::exchange(lastAsked_, "") == "awaited") door_.proceed(ticket_);
+          return wire.read().find("HTTP/1.1 400") != std::string::npos && wire.isClosed();
         });
       }
     }
@@ -817,10 +820,10 @@ class Slow : private Stage {
 
   /** The client is not asked for an unwanted body. */
   void refuseTheBody() {
-    Wire peer(port_);
-    peer.send(
+    Wire wire(port_);
+    wire.send(
         "POST /deferred HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n");
-    UNTIL(peer.read().starts_with("HTTP/1.1 200") && peer.over());
+    UNTIL(wire.read().starts_with("HTTP/1.1 200") && wire.isClosed());
   }
 
   /** closeIdle closes a connection whose head is incomplete, but not one whose body is. */
@@ -842,12 +845,12 @@ class Slow : private Stage {
 
   /** If JavaScript takes long after its calls, a turn has few of them, and always at least one. */
   void shareTurns() {
-    std::vector<std::unique_ptr<Wire>> peers;
+    std::vector<std::unique_ptr<Wire>> wires;
     for (const uint32_t sent : {1, 19}) {
       const uint64_t before = door_.counts().handled;
       for (uint32_t i = 0; i < sent; ++i) {
-        peers.push_back(std::make_unique<Wire>(port_));
-        peers.back()->send(request("GET", "/deferred"));
+        wires.push_back(std::make_unique<Wire>(port_));
+        wires.back()->send(request("GET", "/deferred"));
       }
       while (door_.counts().handled < before + sent) {
         const uint64_t handled = door_.counts().handled;
@@ -861,17 +864,17 @@ class Slow : private Stage {
   /** Requests sent ahead also wait for room in the handler, and wake no thread meanwhile. */
   void waitForRoom() {
     // More requests than a turn serves.
-    constexpr int kAhead = 8 * test::kResumes;
+    constexpr int kAhead = 8 * test::kMaxResumesATurn;
     std::string ahead;
     for (int i = 0; i < kAhead; ++i) ahead += request("POST", "/join");
-    Wire peer(port_);
-    peer.send(ahead);
+    Wire wire(port_);
+    wire.send(ahead);
     const uint64_t before = door_.counts().requests;
     UNTIL(door_.counts().requests > before);
     handler_.room = false;
     const uint64_t served = door_.counts().requests;
     door_.sendAnswers();
-    UNTIL(!isAwake(events_));
+    UNTIL(!isTurnDue(events_));
     EXPECT(door_.counts().requests == served);
     door_.closeIdle();
     handler_.room = true;
@@ -881,17 +884,17 @@ class Slow : private Stage {
       door_.sendAnswers();
       std::string head;
       std::string body;
-      while (peer.take(&head, &body)) ++answers;
+      while (wire.readAnswer(&head, &body)) ++answers;
       return answers == kAhead;
     });
   }
 
   /** Takes a turn only when one is due, as Node's loop does. */
   void turn() override {
-    if (isAwake(events_)) door_.turn();
+    if (isTurnDue(events_)) door_.turn();
   }
 
-  std::string asked_;
+  std::string lastAsked_;
   Ticket ticket_ = {};
 };
 
@@ -970,12 +973,12 @@ void shareTurns() {
  * Clients that send more while a decided answer waits, at an address that may hold nearly nothing:
  * that answer comes first, and no request is lost without an answer.
  */
-class Decided : private Stage {
+class DecidedAnswers : private Stage {
  public:
-  Decided() : Stage(shares()) {
-    secured_ = 3;  // the next is TLS 1.2
-    Wire peer(port_);
-    EXPECT(ask(&peer, request("POST", "/join"), &id_) == 201);
+  DecidedAnswers() : Stage(shares()) {
+    tlsWireCount_ = 3;  // the next is TLS 1.2
+    Wire wire(port_);
+    EXPECT(askStatus(&wire, request("POST", "/join"), &id_) == 201);
   }
 
   void run() {
@@ -994,10 +997,10 @@ class Decided : private Stage {
     // More than one read, with TLS 1.2, which has the rest: requests after a gap are not served.
     EXPECT(answersTo(manyThrows(), {}, securePort_) == "202 202 202 202 503 ");
     EXPECT(pool_.counts().thrown == 12);
-    tooLate(poll);
+    outliveDeadline(poll);
     UNTIL(door_.counts().open == 0);
     EXPECT(door_.counts().handled == 0);
-    askedTooMuch();
+    refuseTooMuchHeld();
     UNTIL(door_.counts().open == 0);
     EXPECT(door_.counts().heldBytes == 0 && door_.counts().arriving == 0);
   }
@@ -1017,7 +1020,7 @@ class Decided : private Stage {
 
   /** Returns throws of which one ends exactly with a read, and some more. */
   std::string manyThrows() const {
-    constexpr size_t kRead = test::kOddHead + 65536;
+    constexpr size_t kRead = test::kMaxColdHead + 65536;
     std::string sprite = "{ }";
     while (kRead % makeThrow(sprite).size() != 0) sprite.insert(1, " ");
     std::string all;
@@ -1029,13 +1032,13 @@ class Decided : private Stage {
     door_.respond(question.ticket, "HTTP/1.1 404 Not Found\r\n", "Content-Length: 0\r\n\r\n", {});
   }
 
-  void decide() {
+  void decideOnly() {
     door_.turn();
     pool_.answerPolls();
   }
 
   void turn() override {
-    decide();
+    decideOnly();
     door_.sendAnswers();
   }
 
@@ -1044,7 +1047,7 @@ class Decided : private Stage {
     for (int turns = 0; pool_.counts().thrown < count; ++turns) {
       EXPECT(turns < 20000);
       if (turns > 1000) usleep(50);
-      decide();
+      decideOnly();
     }
   }
 
@@ -1053,18 +1056,18 @@ class Decided : private Stage {
    * one.
    */
   std::string answersTo(const std::string& text, const std::string& later = {}, Port port = 0) {
-    Wire peer(port.number == 0 ? port_ : port);
-    peer.send(text);
+    Wire wire(port.number == 0 ? port_ : port);
+    wire.send(text);
     std::string statuses;
     std::string head;
     std::string body;
     until([&] {
       const bool none = statuses.empty();
-      while (peer.take(&head, &body)) statuses += head.substr(9, 3) + " ";
-      if (none && !statuses.empty() && !later.empty()) peer.send(later);
-      return peer.over();
+      while (wire.readAnswer(&head, &body)) statuses += head.substr(9, 3) + " ";
+      if (none && !statuses.empty() && !later.empty()) wire.send(later);
+      return wire.isClosed();
     });
-    EXPECT(peer.read().empty());
+    EXPECT(wire.read().empty());
     return statuses;
   }
 
@@ -1072,7 +1075,7 @@ class Decided : private Stage {
    * Requests that are not hot count as held, too: while their body comes, and while they wait for
    * their turn.
    */
-  void askedTooMuch() {
+  void refuseTooMuchHeld() {
     const std::string get = request("GET", "/other?what=is-longer-than-what-may-be-held");
     EXPECT(get.size() > kHeld);
     const std::string post = "POST /other HTTP/1.1\r\nHost: a\r\n";
@@ -1080,28 +1083,28 @@ class Decided : private Stage {
     EXPECT(answersTo(post + "Transfer-Encoding: chunked\r\n\r\n1\r\n1") == "503 ");
     EXPECT(answersTo(post + "Content-Length: 9\r\nExpect: 100-continue\r\n\r\n") == "503 ");
     // Of many requests at once some must wait, and there is no room for them.
-    std::vector<std::unique_ptr<Wire>> peers;
-    peers.reserve(64);
-    for (int i = 0; i < 64; ++i) peers.push_back(std::make_unique<Wire>(port_));
+    std::vector<std::unique_ptr<Wire>> wires;
+    wires.reserve(64);
+    for (int i = 0; i < 64; ++i) wires.push_back(std::make_unique<Wire>(port_));
     uint32_t refused = 0;
-    for (const auto& peer : peers) peer->send(get);
-    for (const auto& peer : peers) {
-      if (hear(peer.get()) == 503) ++refused;
+    for (const auto& wire : wires) wire->send(get);
+    for (const auto& wire : wires) {
+      if (readStatus(wire.get()) == 503) ++refused;
     }
-    EXPECT(refused > 0 && refused < peers.size());
+    EXPECT(refused > 0 && refused < wires.size());
   }
 
   /** The deadline of the next request's head ends before the answer is sent. */
-  void tooLate(const std::string& poll) {
+  void outliveDeadline(const std::string& poll) {
     constexpr size_t kBegun = 10;
     const uint64_t thrown = pool_.counts().thrown;
-    Wire peer(port_);
-    peer.send(makeThrow() + poll.substr(0, kBegun));
+    Wire wire(port_);
+    wire.send(makeThrow() + poll.substr(0, kBegun));
     untilThrown(thrown + 1);
-    pass(kHeadTime + 1000);
-    EXPECT(hear(&peer) == 202);
-    peer.send(poll.substr(kBegun));
-    EXPECT(hear(&peer) == 200);
+    passTime(kHeadTime + 1000);
+    EXPECT(readStatus(&wire) == 202);
+    wire.send(poll.substr(kBegun));
+    EXPECT(readStatus(&wire) == 200);
   }
 
   std::string id_;
@@ -1117,11 +1120,11 @@ int main(int argc, char** argv) {
   signal(SIGPIPE, SIG_IGN);  // as Node does
   takeTurns();
   shareTurns();
-  Slow().run();
-  Decided().run();
-  Test test(seed);
-  for (uint32_t come = 0; come < clients; come += kWave) {
-    test.wave(std::min(kWave, std::max(clients - come, 20u)));
+  SlowScript().run();
+  DecidedAnswers().run();
+  Waves test(seed);
+  for (uint32_t come = 0; come < clients; come += kClientsAWave) {
+    test.runWave(std::min(kClientsAWave, std::max(clients - come, 20u)));
   }
   test.summary();
 }

@@ -17,10 +17,10 @@
 
 #include "base/files.h"
 #include "door_options.h"
-#include "peer.h"
 #include "server/front.h"
 #include "state_scene.h"
 #include "store/journal_replay.h"
+#include "wire.h"
 
 namespace {
 
@@ -429,7 +429,7 @@ class Served {
   std::string answerTo(Wire* wire, const std::string& text, std::string* body) {
     wire->send(text);
     std::string head;
-    until([&] { return wire->take(&head, body); });
+    until([&] { return wire->readAnswer(&head, body); });
     return head.substr(9, 3);
   }
 
@@ -475,7 +475,7 @@ void whatIsNotWrittenIsNotAnswered() {
   failFirstJournal(folder);
   Wire second(server.port());
   second.send(request("POST", "/join"));
-  server.until([&] { return (second.read(), second.over()); });
+  server.until([&] { return (second.read(), second.isClosed()); });
   EXPECT(second.read().empty());
   // From now on requests get the refusal.
   std::string body;

@@ -134,17 +134,19 @@ std::pair<server::ChunkDecoder::State, std::string> chunksOf(const std::string& 
 void checkAny(const std::string& input, bool hot) {
   using server::ReadResult;
   server::RequestHead head;
-  const ReadResult whole = server::readRequest(input, server::kHotHeadBytes, &head);
-  const std::string body = whole == ReadResult::kComplete ? input.substr(head.headLength) : input;
+  const ReadResult wholeResult = server::readRequest(input, server::kHotHeadBytes, &head);
+  const std::string body =
+      wholeResult == ReadResult::kComplete ? input.substr(head.headLength) : input;
   // The reader of hot requests does not check the value of Host.
-  const bool agree = whole == ReadResult::kBad || (whole == ReadResult::kComplete && head.keepsAlive);
+  const bool agree =
+      wholeResult == ReadResult::kBad || (wholeResult == ReadResult::kComplete && head.keepsAlive);
   if (hot && !agree) fail("hot, and read otherwise", input);
   for (size_t length = 0; length < input.size(); length += 1 + length / 8) {
     const ExactCopy copy(input.data(), length);
     server::RequestHead early;
     const ReadResult verdict =
         server::readRequest({copy.data(), copy.length()}, server::kHotHeadBytes, &early);
-    if (verdict != ReadResult::kIncomplete && verdict != whole) {
+    if (verdict != ReadResult::kIncomplete && verdict != wholeResult) {
       fail("another verdict on a beginning", input);
     }
   }
@@ -211,11 +213,11 @@ bool readJson(const std::string& input, Random& random) {
 
 bool readWatch(const std::string& input, Random&) {
   const ExactCopy copy(input);
-  bool isTaken = false;
+  bool isAccepted = false;
   for (const auto read : {server::readWatchList, server::readWatch}) {
     server::WatchRequest watch;
     if (!read({copy.data(), copy.length()}, &watch)) continue;
-    isTaken = true;
+    isAccepted = true;
     // Reads each byte of them.
     for (uint32_t i = 0; i < watch.count; ++i) {
       const auto& [key, after, problem] = watch.wanted[i];
@@ -223,7 +225,7 @@ bool readWatch(const std::string& input, Random&) {
       if (!after.empty() && !server::isCursor(after)) fail("a cursor that is none", input);
     }
   }
-  return isTaken;
+  return isAccepted;
 }
 
 const std::vector<std::string> kWords = {
@@ -243,8 +245,8 @@ const std::vector<std::string> kWords = {
 struct Kind {
   const char* name;
   bool (*read)(const std::string& input, Random& random);
-  std::string (*grow)(Random& random);  // nullptr: only seeds
-  uint64_t share;                       // of so many one at least is taken
+  std::string (*generate)(Random& random);  // nullptr: only seeds
+  uint64_t minShare;                        // of so many one at least is taken
 };
 
 constexpr Kind kKinds[] = {{"json", readJson, nest, 20}, {"watch", readWatch, nullptr, 50}};
@@ -258,16 +260,17 @@ void fuzz(const Kind& kind, const server::test::Options& options) {
       kind.read(seed.substr(0, length), random);
     }
   }
-  uint64_t taken = 0;
+  uint64_t accepted = 0;
   for (uint64_t i = 0; i < options.count; ++i) {
-    const bool grows = kind.grow != nullptr && random.oneIn(8);
-    std::string input = grows ? kind.grow(random) : random.pick(seeds);
+    const bool isGenerated = kind.generate != nullptr && random.oneIn(8);
+    std::string input = isGenerated ? kind.generate(random) : random.pick(seeds);
     if (!random.oneIn(8)) input = server::test::mutate(random, input, seeds, kWords);
-    taken += kind.read(input, random) ? 1 : 0;
+    accepted += kind.read(input, random) ? 1 : 0;
   }
   printf("%s: %llu texts, %llu of them taken\n", kind.name,
-         static_cast<unsigned long long>(options.count), static_cast<unsigned long long>(taken));
-  if (options.count >= 1000 && taken < options.count / kind.share) fail("too little taken", "");
+         static_cast<unsigned long long>(options.count), static_cast<unsigned long long>(accepted));
+  if (options.count >= 1000 && accepted < options.count / kind.minShare)
+    fail("too little taken", "");
 }
 
 }  // namespace

@@ -87,25 +87,25 @@ class ClientTls {
   ClientTls& operator=(const ClientTls&) = delete;
 
   /** Sends `text` when the handshake is done. */
-  void say(std::string_view text) { unsaid_ += text; }
+  void queueText(std::string_view text) { unsentText_ += text; }
 
   /** Sends close_notify after the pending text. */
-  void end() { ends_ = true; }
+  void queueEnd() { mustEnd_ = true; }
 
-  /** Reads bytes from the server, and appends their text to `*heard`. */
-  void take(std::string_view bytes, std::string* heard) {
+  /** Reads bytes from the server, and appends their text to `*received`. */
+  void receive(std::string_view bytes, std::string* received) {
     BIO_write(in_, bytes.data(), static_cast<int>(bytes.size()));
     char text[16384];
-    for (int got; isShaken() && (got = SSL_read(ssl_, text, sizeof text)) > 0;) {
-      heard->append(text, static_cast<size_t>(got));
+    for (int got; isHandshakeDone() && (got = SSL_read(ssl_, text, sizeof text)) > 0;) {
+      received->append(text, static_cast<size_t>(got));
     }
     ERR_clear_error();
   }
 
   /** Whether the server has sent close_notify. */
-  bool over() const { return (SSL_get_shutdown(ssl_) & SSL_RECEIVED_SHUTDOWN) != 0; }
+  bool isClosed() const { return (SSL_get_shutdown(ssl_) & SSL_RECEIVED_SHUTDOWN) != 0; }
 
-  bool isShaken() {
+  bool isHandshakeDone() {
     const bool shaken = SSL_do_handshake(ssl_) == 1;
     ERR_clear_error();
     return shaken;
@@ -113,11 +113,11 @@ class ClientTls {
 
   /** Returns the bytes to send now. */
   std::string outgoing() {
-    if (isShaken() && !unsaid_.empty()) {
-      EXPECT(SSL_write(ssl_, unsaid_.data(), static_cast<int>(unsaid_.size())) > 0);
-      unsaid_.clear();
+    if (isHandshakeDone() && !unsentText_.empty()) {
+      EXPECT(SSL_write(ssl_, unsentText_.data(), static_cast<int>(unsentText_.size())) > 0);
+      unsentText_.clear();
     }
-    if (isShaken() && std::exchange(ends_, false)) SSL_shutdown(ssl_);
+    if (isHandshakeDone() && std::exchange(mustEnd_, false)) SSL_shutdown(ssl_);
     std::string bytes(BIO_ctrl_pending(out_), '\0');
     if (!bytes.empty()) BIO_read(out_, bytes.data(), static_cast<int>(bytes.size()));
     return bytes;
@@ -133,8 +133,8 @@ class ClientTls {
   SSL* const ssl_;
   BIO* in_;
   BIO* out_;
-  std::string unsaid_;
-  bool ends_ = false;
+  std::string unsentText_;
+  bool mustEnd_ = false;
 };
 
 }  // namespace server::test

@@ -97,9 +97,9 @@ std::string sealed(RecordTools* tools, RecordKeys* keys, int type, std::string_v
 }
 
 /** A client and the server's session, over a socket pair. */
-class Talk {
+class SessionPair {
  public:
-  explicit Talk(TlsContext* context, const ClientOptions& options = {}) {
+  explicit SessionPair(TlsContext* context, const ClientOptions& options = {}) {
     int ends[2];
     EXPECT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends) == 0);
     fd_ = ends[0];
@@ -110,8 +110,8 @@ class Talk {
     SSL_CTX_set_app_data(client_, this);
     SSL_CTX_set_session_cache_mode(client_, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
     SSL_CTX_sess_set_new_cb(client_, [](SSL* one, SSL_SESSION* ticket) {
-      auto* talk = static_cast<Talk*>(SSL_CTX_get_app_data(SSL_get_SSL_CTX(one)));
-      talk->tickets.push_back(ticket);
+      auto* pair = static_cast<SessionPair*>(SSL_CTX_get_app_data(SSL_get_SSL_CTX(one)));
+      pair->tickets.push_back(ticket);
       return 1;
     });
     // The client must be able to offer what the server refuses.
@@ -122,16 +122,16 @@ class Talk {
     if (options.suite != nullptr) EXPECT(SSL_CTX_set_ciphersuites(client_, options.suite) == 1);
     SSL_CTX_set_keylog_callback(client_, [](const SSL* one, const char* line) {
       const std::string_view text(line);
-      auto* talk = static_cast<Talk*>(SSL_CTX_get_app_data(SSL_get_SSL_CTX(one)));
+      auto* pair = static_cast<SessionPair*>(SSL_CTX_get_app_data(SSL_get_SSL_CTX(one)));
       if (text.starts_with("CLIENT_TRAFFIC_SECRET_0 ")) {
-        talk->secret_ = unhex(text.substr(text.rfind(' ') + 1));
+        pair->secret_ = unhex(text.substr(text.rfind(' ') + 1));
       }
     });
     SSL_CTX_set_msg_callback(
         client_, [](int isOurs, int, int type, const void* bytes, size_t, SSL* one, void*) {
-          auto* talk = static_cast<Talk*>(SSL_CTX_get_app_data(SSL_get_SSL_CTX(one)));
+          auto* pair = static_cast<SessionPair*>(SSL_CTX_get_app_data(SSL_get_SSL_CTX(one)));
           const bool updates = type == SSL3_RT_HANDSHAKE && *static_cast<const char*>(bytes) == 24;
-          if (isOurs == 0 && updates) ++talk->updates;
+          if (isOurs == 0 && updates) ++pair->keyUpdates;
         });
     ssl = SSL_new(client_);
     SSL_set_options(ssl, SSL_OP_IGNORE_UNEXPECTED_EOF);
@@ -146,7 +146,7 @@ class Talk {
     SSL_set_bio(ssl, in_, out_);
     SSL_set_connect_state(ssl);
   }
-  ~Talk() {
+  ~SessionPair() {
     session.reset();
     for (SSL_SESSION* ticket : tickets) SSL_SESSION_free(ticket);
     // Without this the client would mark its tickets as bad.
@@ -158,8 +158,8 @@ class Talk {
     // A session must leave no error in the queue for later calls.
     ERR_clear_error();
   }
-  Talk(const Talk&) = delete;
-  Talk& operator=(const Talk&) = delete;
+  SessionPair(const SessionPair&) = delete;
+  SessionPair& operator=(const SessionPair&) = delete;
 
   /** Returns the client's pending bytes. */
   std::string outgoing() {
@@ -168,20 +168,20 @@ class Talk {
     return bytes;
   }
   /** Sends bytes to the server. */
-  void put(std::string_view bytes) const {
+  void sendBytes(std::string_view bytes) const {
     EXPECT(::send(clientFd_, bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
            static_cast<ssize_t>(bytes.size()));
   }
-  void flush() { put(outgoing()); }
+  void flush() { sendBytes(outgoing()); }
   /** Reads the bytes that the server has sent. */
-  void fill() const {
+  void receiveBytes() const {
     char bytes[65536];
     for (ssize_t got; (got = recv(clientFd_, bytes, sizeof bytes, 0)) > 0;) {
       BIO_write(in_, bytes, static_cast<int>(got));
     }
   }
   /** Runs the handshake of both sides as far as possible. */
-  Handshake shake() {
+  Handshake shakeHands() {
     Handshake state = Handshake::kWantsRead;
     for (int i = 0; i < 20 && state == Handshake::kWantsRead; ++i) {
       ERR_clear_error();
@@ -189,20 +189,20 @@ class Talk {
       flush();
       state = session->handshake();
       EXPECT(ERR_peek_error() == 0);
-      fill();
+      receiveBytes();
     }
     ERR_clear_error();
     if (clientResult != 1) clientResult = SSL_do_handshake(ssl);
     return state;
   }
-  void say(std::string_view text) {
+  void writeText(std::string_view text) {
     EXPECT(SSL_write(ssl, text.data(), static_cast<int>(text.size())) ==
            static_cast<int>(text.size()));
     flush();
   }
   /** Returns the text that the client reads; it also reads tickets. */
-  std::string hear() {
-    fill();
+  std::string readText() {
+    receiveBytes();
     std::string text;
     char bytes[65536];
     ERR_clear_error();
@@ -227,10 +227,10 @@ class Talk {
   }
   /** Sends a request and its answer. */
   void exchange() {
-    say("request");
+    writeText("request");
     EXPECT(receive() == "request" && !session->hasPending());
     EXPECT(send("answer") == 6);
-    EXPECT(hear() == "answer");
+    EXPECT(readText() == "answer");
   }
   void hangUp() {
     close(clientFd_);
@@ -243,8 +243,8 @@ class Talk {
     return keysOf(tools, SSL_CIPHER_get_protocol_id(SSL_get_current_cipher(ssl)), secret_);
   }
   /** The server's last alert, as the client has read it; 0: none. */
-  int alertHeard() {
-    hear();
+  int alertRead() {
+    readText();
     const unsigned long last = ERR_peek_last_error();
     const int reason = ERR_GET_REASON(last);
     ERR_clear_error();
@@ -255,7 +255,7 @@ class Talk {
   SSL* ssl;
   std::vector<SSL_SESSION*> tickets;
   int clientResult = 0;
-  int updates = 0;  // KeyUpdates of the server
+  int keyUpdates = 0;  // KeyUpdates of the server
   ssize_t result = 0;
   int error = 0;
 
@@ -278,35 +278,35 @@ const Credentials& rsa() {
   return identity;
 }
 
-void use(TlsContext* context, const Credentials& identity = ecdsa()) {
+void certify(TlsContext* context, const Credentials& identity = ecdsa()) {
   EXPECT(context->setCertificate(identity.certificate, identity.key).empty());
 }
 
 /** A context with a certificate. */
 class Certified : public TlsContext {
  public:
-  Certified() { use(this); }
+  Certified() { certify(this); }
 };
 
 void versionsAndKeys() {
   for (const Credentials& identity : {ecdsa(), rsa()}) {
     TlsContext context;
-    use(&context, identity);
+    certify(&context, identity);
     for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
-      Talk talk(&context, {.version = version});
-      EXPECT(talk.shake() == Handshake::kDone && talk.clientResult == 1);
-      EXPECT(SSL_version(talk.ssl) == version && !talk.session->isResumed());
-      talk.exchange();
-      EXPECT(talk.session->handshake() == Handshake::kDone);
+      SessionPair pair(&context, {.version = version});
+      EXPECT(pair.shakeHands() == Handshake::kDone && pair.clientResult == 1);
+      EXPECT(SSL_version(pair.ssl) == version && !pair.session->isResumed());
+      pair.exchange();
+      EXPECT(pair.session->handshake() == Handshake::kDone);
     }
-    Talk old(&context, {.version = TLS1_1_VERSION});
-    EXPECT(old.shake() == Handshake::kFailed && old.clientResult != 1);
+    SessionPair old(&context, {.version = TLS1_1_VERSION});
+    EXPECT(old.shakeHands() == Handshake::kFailed && old.clientResult != 1);
     EXPECT(old.session->handshake() == Handshake::kFailed);
     // Ciphers without forward secrecy, and without authenticated encryption, are refused.
     for (const char* cipher :
          {"AES128-GCM-SHA256", "ECDHE-RSA-AES128-SHA256:ECDHE-ECDSA-AES128-SHA"}) {
-      Talk weak(&context, {.version = TLS1_2_VERSION, .ciphers = cipher});
-      EXPECT(weak.shake() == Handshake::kFailed && weak.clientResult != 1);
+      SessionPair weak(&context, {.version = TLS1_2_VERSION, .ciphers = cipher});
+      EXPECT(weak.shakeHands() == Handshake::kFailed && weak.clientResult != 1);
     }
   }
 }
@@ -315,24 +315,24 @@ void protocols() {
   Certified context;
   for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
     for (const char* offer : {"\x08http/1.1", "\x02h2\x08http/1.1", ""}) {
-      Talk talk(&context, {.version = version, .protocols = offer});
-      EXPECT(talk.shake() == Handshake::kDone);
+      SessionPair pair(&context, {.version = version, .protocols = offer});
+      EXPECT(pair.shakeHands() == Handshake::kDone);
       const unsigned char* chosen = nullptr;
       unsigned length = 0;
-      SSL_get0_alpn_selected(talk.ssl, &chosen, &length);
+      SSL_get0_alpn_selected(pair.ssl, &chosen, &length);
       EXPECT(std::string(chosen, chosen + length) == (*offer == '\0' ? "" : "http/1.1"));
-      talk.exchange();
+      pair.exchange();
     }
     for (const char* offer : {"\x02h2", "\x08http/1.0\x08HTTP/1.1"}) {
-      Talk talk(&context, {.version = version, .protocols = offer});
-      EXPECT(talk.shake() == Handshake::kFailed && talk.clientResult != 1);
+      SessionPair pair(&context, {.version = version, .protocols = offer});
+      EXPECT(pair.shakeHands() == Handshake::kFailed && pair.clientResult != 1);
       EXPECT(ERR_GET_REASON(ERR_peek_last_error()) == SSL_R_TLSV1_ALERT_NO_APPLICATION_PROTOCOL);
     }
   }
 }
 
-std::string nameAtClient(Talk* talk) {
-  X509* certificate = SSL_get1_peer_certificate(talk->ssl);
+std::string nameAtClient(SessionPair* pair) {
+  X509* certificate = SSL_get1_peer_certificate(pair->ssl);
   std::string text = pem([&](BIO* bio) { return PEM_write_bio_X509(bio, certificate); });
   X509_free(certificate);
   return text;
@@ -342,10 +342,10 @@ void identities() {
   TlsContext context;
   EXPECT(context.open(0) == nullptr);
   EXPECT(context.validUntil() == 0);
-  use(&context);
+  certify(&context);
   EXPECT(std::abs(context.validUntil() - time(nullptr) - 86400) < 60);
-  Talk before(&context);
-  EXPECT(before.shake() == Handshake::kDone);
+  SessionPair before(&context);
+  EXPECT(before.shakeHands() == Handshake::kDone);
 
   EVP_PKEY* key = makeKey(KeyKind::kEcdsa);
   const std::string encrypted = keyPem(key, EVP_aes_128_cbc());
@@ -370,20 +370,20 @@ void identities() {
        "the key is not the certificate's"},
   };
   for (const auto& one : refused) {
-    const std::string wrong = context.setCertificate(one.certificate, one.key);
-    EXPECT(wrong.starts_with(one.wrong));
-    EXPECT(wrong.find('\n') == std::string::npos && ERR_peek_error() == 0);
-    Talk talk(&context);
-    EXPECT(talk.shake() == Handshake::kDone && nameAtClient(&talk) == ecdsa().certificate);
+    const std::string problem = context.setCertificate(one.certificate, one.key);
+    EXPECT(problem.starts_with(one.wrong));
+    EXPECT(problem.find('\n') == std::string::npos && ERR_peek_error() == 0);
+    SessionPair pair(&context);
+    EXPECT(pair.shakeHands() == Handshake::kDone && nameAtClient(&pair) == ecdsa().certificate);
   }
 
   // A view without data equals an empty text.
   EXPECT(context.setCertificate({}, good.key) == context.setCertificate("", good.key));
 
   // The whole chain is sent; existing sessions go on.
-  use(&context, {good.certificate + "some words between\n" + ecdsa().certificate, good.key});
-  Talk after(&context);
-  EXPECT(after.shake() == Handshake::kDone && nameAtClient(&after) == good.certificate);
+  certify(&context, {good.certificate + "some words between\n" + ecdsa().certificate, good.key});
+  SessionPair after(&context);
+  EXPECT(after.shakeHands() == Handshake::kDone && nameAtClient(&after) == good.certificate);
   EXPECT(sk_X509_num(SSL_get_peer_cert_chain(after.ssl)) == 2);
   after.exchange();
   before.exchange();
@@ -391,44 +391,44 @@ void identities() {
 
 /** Returns a ticket of the context, from a client's handshake. */
 SSL_SESSION* ticketOf(TlsContext* context, int version) {
-  Talk talk(context, {.version = version});
-  EXPECT(talk.shake() == Handshake::kDone);
-  talk.exchange();
-  EXPECT(talk.tickets.size() == 1);
-  SSL_SESSION* ticket = talk.tickets[0];
-  talk.tickets.clear();
+  SessionPair pair(context, {.version = version});
+  EXPECT(pair.shakeHands() == Handshake::kDone);
+  pair.exchange();
+  EXPECT(pair.tickets.size() == 1);
+  SSL_SESSION* ticket = pair.tickets[0];
+  pair.tickets.clear();
   EXPECT(SSL_SESSION_get_max_early_data(ticket) == 0);
   return ticket;
 }
 
 bool resumes(TlsContext* context, int version, SSL_SESSION* ticket) {
   SSL_SESSION* own = SSL_SESSION_dup(ticket);
-  Talk talk(context, {.version = version, .ticket = own});
+  SessionPair pair(context, {.version = version, .ticket = own});
   SSL_SESSION_free(own);
-  EXPECT(talk.shake() == Handshake::kDone);
-  EXPECT(talk.session->isResumed() == (SSL_session_reused(talk.ssl) == 1));
-  talk.exchange();
+  EXPECT(pair.shakeHands() == Handshake::kDone);
+  EXPECT(pair.session->isResumed() == (SSL_session_reused(pair.ssl) == 1));
+  pair.exchange();
   // A client of TLS 1.3 uses a ticket only once, and always gets another.
-  EXPECT(version != TLS1_3_VERSION || talk.tickets.size() == 1);
-  return talk.session->isResumed();
+  EXPECT(version != TLS1_3_VERSION || pair.tickets.size() == 1);
+  return pair.session->isResumed();
 }
 
 void tickets() {
   for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
     TlsContext first;
-    use(&first);
+    certify(&first);
     {
-      Talk talk(&first, {.version = version});
-      EXPECT(talk.shake() == Handshake::kDone);
-      talk.exchange();
-      for (SSL_SESSION* one : talk.tickets) EXPECT(SSL_SESSION_has_ticket(one) == 0);
+      SessionPair pair(&first, {.version = version});
+      EXPECT(pair.shakeHands() == Handshake::kDone);
+      pair.exchange();
+      for (SSL_SESSION* one : pair.tickets) EXPECT(SSL_SESSION_has_ticket(one) == 0);
     }
     EXPECT(first.rollTicketKeys(kNow) && !first.rollTicketKeys(kNow + 8 * kHour - 1));
     SSL_SESSION* ticket = ticketOf(&first, version);
     EXPECT(resumes(&first, version, ticket));
     // Another process, also with another certificate, needs the ticket keys.
     TlsContext second;
-    use(&second, rsa());
+    certify(&second, rsa());
     second.rollTicketKeys(kNow);
     EXPECT(!resumes(&second, version, ticket));
     EXPECT(second.setTicketKeys(first.ticketKeys()));
@@ -474,64 +474,64 @@ void byteByByte() {
   Certified context;
   context.rollTicketKeys(kNow);
   for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
-    Talk talk(&context, {.version = version});
+    SessionPair pair(&context, {.version = version});
     Handshake state = Handshake::kWantsRead;
     while (state == Handshake::kWantsRead) {
-      talk.fill();
-      SSL_do_handshake(talk.ssl);
-      const std::string bytes = talk.outgoing();
+      pair.receiveBytes();
+      SSL_do_handshake(pair.ssl);
+      const std::string bytes = pair.outgoing();
       EXPECT(!bytes.empty());
       for (const char byte : bytes) {
         EXPECT(state == Handshake::kWantsRead);
-        talk.put({&byte, 1});
-        state = talk.session->handshake();
+        pair.sendBytes({&byte, 1});
+        state = pair.session->handshake();
       }
     }
-    EXPECT(state == Handshake::kDone && talk.session->hasPending());
-    EXPECT(talk.receive().empty() && talk.error == EAGAIN && !talk.session->hasPending());
-    talk.hear();
-    SSL_write(talk.ssl, "abc", 3);
-    const std::string record = talk.outgoing();
-    EXPECT(!talk.session->isMidRecord());
+    EXPECT(state == Handshake::kDone && pair.session->hasPending());
+    EXPECT(pair.receive().empty() && pair.error == EAGAIN && !pair.session->hasPending());
+    pair.readText();
+    SSL_write(pair.ssl, "abc", 3);
+    const std::string record = pair.outgoing();
+    EXPECT(!pair.session->isMidRecord());
     for (size_t i = 0; i + 1 < record.size(); ++i) {
-      talk.put(record.substr(i, 1));
-      EXPECT(talk.receive().empty() && talk.result == -1 && talk.error == EAGAIN);
-      EXPECT(talk.session->isMidRecord() && !talk.session->hasPending());
+      pair.sendBytes(record.substr(i, 1));
+      EXPECT(pair.receive().empty() && pair.result == -1 && pair.error == EAGAIN);
+      EXPECT(pair.session->isMidRecord() && !pair.session->hasPending());
     }
-    talk.put(record.substr(record.size() - 1));
-    EXPECT(talk.receive() == "abc" && !talk.session->isMidRecord());
+    pair.sendBytes(record.substr(record.size() - 1));
+    EXPECT(pair.receive() == "abc" && !pair.session->isMidRecord());
   }
 }
 
 void sizes() {
   Certified context;
   for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
-    Talk talk(&context, {.version = version});
-    EXPECT(talk.shake() == Handshake::kDone);
-    talk.hear();
+    SessionPair pair(&context, {.version = version});
+    EXPECT(pair.shakeHands() == Handshake::kDone);
+    pair.readText();
     for (const size_t size : {1, 2, 100, 4095, 16383, 16384, 16385, 33000, 70000}) {
       std::string text(size, 'x');
       for (size_t i = 0; i < size; ++i) text[i] = static_cast<char>(i * 31 >> 3);
       for (const size_t room : {size_t{1000}, size_t{65536}}) {
-        talk.say(text);
+        pair.writeText(text);
         std::string got;
         do {
-          got += talk.receive(room);
+          got += pair.receive(room);
           // Bytes that did not fit the room have no event, except those in the kernel's buffer.
           int left = 0;
-          const bool more = recv(talk.serverFd(), &left, 1, MSG_PEEK) == 1;
-          EXPECT(talk.result > 0 || (talk.error == EAGAIN && !talk.session->hasPending() && !more));
-          EXPECT(talk.session->hasPending() || more || got.size() == size);
+          const bool more = recv(pair.serverFd(), &left, 1, MSG_PEEK) == 1;
+          EXPECT(pair.result > 0 || (pair.error == EAGAIN && !pair.session->hasPending() && !more));
+          EXPECT(pair.session->hasPending() || more || got.size() == size);
         } while (got.size() < size);
-        EXPECT(got == text && !talk.session->isMidRecord());
+        EXPECT(got == text && !pair.session->isMidRecord());
       }
-      EXPECT(talk.send(text) == static_cast<ssize_t>(size));
-      EXPECT(talk.hear() == text);
+      EXPECT(pair.send(text) == static_cast<ssize_t>(size));
+      EXPECT(pair.readText() == text);
     }
     // Records without content do not end the connection.
-    for (int i = 0; i < 5; ++i) SSL_write(talk.ssl, "", 0);
-    talk.exchange();
-    EXPECT(talk.session->send("", 0) == 0);
+    for (int i = 0; i < 5; ++i) SSL_write(pair.ssl, "", 0);
+    pair.exchange();
+    EXPECT(pair.session->send("", 0) == 0);
   }
 }
 
@@ -541,90 +541,90 @@ void ends() {
     {
       // close_notify in one segment with a request: first the request is read, then the end, then
       // the answer is sent.
-      Talk talk(&context, {.version = version});
-      EXPECT(talk.shake() == Handshake::kDone);
-      SSL_write(talk.ssl, "last", 4);
-      SSL_shutdown(talk.ssl);
-      talk.flush();
-      EXPECT(talk.receive() == "last" && talk.session->hasPending());
-      EXPECT(talk.receive().empty() && talk.result == 0 && talk.session->hasPending());
-      EXPECT(talk.receive().empty() && talk.result == 0);
-      EXPECT(talk.send("answer") == 6);
-      talk.session->endOurHalf();
+      SessionPair pair(&context, {.version = version});
+      EXPECT(pair.shakeHands() == Handshake::kDone);
+      SSL_write(pair.ssl, "last", 4);
+      SSL_shutdown(pair.ssl);
+      pair.flush();
+      EXPECT(pair.receive() == "last" && pair.session->hasPending());
+      EXPECT(pair.receive().empty() && pair.result == 0 && pair.session->hasPending());
+      EXPECT(pair.receive().empty() && pair.result == 0);
+      EXPECT(pair.send("answer") == 6);
+      pair.session->endOurHalf();
       EXPECT(ERR_peek_error() == 0);
-      EXPECT(talk.send("more") == -1);
-      EXPECT(talk.hear() == "answer" &&
-             SSL_get_shutdown(talk.ssl) == (SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN));
+      EXPECT(pair.send("more") == -1);
+      EXPECT(pair.readText() == "answer" &&
+             SSL_get_shutdown(pair.ssl) == (SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN));
     }
     {
       // FIN without close_notify, between records and within one.
       for (const size_t cut : {0, 3, 10}) {
-        Talk talk(&context, {.version = version});
-        EXPECT(talk.shake() == Handshake::kDone);
-        SSL_write(talk.ssl, "last", 4);
-        const std::string record = talk.outgoing();
-        talk.put(record + record.substr(0, cut));
-        talk.endHalf();
-        EXPECT(talk.receive() == "last");
-        EXPECT(talk.receive().empty() && talk.result == 0);
-        EXPECT(talk.send("answer") == 6 && talk.hear() == "answer");
+        SessionPair pair(&context, {.version = version});
+        EXPECT(pair.shakeHands() == Handshake::kDone);
+        SSL_write(pair.ssl, "last", 4);
+        const std::string record = pair.outgoing();
+        pair.sendBytes(record + record.substr(0, cut));
+        pair.endHalf();
+        EXPECT(pair.receive() == "last");
+        EXPECT(pair.receive().empty() && pair.result == 0);
+        EXPECT(pair.send("answer") == 6 && pair.readText() == "answer");
       }
     }
     {
       // The peer is gone: there is no SIGPIPE, which would end this program.
-      Talk talk(&context, {.version = version});
-      EXPECT(talk.shake() == Handshake::kDone);
-      talk.hangUp();
-      EXPECT(talk.send("answer") == -1 && talk.error == EPIPE);
-      EXPECT(talk.send("answer") == -1 && talk.receive().empty() && talk.result == -1);
-      talk.session->endOurHalf();
+      SessionPair pair(&context, {.version = version});
+      EXPECT(pair.shakeHands() == Handshake::kDone);
+      pair.hangUp();
+      EXPECT(pair.send("answer") == -1 && pair.error == EPIPE);
+      EXPECT(pair.send("answer") == -1 && pair.receive().empty() && pair.result == -1);
+      pair.session->endOurHalf();
     }
     {
       // Bytes that are not a record, and a changed record.
       for (const bool changed : {false, true}) {
-        Talk talk(&context, {.version = version});
-        EXPECT(talk.shake() == Handshake::kDone);
-        SSL_write(talk.ssl, "text", 4);
-        std::string record = talk.outgoing();
+        SessionPair pair(&context, {.version = version});
+        EXPECT(pair.shakeHands() == Handshake::kDone);
+        SSL_write(pair.ssl, "text", 4);
+        std::string record = pair.outgoing();
         record.back() = static_cast<char>(record.back() ^ 1);
-        talk.put(changed ? record : std::string("GET / HTTP/1.1\r\n\r\n"));
-        EXPECT(talk.receive().empty() && talk.result == -1 && talk.error == ECONNRESET);
-        EXPECT(talk.hear().empty() && SSL_get_error(talk.ssl, -1) == SSL_ERROR_SSL);
+        pair.sendBytes(changed ? record : std::string("GET / HTTP/1.1\r\n\r\n"));
+        EXPECT(pair.receive().empty() && pair.result == -1 && pair.error == ECONNRESET);
+        EXPECT(pair.readText().empty() && SSL_get_error(pair.ssl, -1) == SSL_ERROR_SSL);
       }
     }
     {
       // In the middle of the handshake.
-      Talk talk(&context, {.version = version});
-      SSL_do_handshake(talk.ssl);
-      talk.flush();
-      EXPECT(talk.session->handshake() == Handshake::kWantsRead);
-      EXPECT(talk.receive().empty() && talk.result == -1 && talk.send("x") == -1);
-      talk.session->endOurHalf();
-      talk.endHalf();
-      EXPECT(talk.session->handshake() == Handshake::kFailed);
+      SessionPair pair(&context, {.version = version});
+      SSL_do_handshake(pair.ssl);
+      pair.flush();
+      EXPECT(pair.session->handshake() == Handshake::kWantsRead);
+      EXPECT(pair.receive().empty() && pair.result == -1 && pair.send("x") == -1);
+      pair.session->endOurHalf();
+      pair.endHalf();
+      EXPECT(pair.session->handshake() == Handshake::kFailed);
     }
     {
       // The peer is gone without reading: the socket is reset.
-      Talk talk(&context, {.version = version});
-      SSL_do_handshake(talk.ssl);
-      talk.flush();
-      EXPECT(talk.session->handshake() == Handshake::kWantsRead);
-      talk.hangUp();
-      EXPECT(talk.session->handshake() == Handshake::kFailed && errno == ECONNRESET);
+      SessionPair pair(&context, {.version = version});
+      SSL_do_handshake(pair.ssl);
+      pair.flush();
+      EXPECT(pair.session->handshake() == Handshake::kWantsRead);
+      pair.hangUp();
+      EXPECT(pair.session->handshake() == Handshake::kFailed && errno == ECONNRESET);
     }
   }
 }
 
 void renegotiation() {
   Certified context;
-  Talk talk(&context, {.version = TLS1_2_VERSION});
-  EXPECT(talk.shake() == Handshake::kDone);
-  talk.exchange();
-  EXPECT(SSL_renegotiate(talk.ssl) == 1);
-  SSL_do_handshake(talk.ssl);
-  talk.flush();
-  EXPECT(talk.receive().empty() && talk.result == -1 && talk.error == ECONNRESET);
-  EXPECT(talk.send("x") == -1);
+  SessionPair pair(&context, {.version = TLS1_2_VERSION});
+  EXPECT(pair.shakeHands() == Handshake::kDone);
+  pair.exchange();
+  EXPECT(SSL_renegotiate(pair.ssl) == 1);
+  SSL_do_handshake(pair.ssl);
+  pair.flush();
+  EXPECT(pair.receive().empty() && pair.result == -1 && pair.error == ECONNRESET);
+  EXPECT(pair.send("x") == -1);
 }
 
 constexpr const char* kSuites[] = {"TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384",
@@ -791,29 +791,29 @@ void records() {
     for (const auto& each : cases) {
       // At once, cut in two, and one by one.
       for (const size_t piece : {size_t{100'000}, size_t{0}, size_t{1}}) {
-        Talk talk(&context, {.suite = suite});
-        EXPECT(talk.shake() == Handshake::kDone);
-        RecordKeys keys = talk.clientKeys(&tools);
+        SessionPair pair(&context, {.suite = suite});
+        EXPECT(pair.shakeHands() == Handshake::kDone);
+        RecordKeys keys = pair.clientKeys(&tools);
         const std::string bytes = each.make(&keys);
         if (piece == 1 && bytes.size() > 300) continue;
         const size_t length = piece == 0 ? bytes.size() / 2 + 1 : piece;
-        std::string heard;
+        std::string received;
         for (size_t at = 0; at < bytes.size(); at += length) {
-          talk.put(std::string_view(bytes).substr(at, length));
-          heard += talk.receive();
+          pair.sendBytes(std::string_view(bytes).substr(at, length));
+          received += pair.receive();
         }
-        while (talk.result > 0 && talk.session->hasPending()) heard += talk.receive();
-        EXPECT(heard == each.text);
-        EXPECT(talk.receive().empty() && talk.result == each.result);
-        EXPECT(talk.result == 0 || talk.error == (each.alert == 0 ? EAGAIN : ECONNRESET));
-        EXPECT(!talk.session->isMidRecord());
-        EXPECT(talk.session->hasPending() == (talk.result == 0 || talk.error != EAGAIN));
+        while (pair.result > 0 && pair.session->hasPending()) received += pair.receive();
+        EXPECT(received == each.text);
+        EXPECT(pair.receive().empty() && pair.result == each.result);
+        EXPECT(pair.result == 0 || pair.error == (each.alert == 0 ? EAGAIN : ECONNRESET));
+        EXPECT(!pair.session->isMidRecord());
+        EXPECT(pair.session->hasPending() == (pair.result == 0 || pair.error != EAGAIN));
         if (each.alert == 0) {
-          EXPECT(talk.send("answer") == 6 && talk.hear() == "answer");
+          EXPECT(pair.send("answer") == 6 && pair.readText() == "answer");
         } else {
-          EXPECT(talk.send("answer") == -1);
-          talk.session->endOurHalf();
-          EXPECT(talk.alertHeard() == std::max(each.alert, 0));
+          EXPECT(pair.send("answer") == -1);
+          pair.session->endOurHalf();
+          EXPECT(pair.alertRead() == std::max(each.alert, 0));
         }
       }
     }
@@ -828,26 +828,26 @@ void handOver() {
   context.rollTicketKeys(kNow);
   size_t length = 1;
   for (size_t cut = 0; cut <= length; ++cut) {
-    Talk talk(&context);
-    SSL_do_handshake(talk.ssl);
-    talk.flush();
-    EXPECT(talk.session->handshake() == Handshake::kWantsRead);
-    talk.fill();
-    EXPECT(SSL_do_handshake(talk.ssl) == 1);
-    SSL_write(talk.ssl, "early", 5);
-    SSL_key_update(talk.ssl, SSL_KEY_UPDATE_REQUESTED);
-    SSL_write(talk.ssl, " bird", 5);
-    const std::string bytes = talk.outgoing();
+    SessionPair pair(&context);
+    SSL_do_handshake(pair.ssl);
+    pair.flush();
+    EXPECT(pair.session->handshake() == Handshake::kWantsRead);
+    pair.receiveBytes();
+    EXPECT(SSL_do_handshake(pair.ssl) == 1);
+    SSL_write(pair.ssl, "early", 5);
+    SSL_key_update(pair.ssl, SSL_KEY_UPDATE_REQUESTED);
+    SSL_write(pair.ssl, " bird", 5);
+    const std::string bytes = pair.outgoing();
     length = bytes.size();
-    std::string heard;
+    std::string received;
     for (const std::string& part : {bytes.substr(0, cut), bytes.substr(cut)}) {
-      talk.put(part);
-      if (talk.session->handshake() == Handshake::kDone) heard += talk.receive();
+      pair.sendBytes(part);
+      if (pair.session->handshake() == Handshake::kDone) received += pair.receive();
     }
-    EXPECT(heard == "early bird" && talk.session->handshake() == Handshake::kDone);
-    EXPECT(talk.send("answer") == 6 && talk.hear() == "answer");
-    EXPECT(talk.tickets.size() == 1 && talk.updates == 1);
-    talk.exchange();
+    EXPECT(received == "early bird" && pair.session->handshake() == Handshake::kDone);
+    EXPECT(pair.send("answer") == 6 && pair.readText() == "answer");
+    EXPECT(pair.tickets.size() == 1 && pair.keyUpdates == 1);
+    pair.exchange();
   }
 }
 
@@ -856,57 +856,57 @@ void stalls() {
   Certified context;
   context.rollTicketKeys(kNow);
   for (size_t room = 0; room < 300; ++room) {
-    Talk talk(&context, {.suite = kSuites[room % 3]});
+    SessionPair pair(&context, {.suite = kSuites[room % 3]});
     // Stops in the middle of the ticket.
-    SSL_do_handshake(talk.ssl);
-    talk.flush();
-    EXPECT(talk.session->handshake() == Handshake::kWantsRead);
-    talk.fill();
-    EXPECT(SSL_do_handshake(talk.ssl) == 1);
-    talk.flush();
-    kernel = {talk.serverFd(), room};
-    const Handshake state = talk.session->handshake();
+    SSL_do_handshake(pair.ssl);
+    pair.flush();
+    EXPECT(pair.session->handshake() == Handshake::kWantsRead);
+    pair.receiveBytes();
+    EXPECT(SSL_do_handshake(pair.ssl) == 1);
+    pair.flush();
+    kernel = {pair.serverFd(), room};
+    const Handshake state = pair.session->handshake();
     EXPECT(state == Handshake::kDone || state == Handshake::kWantsWrite);
     EXPECT(room < 200 ? state == Handshake::kWantsWrite : room < 280 || state == Handshake::kDone);
     kernel = {};
-    EXPECT(talk.session->handshake() == Handshake::kDone);
-    EXPECT(talk.send("answer") == 6 && talk.hear() == "answer" && talk.tickets.size() == 1);
+    EXPECT(pair.session->handshake() == Handshake::kDone);
+    EXPECT(pair.send("answer") == 6 && pair.readText() == "answer" && pair.tickets.size() == 1);
     // Stops in the middle of a KeyUpdate of 27 bytes, or of the record of 122 bytes after it.
-    SSL_key_update(talk.ssl, SSL_KEY_UPDATE_REQUESTED);
-    talk.say("request");
-    EXPECT(talk.receive() == "request");
+    SSL_key_update(pair.ssl, SSL_KEY_UPDATE_REQUESTED);
+    pair.writeText("request");
+    EXPECT(pair.receive() == "request");
     const std::string text(100, 'x');
-    kernel = {talk.serverFd(), room};
-    const ssize_t sent = talk.send(text);
+    kernel = {pair.serverFd(), room};
+    const ssize_t sent = pair.send(text);
     EXPECT(sent == (room < 149 ? 0 : 100));
-    EXPECT(talk.hear() == text.substr(0, static_cast<size_t>(sent)));
+    EXPECT(pair.readText() == text.substr(0, static_cast<size_t>(sent)));
     if (room < 149 && room % 2 == 0) {
       // close_notify is sent only between two records.
       kernel = {};
-      talk.session->endOurHalf();
+      pair.session->endOurHalf();
       const bool between = room == 0;
-      EXPECT(talk.hear().empty() && talk.send(text) == -1);
-      EXPECT(SSL_get_shutdown(talk.ssl) == (between ? SSL_RECEIVED_SHUTDOWN : 0));
+      EXPECT(pair.readText().empty() && pair.send(text) == -1);
+      EXPECT(SSL_get_shutdown(pair.ssl) == (between ? SSL_RECEIVED_SHUTDOWN : 0));
       continue;
     }
     // The server reads meanwhile, and the client asks for a further KeyUpdate.
-    SSL_key_update(talk.ssl, SSL_KEY_UPDATE_REQUESTED);
-    talk.say("more");
-    EXPECT(talk.receive() == "more");
+    SSL_key_update(pair.ssl, SSL_KEY_UPDATE_REQUESTED);
+    pair.writeText("more");
+    EXPECT(pair.receive() == "more");
     const std::string rest = text.substr(static_cast<size_t>(sent)) + "yz";
-    kernel = {talk.serverFd(), 1};
-    EXPECT(room == 148 || talk.send(rest) == 0);
+    kernel = {pair.serverFd(), 1};
+    EXPECT(room == 148 || pair.send(rest) == 0);
     kernel = {};
-    const ssize_t second = talk.send(rest);
+    const ssize_t second = pair.send(rest);
     EXPECT(room == 148 || second == static_cast<ssize_t>(rest.size()));
-    EXPECT(talk.hear() == rest.substr(0, static_cast<size_t>(second)));
-    talk.exchange();
-    EXPECT(talk.updates == (room < 27 ? 1 : 2));
+    EXPECT(pair.readText() == rest.substr(0, static_cast<size_t>(second)));
+    pair.exchange();
+    EXPECT(pair.keyUpdates == (room < 27 ? 1 : 2));
     // Fewer bytes than those of the record that the kernel has accepted in part.
-    kernel = {talk.serverFd(), 50};
-    EXPECT(talk.send(text) == 0);
+    kernel = {pair.serverFd(), 50};
+    EXPECT(pair.send(text) == 0);
     kernel = {};
-    EXPECT(talk.send("x") == -1 && talk.error == EINVAL && talk.send(text) == -1);
+    EXPECT(pair.send("x") == -1 && pair.error == EINVAL && pair.send(text) == -1);
   }
 }
 
@@ -918,7 +918,7 @@ void exchanges() {
   constexpr size_t kSize = 1 << 20;
   for (unsigned seed = 0; seed < 8; ++seed) {
     TlsContext context(10 + seed);
-    use(&context);
+    certify(&context);
     context.rollTicketKeys(kNow);
     std::mt19937 random(seed);
     const auto below = [&](size_t most) { return random() % most; };
@@ -927,66 +927,66 @@ void exchanges() {
       return std::min(left, 1 + below(most));
     };
     const int version = seed % 4 == 3 ? TLS1_2_VERSION : TLS1_3_VERSION;
-    Talk talk(&context, {.version = version, .suite = kSuites[seed % 4 % 3]});
-    EXPECT(talk.shake() == Handshake::kDone);
+    SessionPair pair(&context, {.version = version, .suite = kSuites[seed % 4 % 3]});
+    EXPECT(pair.shakeHands() == Handshake::kDone);
     const std::string up = randomText(&random, kSize);
     const std::string down = randomText(&random, kSize);
-    std::string way;  // bytes of the client that are not sent yet
+    std::string unsentBytes;  // bytes of the client that are not sent yet
     std::string atServer;
     std::string atClient;
-    size_t said = 0;
-    size_t sent = 0;
+    size_t writtenBytes = 0;
+    size_t sentBytes = 0;
     size_t atLeast = 0;
     int updates = 0;
     while (atServer.size() < kSize || atClient.size() < kSize) {
       switch (below(8)) {
         case 0:
         case 1: {
-          if (said == kSize || said - atServer.size() > 80'000) break;
-          const size_t size = length(kSize - said);
-          EXPECT(SSL_write(talk.ssl, up.data() + said, static_cast<int>(size)) ==
+          if (writtenBytes == kSize || writtenBytes - atServer.size() > 80'000) break;
+          const size_t size = length(kSize - writtenBytes);
+          EXPECT(SSL_write(pair.ssl, up.data() + writtenBytes, static_cast<int>(size)) ==
                  static_cast<int>(size));
-          said += size;
+          writtenBytes += size;
           break;
         }
         case 2:
-          way += talk.outgoing();
-          if (!way.empty()) {
-            const size_t size = length(way.size());
-            talk.put(std::string_view(way).substr(0, size));
-            way.erase(0, size);
+          unsentBytes += pair.outgoing();
+          if (!unsentBytes.empty()) {
+            const size_t size = length(unsentBytes.size());
+            pair.sendBytes(std::string_view(unsentBytes).substr(0, size));
+            unsentBytes.erase(0, size);
           }
           break;
         case 3:
         case 4:
-          atServer += talk.receive(length(70'000));
-          EXPECT(talk.result > 0 || talk.error == EAGAIN);
+          atServer += pair.receive(length(70'000));
+          EXPECT(pair.result > 0 || pair.error == EAGAIN);
           break;
         case 5: {
-          if (sent == kSize) break;
-          kernel = {talk.serverFd(), below(4) == 0 ? SIZE_MAX : below(40'000)};
-          const size_t size = std::max(atLeast, length(kSize - sent));
-          const ssize_t now = talk.send(std::string(down, sent, size));
+          if (sentBytes == kSize) break;
+          kernel = {pair.serverFd(), below(4) == 0 ? SIZE_MAX : below(40'000)};
+          const size_t size = std::max(atLeast, length(kSize - sentBytes));
+          const ssize_t now = pair.send(std::string(down, sentBytes, size));
           kernel = {};
           EXPECT(now >= 0);
-          sent += static_cast<size_t>(now);
+          sentBytes += static_cast<size_t>(now);
           atLeast = size - static_cast<size_t>(now);
           break;
         }
         case 6:
-          atClient += talk.hear();
+          atClient += pair.readText();
           break;
         case 7:
           if (version == TLS1_2_VERSION || updates == 30 || below(8) > 0) break;
-          EXPECT(SSL_key_update(talk.ssl, static_cast<int>(below(2))) == 1);
-          EXPECT(SSL_do_handshake(talk.ssl) == 1);
+          EXPECT(SSL_key_update(pair.ssl, static_cast<int>(below(2))) == 1);
+          EXPECT(SSL_do_handshake(pair.ssl) == 1);
           ++updates;
           break;
       }
     }
-    EXPECT(atServer == up && atClient == down && !talk.session->isMidRecord());
-    EXPECT(version == TLS1_2_VERSION ? talk.updates == 0 : talk.updates > 0 && updates > 0);
-    talk.exchange();
+    EXPECT(atServer == up && atClient == down && !pair.session->isMidRecord());
+    EXPECT(version == TLS1_2_VERSION ? pair.keyUpdates == 0 : pair.keyUpdates > 0 && updates > 0);
+    pair.exchange();
   }
 }
 
@@ -995,32 +995,33 @@ void keyUpdates() {
     // All KeyUpdates that a client requests are answered by one, up to a bound.
     Certified context;
     for (const int asks : {SSL_KEY_UPDATE_NOT_REQUESTED, SSL_KEY_UPDATE_REQUESTED}) {
-      Talk talk(&context);
-      EXPECT(talk.shake() == Handshake::kDone);
+      SessionPair pair(&context);
+      EXPECT(pair.shakeHands() == Handshake::kDone);
       for (int i = 0; i < 32; ++i) {
-        EXPECT(SSL_key_update(talk.ssl, asks) == 1);
-        talk.say("x");
+        EXPECT(SSL_key_update(pair.ssl, asks) == 1);
+        pair.writeText("x");
       }
-      EXPECT(talk.receive() == std::string(32, 'x') && talk.hear().empty() && talk.updates == 0);
-      EXPECT(talk.send("answer") == 6 && talk.hear() == "answer");
-      EXPECT(talk.updates == (asks == SSL_KEY_UPDATE_REQUESTED ? 1 : 0));
-      talk.exchange();
-      EXPECT(SSL_key_update(talk.ssl, asks) == 1);
-      talk.say("text");
-      EXPECT(talk.receive().empty() && talk.result == -1 && talk.error == ECONNRESET);
-      EXPECT(talk.alertHeard() == 10);
+      EXPECT(pair.receive() == std::string(32, 'x') && pair.readText().empty() &&
+             pair.keyUpdates == 0);
+      EXPECT(pair.send("answer") == 6 && pair.readText() == "answer");
+      EXPECT(pair.keyUpdates == (asks == SSL_KEY_UPDATE_REQUESTED ? 1 : 0));
+      pair.exchange();
+      EXPECT(SSL_key_update(pair.ssl, asks) == 1);
+      pair.writeText("text");
+      EXPECT(pair.receive().empty() && pair.result == -1 && pair.error == ECONNRESET);
+      EXPECT(pair.alertRead() == 10);
     }
   }
   // A key of the server is for four records: the ticket and three more; then comes the KeyUpdate.
   for (const char* suite : kSuites) {
     TlsContext context(4);
-    use(&context);
+    certify(&context);
     context.rollTicketKeys(kNow);
-    Talk talk(&context, {.suite = suite});
-    EXPECT(talk.shake() == Handshake::kDone);
+    SessionPair pair(&context, {.suite = suite});
+    EXPECT(pair.shakeHands() == Handshake::kDone);
     for (int i = 1; i <= 40; ++i) {
-      talk.exchange();
-      EXPECT(talk.updates == i / 4);
+      pair.exchange();
+      EXPECT(pair.keyUpdates == i / 4);
     }
   }
 }
@@ -1050,16 +1051,16 @@ void wipes() {
 void strangers() {
   Certified context;
   for (const char* text : {"GET / HTTP/1.1\r\n\r\n", "\x16\x03\x01\xff\xff"}) {
-    Talk talk(&context);
-    talk.put(text);
-    EXPECT(talk.session->handshake() == Handshake::kFailed && ERR_peek_error() == 0);
+    SessionPair pair(&context);
+    pair.sendBytes(text);
+    EXPECT(pair.session->handshake() == Handshake::kFailed && ERR_peek_error() == 0);
     // An error of one session does not affect the next one.
-    Talk next(&context);
-    EXPECT(next.shake() == Handshake::kDone);
+    SessionPair next(&context);
+    EXPECT(next.shakeHands() == Handshake::kDone);
     next.exchange();
   }
   // An endless hello: records of a handshake message of 120,000 bytes.
-  Talk talk(&context);
+  SessionPair pair(&context);
   const std::string body(16000, '\0');
   std::string record = "\x16\x03\x01\x3e\x80";
   record[4] = '\x80';
@@ -1072,9 +1073,9 @@ void strangers() {
     const std::string all = record + (i == 0 ? first : body);
     for (size_t at = 0; at < all.size() && state == Handshake::kWantsRead; at += 1000) {
       const std::string part = all.substr(at, 1000);
-      talk.put(part);
+      pair.sendBytes(part);
       put += part.size();
-      state = talk.session->handshake();
+      state = pair.session->handshake();
     }
   }
   EXPECT(state == Handshake::kFailed && put <= TlsSession::kHandshakeBytes + 1000);
@@ -1091,10 +1092,10 @@ void memory() {
   const auto heapOfEach = [&](int version) {
     const size_t before = mallinfo2().uordblks;
     for (size_t i = 0; i < kSessions; ++i) {
-      Talk talk(&context, {.version = version});
-      EXPECT(talk.shake() == Handshake::kDone);
-      talk.exchange();
-      idle.push_back(std::move(talk.session));
+      SessionPair pair(&context, {.version = version});
+      EXPECT(pair.shakeHands() == Handshake::kDone);
+      pair.exchange();
+      idle.push_back(std::move(pair.session));
     }
     return (mallinfo2().uordblks - before) / kSessions;
   };

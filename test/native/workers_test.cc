@@ -29,8 +29,8 @@
 #include "door_options.h"
 #include "expect.h"
 #include "http/door.h"
-#include "peer.h"
 #include "server/front.h"
+#include "wire.h"
 
 namespace {
 
@@ -142,7 +142,7 @@ class Server {
       }
     };
     wire.send(request("POST", "/join"));
-    until([&] { return wire.take(&head, &id); });
+    until([&] { return wire.readAnswer(&head, &id); });
     wire.send(request("GET", "/poll/" + id));
     until([&] { return pool_.counts().parked == 1; });
     front_.close();
@@ -289,8 +289,8 @@ class Crowd {
 
   static std::string hear(Wire* wire, std::string* body) {
     std::string head;
-    for (int looks = 0; !wire->take(&head, body); ++looks) {
-      EXPECT(looks < 200000 && !wire->over());
+    for (int looks = 0; !wire->readAnswer(&head, body); ++looks) {
+      EXPECT(looks < 200000 && !wire->isClosed());
       usleep(50);
     }
     return head;
@@ -384,7 +384,7 @@ class Crowd {
   static void poll(Client* client) {
     std::string head;
     std::string body;
-    if (client->parked && !client->polls->take(&head, &body)) return;
+    if (client->parked && !client->polls->readAnswer(&head, &body)) return;
     client->parked = true;
     // The next poll acks all received sprites.
     const size_t at = body.find("\"seq\":");
@@ -429,8 +429,8 @@ void standStill() {
   std::thread reader([&] {
     std::string head, body;
     for (const auto& wire : wires) {
-      for (int looks = 0; !wire->take(&head, &body); ++looks) {
-        EXPECT(looks < 200000 && !wire->over());
+      for (int looks = 0; !wire->readAnswer(&head, &body); ++looks) {
+        EXPECT(looks < 200000 && !wire->isClosed());
         usleep(50);
       }
     }
@@ -503,7 +503,7 @@ void awaitsFeedForHalf() {
   for (const bool waits : {false, true}) {
     Alone alone(shows);
     alone.wire.send(request("GET", waits ? "/feed/news?after=e1-1" : "/feed/news"));
-    alone.wire.end();
+    alone.wire.endHalf();
     for (int turns = 0; turns < 4; ++turns) alone.worker.turn();
     EXPECT(alone.open == (waits ? 0 : 1));
   }

@@ -1,6 +1,6 @@
 // A client's end of a connection, for the tests of the front door.
-#ifndef SPRITES_TEST_NATIVE_PEER_H_
-#define SPRITES_TEST_NATIVE_PEER_H_
+#ifndef SPRITES_TEST_NATIVE_WIRE_H_
+#define SPRITES_TEST_NATIVE_WIRE_H_
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -23,10 +23,10 @@ namespace server::test {
 struct Port {
   // NOLINTNEXTLINE(google-explicit-constructor): most are without TLS
   Port(uint16_t itsNumber, uint64_t* countOfItsWires = nullptr)
-      : number(itsNumber), secured(countOfItsWires) {}
+      : number(itsNumber), wireCount(countOfItsWires) {}
 
   uint16_t number;
-  uint64_t* secured;  // number of its wires so far; nullptr: a port without TLS
+  uint64_t* wireCount;  // number of its wires so far; nullptr: a port without TLS
 };
 
 /**
@@ -49,8 +49,9 @@ class Wire {
     // The kernel puts the connection into the backlog: the server need not accept it yet.
     EXPECT(connect(fd_, reinterpret_cast<sockaddr*>(&to), sizeof to) == 0);
     fcntl(fd_, F_SETFL, O_NONBLOCK);
-    if (port.secured == nullptr) return;
-    tls_ = std::make_unique<ClientTls>(++*port.secured % 4 == 0 ? TLS1_2_VERSION : TLS1_3_VERSION);
+    if (port.wireCount == nullptr) return;
+    tls_ =
+        std::make_unique<ClientTls>(++*port.wireCount % 4 == 0 ? TLS1_2_VERSION : TLS1_3_VERSION);
     send({});
   }
   ~Wire() { close(); }
@@ -58,26 +59,26 @@ class Wire {
   Wire& operator=(const Wire&) = delete;
 
   void send(std::string_view text) {
-    if (!tls_) return put(text);
-    tls_->say(text);
-    put(tls_->outgoing());
+    if (!tls_) return sendRaw(text);
+    tls_->queueText(text);
+    sendRaw(tls_->outgoing());
   }
 
   /** Sends raw bytes, also on a TLS connection. */
-  void put(std::string_view bytes) {
+  void sendRaw(std::string_view bytes) {
     // A close by the server is noticed by a read.
     const ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     EXPECT(sent == static_cast<ssize_t>(bytes.size()) || errno == EPIPE || errno == ECONNRESET);
   }
 
   /** Whether the handshake is done, so that bytes are sent at once. */
-  bool isShaken() {
+  bool isHandshakeDone() {
     receive();
-    return !tls_ || tls_->isShaken();
+    return !tls_ || tls_->isHandshakeDone();
   }
 
   /** Removes one complete answer, if there is one: its head and its body. */
-  bool take(std::string* head, std::string* body) {
+  bool readAnswer(std::string* head, std::string* body) {
     receive();
     const size_t end = text_.find("\r\n\r\n");
     if (end == std::string::npos) return false;
@@ -98,7 +99,7 @@ class Wire {
   }
 
   /** Whether the server has closed the connection, as far as take or read have seen. */
-  bool over() const { return over_; }
+  bool isClosed() const { return isClosed_; }
 
   void close() {
     if (fd_ >= 0) ::close(fd_);
@@ -106,9 +107,9 @@ class Wire {
   }
 
   /** Ends the client's half; it may still read. */
-  void end() {
-    if (!tls_) return endHalf();
-    tls_->end();
+  void endHalf() {
+    if (!tls_) return shutdownHalf();
+    tls_->queueEnd();
     send({});
   }
 
@@ -119,32 +120,32 @@ class Wire {
   }
 
  private:
-  void endHalf() const { EXPECT(shutdown(fd_, SHUT_WR) == 0 || errno == ENOTCONN); }
+  void shutdownHalf() const { EXPECT(shutdown(fd_, SHUT_WR) == 0 || errno == ENOTCONN); }
 
   void receive() {
     // Not on the stack: valgrind or a sanitizer would mark all of it at each call.
     static thread_local char buffer[65536];
     for (ssize_t got; (got = recv(fd_, buffer, sizeof buffer, 0)) != -1 || errno == EINTR;) {
       if (got == 0) {
-        over_ = true;
+        isClosed_ = true;
         break;
       }
       if (tls_) {
-        tls_->take({buffer, static_cast<size_t>(got)}, &text_);
+        tls_->receive({buffer, static_cast<size_t>(got)}, &text_);
       } else {
         text_.append(buffer, got);
       }
     }
-    if (errno == ECONNRESET) over_ = true;
-    if (!tls_ || over_) return;
-    over_ = tls_->over();
+    if (errno == ECONNRESET) isClosed_ = true;
+    if (!tls_ || isClosed_) return;
+    isClosed_ = tls_->isClosed();
     send({});
   }
 
   int fd_;
   std::unique_ptr<ClientTls> tls_;
   std::string text_;
-  bool over_ = false;
+  bool isClosed_ = false;
 };
 
 inline std::string request(const std::string& method, const std::string& target,
@@ -156,4 +157,4 @@ inline std::string request(const std::string& method, const std::string& target,
 
 }  // namespace server::test
 
-#endif  // SPRITES_TEST_NATIVE_PEER_H_
+#endif  // SPRITES_TEST_NATIVE_WIRE_H_
