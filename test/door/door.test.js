@@ -20,22 +20,22 @@ import { until } from '../support/until.js';
 const LEAVE = request('POST', '/leave/00000000-0000-4000-8000-000000000000');
 
 /** Returns the status, read over a connection that is kept open for that. */
-async function statusBy(server, wire) {
+async function readStatus(server, wire) {
   wire.send(request('GET', '/status'));
   return { ...(await server.inside(wire.inside)), ...(await server.read(wire)).body };
 }
 
-/** Opens a connection for statusBy, with another one to the admin port. */
-async function looker(server) {
+/** Opens a connection for readStatus, with another one to the admin port. */
+async function openStatusWire(server) {
   const wire = Object.assign(await server.wire(), { inside: await Wire.open(server.adminPort) });
-  await statusBy(server, wire);
+  await readStatus(server, wire);
   return wire;
 }
 
 /** Reads the status over a kept connection until `holds(status)`. */
-function untilBy(server, wire, holds) {
+function untilStatus(server, wire, holds) {
   return until(async () => {
-    const status = await statusBy(server, wire);
+    const status = await readStatus(server, wire);
     return holds(status) && status;
   }, String(holds));
 }
@@ -46,7 +46,7 @@ function untilBy(server, wire, holds) {
  * Starts the server with a limit of open files. The limit is set after its modules are loaded, since the loader may
  * open many files at once.
  */
-function limited(t, files) {
+function startWithFileLimit(t, files) {
   const limit = `
     import { execFileSync } from 'node:child_process';
     for (const name of ['server.js', 'lib/server/command-line.js']) await import('file://${ROOT}' + name);
@@ -60,7 +60,7 @@ function limited(t, files) {
 }
 
 /** Returns the processor time of a process so far, in seconds. */
-function cpuOf(pid) {
+function cpuSecondsOf(pid) {
   const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
   const [user, system] = stat
     .slice(stat.lastIndexOf(')') + 2)
@@ -73,38 +73,38 @@ function cpuOf(pid) {
  * A client that connects, sends a request, and retries a while after each refusal. When it is served, it stays
  * connected until stop().
  */
-class Knocker {
+class RetryingClient {
   refusals = 0;
   /** Answers that are neither a service nor the expected refusal, and unexpected error codes. */
-  odd = [];
-  served = false;
+  unexpected = [];
+  isServed = false;
   #socket;
   #timer;
 
-  constructor(port, every) {
-    const knock = () => {
+  constructor(port, retryMilliseconds) {
+    const connectOnce = () => {
       let text = '';
       this.#socket = connect({ port, host: '127.0.0.1' });
       this.#socket.on('connect', () => this.#socket.write(LEAVE));
       this.#socket.setEncoding('latin1');
       this.#socket.on('data', (more) => {
         text += more;
-        this.served ||= text.startsWith('HTTP/1.1 204 ');
+        this.isServed ||= text.startsWith('HTTP/1.1 204 ');
       });
       this.#socket.on('error', (error) => {
-        if (error.code !== 'EPIPE' && error.code !== 'ECONNRESET') this.odd.push(error.code);
+        if (error.code !== 'EPIPE' && error.code !== 'ECONNRESET') this.unexpected.push(error.code);
       });
       this.#socket.on('close', () => {
-        if (this.stopped || this.served) return;
+        if (this.stopped || this.isServed) return;
         if (/^HTTP\/1\.1 503 [^]*\r\nRetry-After: \d+\r\n[^]*too-many-connections/.test(text)) {
           this.refusals += 1;
         } else {
-          this.odd.push(text);
+          this.unexpected.push(text);
         }
-        this.#timer = setTimeout(knock, every);
+        this.#timer = setTimeout(connectOnce, retryMilliseconds);
       });
     };
-    knock();
+    connectOnce();
   }
 
   stop() {
@@ -115,11 +115,11 @@ class Knocker {
 }
 
 /** Largest share of a core that a thousand refused clients may cost. */
-const MOST_OF_A_CORE = 0.1;
+const MAX_CORE_SHARE = 0.1;
 
 t.test('the files run out before the places do, and a thousand clients come', async (t) => {
-  const server = await limited(t, 256);
-  const status = await looker(server);
+  const server = await startWithFileLimit(t, 256);
+  const status = await openStatusWire(server);
   // Clients, each with a parked poll and a second connection.
   const parked = [];
   for (let i = 0; i < 10; i++) {
@@ -127,37 +127,41 @@ t.test('the files run out before the places do, and a thousand clients come', as
     const free = await server.wire();
     parked.push({ id, free, ...(await server.park(id)) });
   }
-  const held = [];
+  const openWires = [];
   for (let i = 0; i < 40; i++) {
     const wire = await server.wire();
     wire.send(request('GET', '/status'));
     await server.read(wire);
-    held.push(wire);
+    openWires.push(wire);
   }
   // The server has read its limit before, and now assumes more connections than there can be.
   const files = server.descriptors() + 20;
   execFileSync('prlimit', ['--pid', String(server.pid), `--nofile=${files}:`]);
   const spare = await Promise.all(Array.from({ length: 60 }, () => server.wire()));
-  await untilBy(server, status, (now) => now.outOfFiles > 0);
-  held[39].send(request('GET', '/status'));
-  t.equal((await server.read(held[39])).body.capacity, 1000000, 'those that are there are served');
+  await untilStatus(server, status, (now) => now.outOfFiles > 0);
+  openWires[39].send(request('GET', '/status'));
+  t.equal(
+    (await server.read(openWires[39])).body.capacity,
+    1000000,
+    'those that are there are served'
+  );
 
-  const crowd = Array.from({ length: 1000 }, () => new Knocker(server.port, 1000));
+  const crowd = Array.from({ length: 1000 }, () => new RetryingClient(server.port, 1000));
   const stop = () => crowd.forEach((one) => one.stop());
   t.teardown(stop);
-  const served = () => crowd.filter((one) => one.served).length;
+  const servedCount = () => crowd.filter((one) => one.isServed).length;
   const refusals = () => crowd.reduce((sum, one) => sum + one.refusals, 0);
-  await untilBy(server, status, ({ connectionsRefused }) => connectionsRefused > 500);
-  const servedBefore = served();
-  const [cpu, since] = [cpuOf(server.pid), performance.now()];
+  await untilStatus(server, status, ({ connectionsRefused }) => connectionsRefused > 500);
+  const servedBefore = servedCount();
+  const [cpu, since] = [cpuSecondsOf(server.pid), performance.now()];
   await pause(3000);
-  const share = (cpuOf(server.pid) - cpu) / ((performance.now() - since) / 1000);
+  const coreShare = (cpuSecondsOf(server.pid) - cpu) / ((performance.now() - since) / 1000);
   t.comment(
-    `${(share * 100).toFixed(1)}% of a core while a thousand knock, ${refusals()} refusals so far`
+    `${(coreShare * 100).toFixed(1)}% of a core while a thousand knock, ${refusals()} refusals so far`
   );
-  t.ok(share < MOST_OF_A_CORE, 'they cost little');
-  const odd = crowd.flatMap((one) => one.odd);
-  t.strictSame([...new Set(odd)].slice(0, 3), [], 'each of them is told 503 and why');
+  t.ok(coreShare < MAX_CORE_SHARE, 'they cost little');
+  const unexpected = crowd.flatMap((one) => one.unexpected);
+  t.strictSame([...new Set(unexpected)].slice(0, 3), [], 'each of them is told 503 and why');
   t.ok(refusals() > 500);
 
   // Accepted connections are served meanwhile.
@@ -167,28 +171,28 @@ t.test('the files run out before the places do, and a thousand clients come', as
   await Promise.race(parked.map(({ answer }) => answer));
 
   // New clients are served as soon as connections are free.
-  const goes = held.slice(0, 30);
-  await Promise.all(goes.map((wire) => wire.destroy()));
+  const closedWires = openWires.slice(0, 30);
+  await Promise.all(closedWires.map((wire) => wire.destroy()));
   await until(
-    () => served() - servedBefore >= goes.length,
-    () => `${served() - servedBefore} come in when ${goes.length} places are free`
+    () => servedCount() - servedBefore >= closedWires.length,
+    () => `${servedCount() - servedBefore} come in when ${closedWires.length} places are free`
   );
   stop();
   await Promise.all([status, status.inside, ...spare].map((wire) => wire.destroy()));
   // When this connection is served, the server has also accepted the closed ones, which are before it in the queue.
-  const last = await server.wire();
+  const lastWire = await server.wire();
   // A refusal may be a reset: the server closes before it has read the request.
-  await last
+  await lastWire
     .send(LEAVE)
     .read()
     .catch(() => {});
-  await last.destroy();
+  await lastWire.destroy();
   await server.leaveNothing();
   await server.stop();
 });
 
 t.test('fewer files than the server wants for itself: one at a time is served', async (t) => {
-  const server = await limited(t, 60);
+  const server = await startWithFileLimit(t, 60);
   t.match(server.lines.join('\n'), /The file limit of 60 really allows 0\. To lift it: ulimit/);
   const wire = await server.wire();
   for (let i = 0; i < 3; i++) {
@@ -205,15 +209,19 @@ t.test('fewer files than the server wants for itself: one at a time is served', 
 t.test('one address that comes again and again takes no places from others', async (t) => {
   const server = await startServer(t, { options: { 'address-connections': 5 } });
   const status = await server.wire();
-  const one = await statusBy(server, status);
+  const one = await readStatus(server, status);
   t.equal(one.connections, 1);
   const wires = [];
   for (let i = 0; i < 1000; i += 100) {
     wires.push(...(await Promise.all(Array.from({ length: 100 }, () => Wire.open(server.port)))));
   }
-  const { connections } = await untilBy(server, status, (now) => now.connectionsRefused === 996);
+  const { connections } = await untilStatus(
+    server,
+    status,
+    (now) => now.connectionsRefused === 996
+  );
   t.ok(connections <= 5 + 256 * Math.max(1, WORKERS), `${connections} connections are open`);
-  await untilBy(server, status, (now) => now.connections === 5);
+  await untilStatus(server, status, (now) => now.connections === 5);
   await Promise.all([status, ...wires].map((wire) => wire.destroy()));
   await server.leaveNothing();
   await server.stop();
@@ -222,23 +230,23 @@ t.test('one address that comes again and again takes no places from others', asy
 // ---- Node's loop --------------------------------------------------------------------------------
 
 for (const ownsProcess of [true, false]) {
-  const where = ownsProcess ? 'sleeps in the door' : "is another program's";
-  t.test(`a loop that ${where} and has an event in every turn takes requests too`, async (t) => {
+  const owner = ownsProcess ? 'sleeps in the door' : "is another program's";
+  t.test(`a loop that ${owner} and has an event in every turn takes requests too`, async (t) => {
     const options = readOptions(['--port', '0', '--host', '127.0.0.1'], {});
     const server = await start(options, undefined, undefined, { ownsProcess });
     const echo = createServer((socket) => socket.pipe(socket)).listen(0, '127.0.0.1');
     await once(echo, 'listening');
     const busy = connect(echo.address().port, '127.0.0.1');
-    let over = false;
-    const again = () => over || setImmediate(again);
-    again();
-    busy.on('data', (data) => (over ? busy.end() : busy.write(data))).write('and again');
+    let isOver = false;
+    const keepTurning = () => isOver || setImmediate(keepTurning);
+    keepTurning();
+    busy.on('data', (data) => (isOver ? busy.end() : busy.write(data))).write('and again');
     const wire = await Wire.open(server.port);
     for (let i = 0; i < 20; i++) {
       wire.send(LEAVE);
       t.equal((await wire.read()).status, 204);
     }
-    over = true;
+    isOver = true;
     await once(busy, 'close');
     echo.close();
     wire.destroy();

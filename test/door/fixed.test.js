@@ -9,10 +9,10 @@ import { startServer } from '../support/server.js';
 
 /** The fixed answers of the front door, which it sends without JavaScript. */
 
-const NOBODY = '00000000-0000-4000-8000-000000000000';
+const UNKNOWN_ID = '00000000-0000-4000-8000-000000000000';
 
 /** Checks the header fields of an answer that may vary, and returns the rest. */
-function fixed({ status, headers, body }) {
+function withoutVaryingFields({ status, headers, body }) {
   const { date, connection, 'keep-alive': keepAlive, ...rest } = headers;
   t.ok(date && connection === 'keep-alive' && keepAlive === 'timeout=60');
   return { status, headers: rest, body };
@@ -28,9 +28,9 @@ t.test('files and places are answered natively, in the words of JavaScript', asy
     paths.includes('/') && paths.includes('/page/page.js') && paths.includes('/client/client.js')
   );
   const wire = await server.wire();
-  const ask = async (target) => fixed(await server.read(wire.send(request('GET', target))));
+  const ask = async (target) => withoutVaryingFields(await server.read(wire.send(request('GET', target))));
   /** Requests a target natively, and then with an unused query, for which JavaScript answers. */
-  const both = async (target) => {
+  const askBothWays = async (target) => {
     const { handled } = await server.status();
     const one = await ask(target);
     t.equal((await server.status()).handled, handled, target);
@@ -39,17 +39,17 @@ t.test('files and places are answered natively, in the words of JavaScript', asy
     return [one, other];
   };
   for (const target of [...paths, `/place/${id}`]) {
-    const [one, other] = await both(target);
+    const [one, other] = await askBothWays(target);
     t.equal(one.status, 200);
     t.strictSame(one, other, target);
   }
-  for (const target of [`/place/${NOBODY}`, `/status/${NOBODY}`]) {
-    const [one, other] = await both(target);
+  for (const target of [`/place/${UNKNOWN_ID}`, `/status/${UNKNOWN_ID}`]) {
+    const [one, other] = await askBothWays(target);
     t.equal(one.body.type, 'urn:sprites:unknown-client');
     t.strictSame(one, other);
   }
   for (const target of ['/status', `/status/${id}`]) {
-    for (const counts of await both(target)) t.match(counts, { status: 200, body: { clients: 1 } });
+    for (const counts of await askBothWays(target)) t.match(counts, { status: 200, body: { clients: 1 } });
   }
   await wire.destroy();
   await server.leaveNothing();

@@ -10,12 +10,12 @@ import { NodeReader } from '../support/node-reader.js';
 
 const { readHead, readRequest } = loadTestAddon();
 const bytesOf = (text) => Buffer.from(text, 'latin1');
-const read = (text) => readHead(bytesOf(text));
+const readHot = (text) => readHead(bytesOf(text));
 
 t.test('the reader of hot requests', async (t) => {
   for (const [name, [text, wanted]] of Object.entries(hotHeads)) {
     t.test(`takes ${name}`, async (t) => {
-      const request = read(text);
+      const request = readHot(text);
       t.ok(request, 'it is hot');
       t.match(request, wanted);
       t.equal(request.headLength, text.indexOf('\r\n\r\n') + 4, 'and ends with its empty line');
@@ -24,7 +24,7 @@ t.test('the reader of hot requests', async (t) => {
 
   for (const [name, text] of Object.entries(coldHeads)) {
     t.test(`leaves ${name} to the other reader`, async (t) => {
-      t.equal(read(text), false);
+      t.equal(readHot(text), false);
     });
   }
 
@@ -77,8 +77,8 @@ t.test('the reader of hot requests', async (t) => {
       'POST /join HTTP/1.1\r\nA: b\r\n\r': 'the end without a Host'
     };
     for (const [text, why] of Object.entries(last)) {
-      t.equal(read(text), false, why);
-      t.equal(read(text.slice(0, -1)), null, `${why}: not a byte earlier`);
+      t.equal(readHot(text), false, why);
+      t.equal(readHot(text.slice(0, -1)), null, `${why}: not a byte earlier`);
     }
   });
 
@@ -86,8 +86,8 @@ t.test('the reader of hot requests', async (t) => {
     const token = /^[!#$%&'*+.^_`|~0-9a-zA-Z-]$/;
     for (let byte = 0; byte < 256; byte += 1) {
       const c = String.fromCharCode(byte);
-      const taken = Boolean(read(head('POST /join', `A${c}B: x`)));
-      t.equal(taken, c === ':' || token.test(c), `${byte}`);
+      const isAccepted = Boolean(readHot(head('POST /join', `A${c}B: x`)));
+      t.equal(isAccepted, c === ':' || token.test(c), `${byte}`);
     }
   });
 
@@ -98,7 +98,8 @@ t.test('the reader of hot requests', async (t) => {
         for (let byte = 0; byte < 256; byte += 1) {
           const value = 'v'.repeat(at) + String.fromCharCode(byte) + 'v'.repeat(16 - at);
           const good = byte === 9 || (byte >= 32 && byte !== 127);
-          if (Boolean(read(head('POST /join', `A: ${value}`))) !== good) t.fail(`${byte} at ${at}`);
+          if (Boolean(readHot(head('POST /join', `A: ${value}`))) !== good)
+            t.fail(`${byte} at ${at}`);
         }
       }
     }
@@ -118,9 +119,9 @@ t.test('the reader of hot requests', async (t) => {
     for (const name of names) {
       for (let i = 0; i < name.length; i += 1) {
         const mixed = name.slice(0, i).toUpperCase() + name.slice(i);
-        if (read(head('POST /join', `${mixed}: 0`)) !== false) t.fail(mixed);
+        if (readHot(head('POST /join', `${mixed}: 0`)) !== false) t.fail(mixed);
         const other = `${name.slice(0, i)}x${name.slice(i + 1)}`;
-        if (other !== name && !read(head('POST /join', `${other}: 0`))) t.fail(other);
+        if (other !== name && !readHot(head('POST /join', `${other}: 0`))) t.fail(other);
       }
     }
   });
@@ -151,18 +152,18 @@ t.test('the reader of every request', async (t) => {
   t.test(
     'bounds a line of a chunked body, and all extensions and trailer fields together',
     async (t) => {
-      const whole = (body) => {
-        const said = readRequest(bytesOf(head('PUT /', 'Transfer-Encoding: chunked') + body), 99);
-        return typeof said === 'object' && said !== null ? said.body : said;
+      const bodyOf = (body) => {
+        const result = readRequest(bytesOf(head('PUT /', 'Transfer-Encoding: chunked') + body), 99);
+        return typeof result === 'object' && result !== null ? result.body : result;
       };
       const chunks = (count, length) => `1;${'x'.repeat(length - 1)}\r\na\r\n`.repeat(count);
-      t.equal(whole(`${chunks(4, 1000)}0\r\n\r\n`), 'aaaa');
-      t.equal(whole(`${chunks(5, 1000)}0\r\n\r\n`), 400);
-      t.equal(whole(`${chunks(4, 1000)}0\r\nA: ${'x'.repeat(93)}\r\n\r\n`), 'aaaa');
-      t.equal(whole(`${chunks(4, 1000)}0\r\nA: ${'x'.repeat(94)}\r\n\r\n`), 400);
-      t.equal(whole(`1;${'x'.repeat(4095)}`), 400, 'before its end');
-      t.equal(whole('1 \r\na\r\n'), 400, 'a blank behind a size');
-      t.equal(whole('1 ;a\r\na\r\n0\r\n\r\n'), 'a', 'and before an extension');
+      t.equal(bodyOf(`${chunks(4, 1000)}0\r\n\r\n`), 'aaaa');
+      t.equal(bodyOf(`${chunks(5, 1000)}0\r\n\r\n`), 400);
+      t.equal(bodyOf(`${chunks(4, 1000)}0\r\nA: ${'x'.repeat(93)}\r\n\r\n`), 'aaaa');
+      t.equal(bodyOf(`${chunks(4, 1000)}0\r\nA: ${'x'.repeat(94)}\r\n\r\n`), 400);
+      t.equal(bodyOf(`1;${'x'.repeat(4095)}`), 400, 'before its end');
+      t.equal(bodyOf('1 \r\na\r\n'), 400, 'a blank behind a size');
+      t.equal(bodyOf('1 ;a\r\na\r\n0\r\n\r\n'), 'a', 'and before an extension');
     }
   );
 });
@@ -182,12 +183,12 @@ t.test('the JSON check', async (t) => {
     for (const text of places) {
       const bytes = Buffer.from(text);
       for (let at = 0; at < bytes.length; at += 1) {
-        const was = bytes[at];
+        const original = bytes[at];
         for (let byte = 0; byte < 256; byte += 1) {
           bytes[at] = byte;
           if (isJsonObject(bytes) !== isSprite(bytes)) t.fail(`${byte} at ${at} of ${text}`);
         }
-        bytes[at] = was;
+        bytes[at] = original;
       }
     }
   });
@@ -195,14 +196,14 @@ t.test('the JSON check', async (t) => {
   t.test(
     'says of every good text with something more, or a byte less, what JSON.parse says',
     async (t) => {
-      const tried = (bytes) => {
+      const compare = (bytes) => {
         if (isJsonObject(bytes) !== isSprite(bytes)) t.fail(bytes.toString('latin1'));
       };
       for (const { bytes } of jsonCases.filter(({ bytes, good }) => good && bytes.length < 200)) {
         for (let at = 0; at <= bytes.length; at += 1) {
           const before = bytes.subarray(0, at);
-          tried(Buffer.concat([before, bytes.subarray(at + 1)]));
-          for (const word of words) tried(Buffer.concat([before, word, bytes.subarray(at)]));
+          compare(Buffer.concat([before, bytes.subarray(at + 1)]));
+          for (const word of words) compare(Buffer.concat([before, word, bytes.subarray(at)]));
         }
       }
     }
