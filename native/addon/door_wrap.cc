@@ -126,7 +126,8 @@ class DoorObject : public Nan::ObjectWrap {
         resource_("sprites:request"),
         clock_(uv_now(Nan::GetCurrentEventLoop()), kTickMilliseconds),
         front_(options, frontParts(parts), repliesOf(get(parts, "replies")),
-               {.ask = [this](uint32_t worker, const Question& question) { ask(worker, question); },
+               {.ask = [this](uint32_t worker,
+                              const ScriptRequest& question) { ask(worker, question); },
                 .gone = [this](Caller caller) { gone(caller); },
                 .bodies = {.most = mostBodyOf(get(parts, "mostBody")),
                            .other = uint32In(parts, "otherBody")}},
@@ -165,7 +166,7 @@ class DoorObject : public Nan::ObjectWrap {
     return natives;
   }
 
-  void ask(uint32_t worker, const Question& question) {
+  void ask(uint32_t worker, const ScriptRequest& question) {
     Nan::HandleScope scope;
     v8::Isolate* const isolate = v8::Isolate::GetCurrent();
     const RequestHead& head = question.head;

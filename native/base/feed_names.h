@@ -29,11 +29,11 @@ constexpr size_t kTurnLength = 40;  // of the characters of a cursor
 constexpr std::string_view kNoCursor = "none";
 
 /** Prefix of the key of a presence feed. */
-constexpr std::string_view kPresence = "presence/";
+constexpr std::string_view kPresencePrefix = "presence/";
 
 /** The key of the feed whose watchers this feed shows; empty: it is no presence feed. */
-constexpr std::string_view toldBy(std::string_view key) {
-  return key.starts_with(kPresence) ? key.substr(kPresence.size()) : std::string_view();
+constexpr std::string_view presenceSubjectOf(std::string_view key) {
+  return key.starts_with(kPresencePrefix) ? key.substr(kPresencePrefix.size()) : std::string_view();
 }
 
 constexpr bool isKeyCharacter(char c) {

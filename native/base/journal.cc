@@ -99,7 +99,7 @@ void Journal::publish(std::string_view key, Cursor cursor, std::string_view valu
   const PublishText head = {.epoch = cursor.epoch,
                             .key = static_cast<uint32_t>(key.size()),
                             .value = static_cast<uint32_t>(value.size()),
-                            .what = upstream ? Published::kFetched : Published::kValue};
+                            .kind = upstream ? PublicationKind::kFetched : PublicationKind::kValue};
   add({.step = JournalStep::kPublish, .number = cursor.version}, bytesOf(head), key, value, patch);
 }
 
@@ -108,7 +108,7 @@ void Journal::append(std::string_view key, Cursor cursor, std::string_view item,
   const PublishText head = {.epoch = cursor.epoch,
                             .key = static_cast<uint32_t>(key.size()),
                             .value = static_cast<uint32_t>(item.size()),
-                            .what = Published::kItem};
+                            .kind = PublicationKind::kItem};
   add({.step = JournalStep::kPublish, .other = itemCount, .number = cursor.version}, bytesOf(head),
       key, item);
 }

@@ -162,7 +162,7 @@ struct MeetText {
 };
 
 /** The kind of a feed's version, in files. */
-enum class Published : uint64_t {
+enum class PublicationKind : uint64_t {
   kValue,    // published
   kFetched,  // a value from the upstream
   kItem,     // an item of a log
@@ -173,7 +173,7 @@ struct PublishText {
   uint64_t epoch;
   uint32_t key;    // length in bytes
   uint32_t value;  // of the value or item; the patch is the rest
-  Published what;
+  PublicationKind kind;
 };
 static_assert(sizeof(PublishText) == 24, "a change of the format is a new version");
 

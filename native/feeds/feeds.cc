@@ -315,7 +315,7 @@ void Feeds::apply(const Staged& staged) {
   makeWatchersDue(feed);
   if (observer_ != nullptr) observer_->published(*feed);
   if (isFirst && counts_.awaited > 0) {
-    const Feed* const awaitedPresence = lookUp(std::string(kPresence) + staged.key);
+    const Feed* const awaitedPresence = lookUp(std::string(kPresencePrefix) + staged.key);
     if (awaitedPresence != nullptr && awaitedPresence->isAwaited)
       createPresence(awaitedPresence->key);
   }
@@ -441,7 +441,7 @@ void Feeds::fail(std::string_view key, uint64_t until, Outcome why) {
 
 Outcome Feeds::restore(std::string_view key, const FeedValue& saved) {
   // An old version published this key before it was reserved.
-  if (!toldBy(key).empty()) return Outcome::kOk;
+  if (!presenceSubjectOf(key).empty()) return Outcome::kOk;
   const std::string_view savedHistory = saved.history ? saved.history->text() : std::string_view();
   if (counts_.memory + saved.value->length() + savedHistory.size() > options_.memory) {
     return Outcome::kFeedMemoryFull;

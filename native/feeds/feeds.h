@@ -279,12 +279,13 @@ class Feeds {
   /** Whether this feed, or the feed of this presence feed, is private. */
   bool isPrivate(std::string_view key) const {
     if (!hasPrivate()) return false;
-    return options_.privatePatterns->covers(key) || options_.privatePatterns->covers(toldBy(key));
+    return options_.privatePatterns->covers(key) ||
+           options_.privatePatterns->covers(presenceSubjectOf(key));
   }
 
   /** Whether a grant may read this feed, or the feed of this presence feed. */
   bool reads(uint32_t grant, std::string_view key) const {
-    const std::string_view subject = toldBy(key);
+    const std::string_view subject = presenceSubjectOf(key);
     return grants_.reads(grant, subject.empty() ? key : subject);
   }
 
@@ -633,7 +634,9 @@ class Feeds {
     return feed.isAwaited && !feed.value && !watcher.waitsForFirst;
   }
   bool isWorkerTable() const { return options_.mainTable != nullptr; }
-  bool mayBeFetched(std::string_view key) const { return options_.upstream && toldBy(key).empty(); }
+  bool mayBeFetched(std::string_view key) const {
+    return options_.upstream && presenceSubjectOf(key).empty();
+  }
   bool mayBeBehind() const { return isWorkerTable() || options_.inWorld; }
   uint32_t listOf(const Feed& feed, List list) const;
   bool isEmpty(uint32_t list) const;

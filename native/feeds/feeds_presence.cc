@@ -130,7 +130,7 @@ uint32_t Feeds::bindingGrant(const FeedRequest* requests, uint32_t count, uint32
 /** Returns the name of a watcher of a feed by its grant; empty: none. */
 std::string_view Feeds::watcherName(std::string_view key, uint32_t grant) const {
   const std::string_view name = grants_.nameOf(grant);
-  const bool isNamed = !name.empty() && toldBy(key).empty() && grants_.reads(grant, key);
+  const bool isNamed = !name.empty() && presenceSubjectOf(key).empty() && grants_.reads(grant, key);
   return isNamed ? name : std::string_view();
 }
 
@@ -256,7 +256,7 @@ void Feeds::answerShareRequest(std::string_view key) {
   presence.nextAskAt = now_ + kAskEvery;
   presence.sentShare.reset();
   if (std::exchange(presence.sendsShareUntil, now_ + kSendShareFor) > now_) return;
-  exchangeShares(feed, ownShare(lookUp(toldBy(key)), &presence));
+  exchangeShares(feed, ownShare(lookUp(presenceSubjectOf(key)), &presence));
 }
 
 /** Asks the other servers, or sends them a changed share. */
@@ -316,7 +316,7 @@ Attendance Feeds::ownShare(Feed* subject, Presence* presence) const {
 /** Creates a presence feed, which is missing or awaited, and asks the other servers from `askAt`
  * on: kOk, kUnknownFeed where its feed does not exist, kTooManyFeeds, kFeedMemoryFull. */
 Outcome Feeds::createPresence(std::string_view key, uint64_t askAt) {
-  Feed* const subject = lookUp(toldBy(key));
+  Feed* const subject = lookUp(presenceSubjectOf(key));
   if (subject == nullptr || !subject->value || subject->presence) return Outcome::kUnknownFeed;
   if (counts_.presences >= options_.feeds) return Outcome::kTooManyFeeds;
   // Watchers before the first request do not count.
@@ -360,7 +360,7 @@ void Feeds::publishPresence(Feed* feed, Cursor cursor, Attendance attendance,
 void Feeds::updatePresence(Feed* feed) {
   Presence& presence = *feed->presence;
   // A presence feed ends with its feed.
-  Attendance own = ownShare(lookUp(toldBy(feed->key)), &presence);
+  Attendance own = ownShare(lookUp(presenceSubjectOf(feed->key)), &presence);
   exchangeShares(feed, own);
   Attendance attendance = withOthers(presence, std::move(own));
   if (attendance != presence.published) {
@@ -409,13 +409,13 @@ void Feeds::updateDuePresences() {
 /** Deletes the presence feed of a deleted feed. */
 void Feeds::deletePresenceOf(std::string_view key) {
   if (counts_.presences == 0) return;
-  Feed* const feed = lookUp(std::string(kPresence).append(key));
+  Feed* const feed = lookUp(std::string(kPresencePrefix).append(key));
   if (feed != nullptr && feed->presence) end(feed);
 }
 
 const Feed* Feeds::findOrCreatePresence(std::string_view key) {
   Feed* const feed = lookUp(key);
-  const bool begins = !toldBy(key).empty() && (feed == nullptr || feed->isAwaited);
+  const bool begins = !presenceSubjectOf(key).empty() && (feed == nullptr || feed->isAwaited);
   if (begins && createPresence(key) != Outcome::kOk) return feed;
   return lookUp(key);
 }

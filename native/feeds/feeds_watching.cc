@@ -26,7 +26,7 @@ constexpr uint32_t kLargeAnswer = 16384;
  * otherwise its watchers await it. It counts for the address that asks first.
  */
 Outcome Feeds::findOrRequest(const FeedRequest& request, const WatchOptions& how, Feed** found) {
-  const bool isPresence = !toldBy(request.key).empty();
+  const bool isPresence = !presenceSubjectOf(request.key).empty();
   Feed* feed = lookUp(request.key);
   if (isPresence && !isWorkerTable() && (feed == nullptr || feed->isAwaited)) {
     const Outcome outcome = createPresence(request.key);

@@ -67,14 +67,14 @@ struct ColdRequest {
 /** A queue of tickets in which addresses take turns. */
 class FairTickets {
  public:
-  bool empty() const { return order_.empty(); }
+  bool empty() const { return waitingAddresses_.empty(); }
 
   /** Number of addresses with a ticket. */
-  size_t addresses() const { return order_.size(); }
+  size_t addressCount() const { return waitingAddresses_.size(); }
 
   void add(const Address& address, Ticket ticket) {
     auto& line = queues_[bytesOf(address)];
-    if (line.empty()) order_.push_back(bytesOf(address));
+    if (line.empty()) waitingAddresses_.push_back(bytesOf(address));
     line.push_back(ticket);
   }
 
@@ -84,7 +84,7 @@ class FairTickets {
    */
   template <typename IsGone>
   void removeIf(IsGone&& isGone) {
-    std::erase_if(order_, [&](const std::string& address) {
+    std::erase_if(waitingAddresses_, [&](const std::string& address) {
       const auto line = queues_.find(address);
       std::erase_if(line->second, isGone);
       if (!line->second.empty()) return false;
@@ -98,15 +98,15 @@ class FairTickets {
    * may be gone.
    */
   Ticket pop() {
-    const std::string address = std::move(order_.front());
-    order_.pop_front();
+    const std::string address = std::move(waitingAddresses_.front());
+    waitingAddresses_.pop_front();
     const auto line = queues_.find(address);
     const Ticket ticket = line->second.front();
     line->second.pop_front();
     if (line->second.empty()) {
       queues_.erase(line);
     } else {
-      order_.push_back(address);
+      waitingAddresses_.push_back(address);
     }
     return ticket;
   }
@@ -117,7 +117,7 @@ class FairTickets {
   }
 
   std::unordered_map<std::string, std::deque<Ticket>> queues_;
-  std::deque<std::string> order_;  // each address with a ticket, once
+  std::deque<std::string> waitingAddresses_;  // each address with a ticket, once
 };
 
 class ColdRequests {

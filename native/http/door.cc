@@ -38,11 +38,11 @@ constexpr uint32_t kMaxRefusedPerTick = 50;
 
 }  // namespace
 
-Door::Door(const DoorOptions& options, const DoorParts& parts, Replies replies, Asker asker,
-           uint64_t now)
+Door::Door(const DoorOptions& options, const DoorParts& parts, Replies replies,
+           ScriptHandler scriptHandler, uint64_t now)
     : options_(options),
       parts_(parts),
-      asker_(std::move(asker)),
+      scriptHandler_(std::move(scriptHandler)),
       replies_(std::move(replies)),
       connections_(
           options.connections + kBeyondLimit, parts.events, parts.limits, parts.open,
@@ -165,7 +165,7 @@ void Door::continueHandshake(Connection& connection, uint32_t events) {
 void Door::continueHandshakeNow(Connection& connection) {
   const uint64_t began = parts_.clock();
   const TlsSession::Handshake step = connections_.session(connection).handshake();
-  handshakeShare_.addWork(began, parts_.clock(), queuedHandshakes_.addresses());
+  handshakeShare_.addWork(began, parts_.clock(), queuedHandshakes_.addressCount());
   switch (step) {
     case TlsSession::Handshake::kWantsRead:
       return connections_.setInterest(connection, Interest::kRead);
@@ -197,7 +197,7 @@ void Door::continueQueuedHandshakes() {
 
 void Door::refuse(Connection& connection) {
   ++counts_.refused;
-  logEvent(connection, LogEventKind::kTooMany);
+  logEvent(connection, LogEventKind::kTooManyConnections);
   if (connection.state == ConnectionState::kHandshaking) return connections_.close(connection);
   answers_.sendLast(connection, replies_.writeLast(replies_.replies().refused));
 }
@@ -259,7 +259,8 @@ void Door::wakeAgain() {
   if (mayResumeQueued()) delay = aheadShare_.restLeft();
   if (!queuedHandshakes_.empty()) delay = std::min(delay, handshakeShare_.restLeft());
   // If JavaScript may not be asked, an event of its own announces when it may.
-  const bool mayAskScript = !coldRequests_.queue().empty() && (!asker_.mayAsk || asker_.mayAsk());
+  const bool mayAskScript =
+      !coldRequests_.queue().empty() && (!scriptHandler_.mayHandle || scriptHandler_.mayHandle());
   if (mayAskScript) delay = std::min(delay, scriptShare_.restLeft());
   if (delay != UINT64_MAX) parts_.events->wakeIn(delay);
 }
@@ -390,7 +391,7 @@ void Door::resumeQueued() {
     const uint64_t hotBefore = hotServed_;
     resumeNext(queuedToResume_.pop());
     const uint64_t began = std::exchange(now, parts_.clock());
-    if (hotServed_ == hotBefore) aheadShare_.addWork(began, now, queuedToResume_.addresses());
+    if (hotServed_ == hotBefore) aheadShare_.addWork(began, now, queuedToResume_.addressCount());
   }
 }
 
@@ -574,7 +575,7 @@ void Door::beforeClose(Connection& connection) {
   if (connection.state == ConnectionState::kPending && connection.mayStayUnanswered) {
     // Not pending any more, so that a late answer is dropped.
     connection.state = ConnectionState::kReading;
-    asker_.gone(connections_.ticketOf(connection));
+    scriptHandler_.onParkedClosed(connections_.ticketOf(connection));
   }
   // Its place is free for a waiting connection: accepts again at once, not at the next tick.
   if (mayRefuse()) resumeListening();

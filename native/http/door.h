@@ -108,12 +108,12 @@ struct DoorParts {
   RequestHandler* requests;
   Feeds* feeds;  // nullptr: JavaScript refuses requests for feeds
   LiveCounts::MakeText counts;
-  bool countsLater = false;             // `requests` has the live counts, and answers later
+  bool countsComeLater = false;         // `requests` has the live counts, and answers later
   uint64_t (*clock)() = EventSet::now;  // microseconds, for the shares of a turn
 };
 
 /** A request for JavaScript. The views live for the call only. */
-struct Question {
+struct ScriptRequest {
   Ticket ticket;
   const RequestHead& head;
   std::string_view text;  // the bytes of the head
@@ -130,13 +130,13 @@ struct BodyBounds {
 };
 
 /** Asks JavaScript to handle the requests that are not hot. */
-struct Asker {
+struct ScriptHandler {
   /** Handles a request. `respond`, `watch`, `abandon` or `proceed` follows, now or later. */
-  std::function<void(const Question&)> ask;
+  std::function<void(const ScriptRequest&)> handle;
   /** Whether JavaScript may be asked now. If not, the request waits for a later turn. */
-  std::function<bool()> mayAsk = {};
+  std::function<bool()> mayHandle = {};
   /** Called when the connection of a parked request is gone. */
-  std::function<void(Ticket)> gone;
+  std::function<void(Ticket)> onParkedClosed;
   BodyBounds bodies = {};
 };
 
@@ -154,8 +154,8 @@ class Door : public PollResponder {
   static constexpr uint32_t kBeyondLimit = 32;
 
   /** `now` in milliseconds. Throws std::bad_alloc. */
-  Door(const DoorOptions& options, const DoorParts& parts, Replies replies, Asker asker,
-       uint64_t now);
+  Door(const DoorOptions& options, const DoorParts& parts, Replies replies,
+       ScriptHandler scriptHandler, uint64_t now);
   ~Door() override;
   Door(const Door&) = delete;
   Door& operator=(const Door&) = delete;
@@ -254,8 +254,8 @@ class Door : public PollResponder {
 
   /**
    * Parks a request whose answer may never come: a client that ends its half counts as gone, and
-   * Asker::gone is called. With any other request such a client may still read the answer. Returns
-   * false when the client is gone already.
+   * ScriptHandler::onParkedClosed is called. With any other request such a client may still read
+   * the answer. Returns false when the client is gone already.
    */
   bool park(Ticket ticket);
 
@@ -362,7 +362,7 @@ class Door : public PollResponder {
 
   const DoorOptions options_;
   const DoorParts parts_;
-  const Asker asker_;
+  const ScriptHandler scriptHandler_;
   ReplyWriter replies_;
   std::vector<std::unique_ptr<Port>> ports_;
   Connections connections_;

@@ -72,10 +72,10 @@ void Door::refuseMalformed(Connection& connection, LogEventKind kind) {
 
 uint32_t Door::maxColdBody(const RequestHead& head) const {
   const std::string_view segment = firstSegment(head.target);
-  for (const auto& [name, most] : asker_.bodies.most) {
+  for (const auto& [name, most] : scriptHandler_.bodies.most) {
     if (name == segment) return most;
   }
-  return asker_.bodies.other;
+  return scriptHandler_.bodies.other;
 }
 
 /** Settles the request whose head was read at the start of `data`, or waits for its body. */
@@ -192,7 +192,7 @@ void Door::handleOrQueue(Connection& connection, std::string_view head, Body bod
 }
 
 bool Door::mayCallScript() const {
-  return scriptShare_.hasTimeLeft() && (!asker_.mayAsk || asker_.mayAsk());
+  return scriptShare_.hasTimeLeft() && (!scriptHandler_.mayHandle || scriptHandler_.mayHandle());
 }
 
 /** Asks for the answers of queued requests, within the turn's share. */
@@ -218,14 +218,14 @@ void Door::callScript(Connection& connection, std::string_view head, Body body) 
   readRequest(head, options_.headBytes, &coldHead_);
   const Address client = clientOf(connection, coldHead_.lastValue("forwarded"),
                                   coldHead_.lastValue("x-forwarded-for"));
-  asker_.ask({.ticket = connections_.ticketOf(connection),
-              .head = coldHead_,
-              .text = head,
-              .body = body,
-              .client = client,
-              .secure = connection.isTls,
-              .transient = connection.isTransient});
-  scriptShare_.addWork(began, parts_.clock(), coldRequests_.queue().addresses());
+  scriptHandler_.handle({.ticket = connections_.ticketOf(connection),
+                         .head = coldHead_,
+                         .text = head,
+                         .body = body,
+                         .client = client,
+                         .secure = connection.isTls,
+                         .transient = connection.isTransient});
+  scriptShare_.addWork(began, parts_.clock(), coldRequests_.queue().addressCount());
 }
 
 // ---- Answers ------------------------------------------------------------------------------------

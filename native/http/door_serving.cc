@@ -44,7 +44,7 @@ bool Door::isOfOtherServer(const Id& id) const {
  * Whether the live counts can be served here. If they don't come later, this call asks JavaScript
  * for them now.
  */
-bool Door::hasCounts() { return parts_.countsLater || !liveCounts_.text().empty(); }
+bool Door::hasCounts() { return parts_.countsComeLater || !liveCounts_.text().empty(); }
 
 /** Whether a hot request is served here; otherwise JavaScript handles it. */
 bool Door::servesHere(const Connection& connection, const HotRequest& request, const char* head) {
@@ -166,7 +166,7 @@ bool Door::servePlace(Connection& connection, const HotRequest& request) {
 /** Serves the live counts to a client of this server. */
 bool Door::serveCountsOf(Connection& connection, const Id& id) {
   const Ticket ticket = connections_.ticketOf(connection);
-  if (parts_.countsLater) {
+  if (parts_.countsComeLater) {
     parts_.requests->requestCountsOf(ticket, id);
     return awaitDecision(connection, Route::kStatus);
   }
@@ -183,7 +183,8 @@ bool Door::serveUnknownClient(Connection& connection, Route route) {
 
 /** Serves the live counts that hasCounts has just asked for. */
 bool Door::serveCounts(Connection& connection) {
-  if (!parts_.countsLater) return answers_.send(connection, replies_.json(liveCounts_.lastText()));
+  if (!parts_.countsComeLater)
+    return answers_.send(connection, replies_.json(liveCounts_.lastText()));
   parts_.requests->requestCounts(connections_.ticketOf(connection));
   return awaitDecision(connection, Route::kFixed);
 }

@@ -13,25 +13,25 @@
 namespace server {
 
 EventSet::EventSet()
-    : set_(epoll_create1(EPOLL_CLOEXEC)),
-      wake_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
-      timer_(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)) {
-  if (set_ < 0 || wake_ < 0 || timer_ < 0) {
+    : epollFd_(epoll_create1(EPOLL_CLOEXEC)),
+      wakeFd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
+      timerFd_(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)) {
+  if (epollFd_ < 0 || wakeFd_ < 0 || timerFd_ < 0) {
     throw std::system_error(errno, std::generic_category());
   }
-  control(EPOLL_CTL_ADD, wake_, {.u64 = kWake}, EPOLLIN | EPOLLET);
-  control(EPOLL_CTL_ADD, timer_, {.u64 = kWake}, EPOLLIN | EPOLLET);
+  control(EPOLL_CTL_ADD, wakeFd_, {.u64 = kWake}, EPOLLIN | EPOLLET);
+  control(EPOLL_CTL_ADD, timerFd_, {.u64 = kWake}, EPOLLIN | EPOLLET);
 }
 
 EventSet::~EventSet() {
-  ::close(timer_);
-  ::close(wake_);
-  ::close(set_);
+  ::close(timerFd_);
+  ::close(wakeFd_);
+  ::close(epollFd_);
 }
 
 bool EventSet::control(int operation, int fd, epoll_data key, uint32_t events) {
   epoll_event event = {events, key};
-  return epoll_ctl(set_, operation, fd, &event) == 0;
+  return epoll_ctl(epollFd_, operation, fd, &event) == 0;
 }
 
 bool EventSet::add(int fd, uint64_t connectionKey, uint32_t events) {
@@ -46,11 +46,11 @@ void EventSet::change(int fd, uint64_t connectionKey, uint32_t events) {
   control(EPOLL_CTL_MOD, fd, {.u64 = connectionKey}, events);
 }
 
-void EventSet::remove(int fd) { epoll_ctl(set_, EPOLL_CTL_DEL, fd, nullptr); }
+void EventSet::remove(int fd) { epoll_ctl(epollFd_, EPOLL_CTL_DEL, fd, nullptr); }
 
 void EventSet::wake() {
   const uint64_t once = 1;
-  (void)!::write(wake_, &once, sizeof once);
+  (void)!::write(wakeFd_, &once, sizeof once);
 }
 
 void EventSet::wakeIn(uint64_t microseconds) {
@@ -61,21 +61,21 @@ void EventSet::wakeIn(uint64_t microseconds) {
   const itimerspec once = {{},
                            {static_cast<time_t>(microseconds / 1000000),
                             static_cast<long>(microseconds % 1000000 * 1000)}};
-  timerfd_settime(timer_, 0, &once, nullptr);
+  timerfd_settime(timerFd_, 0, &once, nullptr);
 }
 
 void EventSet::sleepUntilWoken(uint64_t microseconds) {
   mustClearWakes_ = true;
   const timespec time = {static_cast<time_t>(microseconds / 1000000),
                          static_cast<long>(microseconds % 1000000 * 1000)};
-  pollfd wake = {.fd = wake_, .events = POLLIN, .revents = 0};
+  pollfd wake = {.fd = wakeFd_, .events = POLLIN, .revents = 0};
   ppoll(&wake, 1, &time, nullptr);
 }
 
 void EventSet::collect() {
   uint64_t times;
-  if (std::exchange(mustClearWakes_, false)) (void)!::read(wake_, &times, sizeof times);
-  count_ = epoll_wait(set_, events_, kMaxEvents, std::exchange(nextWait_, 0));
+  if (std::exchange(mustClearWakes_, false)) (void)!::read(wakeFd_, &times, sizeof times);
+  count_ = epoll_wait(epollFd_, events_, kMaxEvents, std::exchange(nextWait_, 0));
   isCollected_ = true;
 }
 

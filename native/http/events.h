@@ -54,7 +54,7 @@ class EventSet {
   EventSet& operator=(const EventSet&) = delete;
 
   /** Readable when a turn is due. */
-  int fd() const { return set_; }
+  int fd() const { return epollFd_; }
 
   /** Watches `fd` for `events`. Returns false when the kernel has no memory for it. */
   bool add(int fd, uint64_t connectionKey, uint32_t events);
@@ -125,9 +125,9 @@ class EventSet {
 
   bool control(int operation, int fd, epoll_data key, uint32_t events);
 
-  const int set_;
-  const int wake_;
-  const int timer_;
+  const int epollFd_;
+  const int wakeFd_;
+  const int timerFd_;
   uint64_t timerFiresAt_ = 0;  // time of `now` at which the timer fires, or fired last
   int nextWait_ = 0;           // milliseconds
   bool mustClearWakes_ =

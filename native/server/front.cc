@@ -25,8 +25,8 @@ Front::Front(const DoorOptions& options, const FrontParts& parts, const Replies&
       pool_(parts.pool, parts.clock, parts.arena),
       waker_(&events_, kWakeMicroseconds),
       door_(options, doorParts(), replies,
-            {.ask = [this](const Question& question) { asker_.ask(0, question); },
-             .gone =
+            {.handle = [this](const ScriptRequest& question) { asker_.ask(0, question); },
+             .onParkedClosed =
                  [this](Ticket ticket) {
                    asker_.gone({0, ticket});
                  },

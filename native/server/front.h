@@ -44,7 +44,7 @@ struct Caller {
 
 /** Asks JavaScript to handle requests; `worker`: number of the worker, 0: the main thread. */
 struct FrontAsker {
-  std::function<void(uint32_t worker, const Question&)> ask;
+  std::function<void(uint32_t worker, const ScriptRequest&)> ask;
   std::function<void(Caller)> gone;
   BodyBounds bodies;
 };

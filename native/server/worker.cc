@@ -25,9 +25,9 @@ Worker::Worker(uint32_t number, const WorkerParts& parts, uint64_t now)
       feeds_(parts.feeds ? std::make_unique<WorkerFeeds>(*parts.feeds, now, EventSet::now, &asks_)
                          : nullptr),
       door_(parts.door, doorParts(parts), parts.replies,
-            {.ask = [this](const Question& question) { asks_.ask(question); },
-             .mayAsk = [this] { return asks_.mayAsk(); },
-             .gone = [this](Ticket ticket) { asks_.gone(ticket); },
+            {.handle = [this](const ScriptRequest& question) { asks_.ask(question); },
+             .mayHandle = [this] { return asks_.mayAsk(); },
+             .onParkedClosed = [this](Ticket ticket) { asks_.gone(ticket); },
              .bodies = parts.bodies},
             now),
       clock_(now, kTickMilliseconds) {
@@ -41,7 +41,7 @@ DoorParts Worker::doorParts(const WorkerParts& parts) {
           .requests = &asks_,
           .feeds = feeds_ ? &feeds_->table() : nullptr,
           .counts = {},
-          .countsLater = true};
+          .countsComeLater = true};
 }
 
 // ---- By the main thread -------------------------------------------------------------------------

@@ -76,7 +76,7 @@ void WorkerAsks::requestCountsOf(Ticket ticket, const Id& id) {
   add(askBy(Ask::kCountsOf, ticket, id), {});
 }
 
-void WorkerAsks::ask(const Question& question) {
+void WorkerAsks::ask(const ScriptRequest& question) {
   ++requests_;
   AskHead head = askBy(Ask::kRequest, question.ticket, question.client);
   const RequestMarks marks = {question.body.state, question.secure, question.transient, {}};

@@ -57,9 +57,9 @@ class WorkerAsks : public RequestHandler {
   void requestCounts(Ticket ticket) override;
   void requestCountsOf(Ticket ticket, const Id& id) override;
 
-  // Of Asker.
+  // Of ScriptHandler.
   bool mayAsk() const { return requests_ < kMostRequests; }
-  void ask(const Question& question);
+  void ask(const ScriptRequest& question);
   void gone(Ticket ticket);
 
   /** Counts a request that JavaScript was asked for. */

@@ -16,7 +16,7 @@ struct ShelfHeader {
 struct FeedEntry {
   uint64_t epoch, version;
   uint32_t key, value, log, patches;
-  Published what;
+  PublicationKind what;
 };
 static_assert(sizeof(FeedEntry) == 40, "a change of the format is a new version");
 
@@ -39,9 +39,9 @@ std::string_view logOf(const FeedValue& feed) {
   return feed.history->text().substr(firstOf(feed));
 }
 
-Published whatOf(const FeedValue& feed) {
-  if (feed.isLog) return Published::kItem;
-  return feed.upstream ? Published::kFetched : Published::kValue;
+PublicationKind whatOf(const FeedValue& feed) {
+  if (feed.isLog) return PublicationKind::kItem;
+  return feed.upstream ? PublicationKind::kFetched : PublicationKind::kValue;
 }
 
 bool isNote(std::string_view name, std::string_view bytes) {
@@ -145,14 +145,14 @@ bool Shelf::publish(const JournalRecord& record, std::string_view text) {
   if (uint64_t{head.key} + head.value > text.size()) return false;
   const std::string_view key = text.substr(0, head.key);
   const std::string_view value = text.substr(head.key, head.value);
-  const bool isItem = head.what == Published::kItem;
+  const bool isItem = head.kind == PublicationKind::kItem;
   if (!isFeedKey(key) || version == 0 || version > kMostCursor || head.epoch > kMostCursor) {
     return false;
   }
   if (isItem) return append({head.epoch, version}, key, value, record.other);
   if (value.empty()) return false;
   FeedValue& feed = feeds_.try_emplace(std::string(key)).first->second;
-  feed.upstream = head.what != Published::kValue;
+  feed.upstream = head.kind != PublicationKind::kValue;
   feed.setValue({head.epoch, version}, base::Bytes::copyOf(value, nullptr),
                 text.substr(uint64_t{head.key} + head.value), nullptr);
   return true;
@@ -187,19 +187,20 @@ std::string Shelf::read(SnapshotReader* reader) {
       if (!reader->get(&begin)) return kTooEarly;
       begins.push_back(begin);
     }
-    const bool isLog = entry.what == Published::kItem;
+    const bool isLog = entry.what == PublicationKind::kItem;
     // A log has an item for its first version, and always one; a value has no patch to its first
     // version.
     const bool fits = isLog ? value.empty() && entry.patches > 0 && entry.patches <= entry.version
                             : !value.empty() && entry.patches < entry.version;
     if (!isFeedKey(key) || !fits || entry.version == 0 || entry.version > kMostCursor ||
-        entry.epoch > kMostCursor || entry.what > Published::kItem || !areBegins(begins, log)) {
+        entry.epoch > kMostCursor || entry.what > PublicationKind::kItem ||
+        !areBegins(begins, log)) {
       return kNoFeed;
     }
     const auto [place, isNew] = feeds_.try_emplace(std::string(key));
     if (!isNew) return kNoFeed;
     place->second.restore({entry.epoch, entry.version}, value, log, begins, nullptr);
-    place->second.upstream = entry.what == Published::kFetched;
+    place->second.upstream = entry.what == PublicationKind::kFetched;
     place->second.isLog = isLog;
   }
   for (uint64_t i = 0; i < header.notes; ++i) {

@@ -118,7 +118,7 @@ class SimulatedScript {
   uint64_t askedCount() const { return askedCount_; }
   uint64_t lostCount() const { return lostCount_; }
 
-  void onRequest(const Question& question) {
+  void onRequest(const ScriptRequest& question) {
     ++askedCount_;
     if (random_() % 8 == 0) TurnClock::useUpTheTurn();
     const size_t at = question.head.target.find("/odd/");

@@ -137,8 +137,8 @@ class Stage {
                .counts = [] { return std::string("{}"); },
                .clock = clock},
               makeReplies(),
-              {.ask = [this](const Question& question) { handle(question); },
-               .gone = [this](Ticket ticket) { gone(ticket); },
+              {.handle = [this](const ScriptRequest& question) { handle(question); },
+               .onParkedClosed = [this](Ticket ticket) { gone(ticket); },
                .bodies = test::kColdBodyBounds},
               now) {
     pool_.setResponder(PollHolder::kDoor, &door_);
@@ -150,7 +150,7 @@ class Stage {
   virtual ~Stage() = default;
 
   /** Handles a question to JavaScript. */
-  virtual void handle(const Question& question) = 0;
+  virtual void handle(const ScriptRequest& question) = 0;
   virtual void gone(Ticket) {}
   /** Does a turn. */
   virtual void turn() = 0;
@@ -266,7 +266,7 @@ class Waves : private Stage {
 
   uint32_t below(uint32_t bound) { return random_() % bound; }
 
-  void handle(const Question& question) override { doorRoutes_.onRequest(question); }
+  void handle(const ScriptRequest& question) override { doorRoutes_.onRequest(question); }
   void gone(Ticket ticket) override { doorRoutes_.onParkedClosed(ticket); }
 
   void turn() override {
@@ -754,7 +754,7 @@ class SlowScript : private Stage {
   }
 
  private:
-  void handle(const Question& question) override {
+  void handle(const ScriptRequest& question) override {
     ticket_ = question.ticket;
     const bool awaited = question.body.state == Body::State::kAwaited;
     lastAsked_ = awaited ? "awaited" : "whole " + std::string(question.body.bytes);
@@ -1028,7 +1028,7 @@ class DecidedAnswers : private Stage {
     return all;
   }
 
-  void handle(const Question& question) override {
+  void handle(const ScriptRequest& question) override {
     door_.respond(question.ticket, "HTTP/1.1 404 Not Found\r\n", "Content-Length: 0\r\n\r\n", {});
   }
 

@@ -38,7 +38,7 @@ struct SignedGrant {
   uint64_t end;  // expiry, in microseconds
 
   bool reads(std::string_view key) const {
-    const std::string_view watchedKey = server::toldBy(key);
+    const std::string_view watchedKey = server::presenceSubjectOf(key);
     return server::KeyPatterns({read}).covers(watchedKey.empty() ? key : watchedKey);
   }
 };
@@ -125,7 +125,7 @@ class Admission {
   }
 
   /** Accepts a request to read a feed, to answer it later; false: it is another request. */
-  bool accept(server::Caller caller, const server::Question& question) {
+  bool accept(server::Caller caller, const server::ScriptRequest& question) {
     const std::string target(question.head.target);
     if (question.head.method != "GET" || !target.starts_with("/feed/")) return false;
     const size_t query = std::min(target.find('?'), target.size());
@@ -206,7 +206,7 @@ class Admission {
     const SignedGrant* const grant = book->find(job.token);
     const char* problem = problemOf(grant, job);
     const bool isOpen = !server::KeyPatterns(kPrivate).covers(job.key) &&
-                        !server::KeyPatterns(kPrivate).covers(server::toldBy(job.key));
+                        !server::KeyPatterns(kPrivate).covers(server::presenceSubjectOf(job.key));
     const bool holds = problem == nullptr;
     if (isOpen) problem = nullptr;
     if (holds && !isOpen && !grant->reads(job.key)) problem = "not-granted";

@@ -145,7 +145,7 @@ class Life {
         opened_(openState()),
         front_(test::doorOptions(plan.clients * 4 + 80, 4096), frontParts(), makeReplies(),
                {.ask = [this](uint32_t worker,
-                              const Question& question) { onQuestion(worker, question); },
+                              const ScriptRequest& question) { onQuestion(worker, question); },
                 .gone = [this](Caller caller) { parked_.erase(keyOf(caller)); },
                 .bodies = {.most = {{"feed", 1 << 16}}}},
                milliseconds()),
@@ -374,7 +374,7 @@ class Life {
            caller.ticket.connection;
   }
 
-  void onQuestion(uint32_t worker, const Question& question) {
+  void onQuestion(uint32_t worker, const ScriptRequest& question) {
     const Caller caller = {worker, question.ticket};
     const std::string_view target = question.head.target;
     if (question.body.state == Body::State::kAwaited) return front_.proceed(caller);

@@ -157,10 +157,10 @@ class Visitor : public Client {
     return end >= kNever - kHour ? kNever : end + 500 * kMillisecond + pause + crowd->maxDelay;
   }
 
-  static bool isPresence(std::string_view key) { return !toldBy(key).empty(); }
+  static bool isPresence(std::string_view key) { return !presenceSubjectOf(key).empty(); }
   static bool isPrivate(std::string_view key) {
     const KeyPatterns patterns(kPrivate);
-    return patterns.covers(key) || patterns.covers(toldBy(key));
+    return patterns.covers(key) || patterns.covers(presenceSubjectOf(key));
   }
 
   bool grantReads() const { return grant_ != nullptr && !grant_->forged && grant_->reads(key_); }
@@ -194,7 +194,8 @@ class Visitor : public Client {
     const uint64_t length = crowd->isCalm ? kHour : (1 + machine->below(most)) * kMillisecond;
     const char* const wide[] = {"secret/*", "*"};
     const bool isOwn = machine->below(3) == 0;
-    const std::string watchedKey = isPresence(feedKey_) ? std::string(toldBy(feedKey_)) : feedKey_;
+    const std::string watchedKey =
+        isPresence(feedKey_) ? std::string(presenceSubjectOf(feedKey_)) : feedKey_;
     // A name is reused until it is revoked.
     if (subject_.empty() || book->isRevoked(subject_)) {
       subject_ = "v" + std::to_string(number_) + "." + std::to_string(++nameCount_);
@@ -354,7 +355,7 @@ class Visitor : public Client {
     }
     machine->trace("visitor %" PRIu64 " hears of %" PRIu64 " watchers, %" PRIu64 " by name",
                    number_, watching_, watcherNames_.size());
-    const std::string watchedKey(toldBy(key_));
+    const std::string watchedKey(presenceSubjectOf(key_));
     // Presence is up to a second old, and includes watchers that were there within the lease.
     const uint64_t back = (kLease + 1) * kSecond + kSecond + crowd->maxDelay;
     const uint64_t since = sentAt_ > back ? sentAt_ - back : 0;
@@ -466,7 +467,7 @@ class Lobby {
   /** At the end of the run: whether presence shows exactly the actual watchers. */
   bool isPresenceRight() const {
     for (const auto& one : visitors_) {
-      const std::string_view told = toldBy(one->key());
+      const std::string_view told = presenceSubjectOf(one->key());
       if (told.empty()) continue;
       std::set<std::string> who;
       uint64_t watching = 0;

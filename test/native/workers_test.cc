@@ -62,12 +62,12 @@ class Server {
         turn_(&pool_),
         feeds_({.hold = 30, .feeds = 8, .memory = 1 << 26, .watchers = 1000, .cache = 7},
                milliseconds(), EventSet::now, &limits_),
-        front_(
-            test::doorOptions(2000, maxSprite), parts(), test::doorReplies(),
-            {.ask = [this](uint32_t worker, const Question& question) { handle(worker, question); },
-             .gone = [this](Caller) { ++gone_; },
-             .bodies = {}},
-            milliseconds()) {
+        front_(test::doorOptions(2000, maxSprite), parts(), test::doorReplies(),
+               {.ask = [this](uint32_t worker,
+                              const ScriptRequest& question) { handle(worker, question); },
+                .gone = [this](Caller) { ++gone_; },
+                .bodies = {}},
+               milliseconds()) {
     front_.onWaits([](bool) {});
     for (const bool transient : {false, true}) {
       EXPECT(
@@ -183,7 +183,7 @@ class Server {
   }
 
   /** Answers as JavaScript does: at once, later, parked, or by a feed. The answer is the target. */
-  void handle(uint32_t worker, const Question& question) {
+  void handle(uint32_t worker, const ScriptRequest& question) {
     ++handled_;
     const Caller caller = {worker, question.ticket};
     const std::string target(question.head.target);
