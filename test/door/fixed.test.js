@@ -28,7 +28,8 @@ t.test('files and places are answered natively, in the words of JavaScript', asy
     paths.includes('/') && paths.includes('/page/page.js') && paths.includes('/client/client.js')
   );
   const wire = await server.wire();
-  const ask = async (target) => withoutVaryingFields(await server.read(wire.send(request('GET', target))));
+  const ask = async (target) =>
+    withoutVaryingFields(await server.read(wire.send(request('GET', target))));
   /** Requests a target natively, and then with an unused query, for which JavaScript answers. */
   const askBothWays = async (target) => {
     const { handled } = await server.status();
@@ -49,7 +50,8 @@ t.test('files and places are answered natively, in the words of JavaScript', asy
     t.strictSame(one, other);
   }
   for (const target of ['/status', `/status/${id}`]) {
-    for (const counts of await askBothWays(target)) t.match(counts, { status: 200, body: { clients: 1 } });
+    for (const counts of await askBothWays(target))
+      t.match(counts, { status: 200, body: { clients: 1 } });
   }
   await wire.destroy();
   await server.leaveNothing();
