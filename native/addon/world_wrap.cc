@@ -150,14 +150,14 @@ class WorldObject : public Nan::ObjectWrap {
     const std::vector<PeerNumber> told = peersIn(info[0], "told");
     Nan::TypedArrayContents<double> epochs(get(info[0], "epochs"));
     for (size_t i = 0; i < told.size(); ++i) {
-      ring.told.push_back({told[i], static_cast<uint64_t>((*epochs)[i])});
+      ring.epochs.push_back({told[i], static_cast<uint64_t>((*epochs)[i])});
     }
     sew(info[0], "left", Edge::kLeft, &ring.rows);
     sew(info[0], "right", Edge::kRight, &ring.rows);
     const std::vector<PeerNumber> next = peersIn(info[0], "next");
-    ring.next = {{next[0], next[1]}};
-    ring.open = flagIn(info[0], "open");
-    unwrap<WorldObject>(info)->seams().set(std::move(ring), milliseconds());
+    ring.neighbors = {{next[0], next[1]}};
+    ring.isOpen = flagIn(info[0], "open");
+    unwrap<WorldObject>(info)->seams().setRing(std::move(ring), milliseconds());
   }
 
   // take() → [name, Buffer, name, Buffer, …]: all due messages, each with its receiver; end the

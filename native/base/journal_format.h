@@ -147,10 +147,10 @@ enum class Stay : uint8_t { kMailbox, kBacklog, kOutbox, kNowhere };
 struct CrossText {
   uint32_t row;
   uint16_t hops;
-  uint8_t over;   // the edge
-  uint8_t round;  // see Crosser
-  uint16_t peer;  // kOutbox: the server
-  Stay stay;      // kNowhere: lost
+  uint8_t exitEdge;  // the edge
+  uint8_t round;     // see Crosser
+  uint16_t peer;     // kOutbox: the server
+  Stay stay;         // kNowhere: lost
   uint8_t unused[5];
 };
 static_assert(sizeof(CrossText) == 16, "a change of the format is a new version");

@@ -266,7 +266,7 @@ class ReplayAccess {
 
   static bool beginLife(Seams* memory, uint64_t life) {
     if (life <= memory->self().life || life > kMostCounted) return false;
-    memory->live(life);
+    memory->setLife(life);
     return true;
   }
 
@@ -288,7 +288,7 @@ class ReplayAccess {
       return false;
     }
     peer->sender = {.life = life, .memory = met.memory};
-    peer->taken = met.taken;
+    peer->lastTaken = met.taken;
     return true;
   }
 
@@ -301,7 +301,7 @@ class ReplayAccess {
     if (text->size() < sizeof *way) return false;
     memcpy(way, text->data(), sizeof *way);
     text->remove_prefix(sizeof *way);
-    if (way->over > static_cast<uint8_t>(Edge::kRight) || way->round > 1) return false;
+    if (way->exitEdge > static_cast<uint8_t>(Edge::kRight) || way->round > 1) return false;
     switch (way->stay) {
       case Stay::kMailbox:
       case Stay::kBacklog:
@@ -336,7 +336,7 @@ class ReplayAccess {
   static bool crossIn(Pool* pool, Peer* peer, const JournalRecord& record, std::string_view text) {
     CrossText way;
     if (!readWay(pool, record, &text, &way) || record.from > 3) return false;
-    if (record.number <= peer->taken || record.number >= kMostFrameNumber) return false;
+    if (record.number <= peer->lastTaken || record.number >= kMostFrameNumber) return false;
     if (checkSprite(text, kLongestSprite) != Outcome::kOk) return false;
     pool->takeCrossed(peer, record.number, Edge{record.from}, text, way, record.record);
     return true;
@@ -345,21 +345,21 @@ class ReplayAccess {
   static bool crossOut(Pool* pool, Peer* peer, uint64_t upTo) {
     Outbox& outbox = peer->outbox;
     if (upTo < outbox.base() || upTo - outbox.base() >= outbox.size()) return false;
-    while (outbox.base() <= upTo) pool->crossOut(outbox.takeFirst());
+    while (outbox.base() <= upTo) pool->crossOut(outbox.removeOldest());
     return true;
   }
 
   static bool goOn(Outbox* outbox, uint64_t behind) {
     if (behind + 1 < outbox->base() || behind >= kMostFrameNumber) return false;
-    outbox->number(behind + 1);
-    outbox->settle();
+    outbox->setBase(behind + 1);
+    outbox->setSettled();
     return true;
   }
 
   static bool turnBack(Pool* pool, Peer* peer, const JournalRecord& record, std::string_view text) {
     CrossText way;
     if (!readWay(pool, record, &text, &way) || record.number >= peer->outbox.size()) return false;
-    pool->put(peer->outbox.takeAt(record.number).sprite, way, record.record);
+    pool->put(peer->outbox.removeAt(record.number).sprite, way, record.record);
     return true;
   }
 
@@ -367,7 +367,7 @@ class ReplayAccess {
     Outbox& outbox = peer->outbox;
     if (count > outbox.size() || outbox.base() + count >= kMostFrameNumber) return false;
     pool->giveUp(0, count);
-    outbox.number(outbox.base() + count);
+    outbox.setBase(outbox.base() + count);
     return true;
   }
 

@@ -89,7 +89,7 @@ struct CrosserEntry {
   uint32_t row;
   uint16_t hops;
   uint8_t from;
-  uint8_t over;
+  uint8_t exitEdge;
   uint8_t round;
   uint8_t unused[3];
 };

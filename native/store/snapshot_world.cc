@@ -16,14 +16,15 @@ namespace {
 constexpr char kNonsense[] = "its world makes no sense";
 
 PeerEntry entryOf(const Peer& peer) {
-  PeerEntry entry = {
-      .name = {},
-      .life = peer.sender.life,
-      .memory = peer.sender.memory,
-      .taken = peer.taken,
-      .base = peer.outbox.base(),
-      .waiting = static_cast<uint32_t>(peer.outbox.size()),
-      .asking = peer.outbox.settled() ? 0 : static_cast<uint32_t>(peer.outbox.mayBeSent()) + 1};
+  PeerEntry entry = {.name = {},
+                     .life = peer.sender.life,
+                     .memory = peer.sender.memory,
+                     .taken = peer.lastTaken,
+                     .base = peer.outbox.base(),
+                     .waiting = static_cast<uint32_t>(peer.outbox.size()),
+                     .asking = peer.outbox.isSettled()
+                                   ? 0
+                                   : static_cast<uint32_t>(peer.outbox.maybeSentAtRestart()) + 1};
   memcpy(entry.name, peer.name.data(), std::min(peer.name.size(), sizeof entry.name));
   return entry;
 }
@@ -40,12 +41,12 @@ std::string readOutbox(SnapshotReader* reader, uint32_t count,
     std::string_view text;
     if (!reader->get(&entry) || !reader->get(entry.length, &text)) return kTooEarly;
     // The text goes to browsers, so it is checked as a thrown one is.
-    if (entry.from > 3 || entry.over > 1 || entry.round > 1 || text.size() > kLongestSprite ||
+    if (entry.from > 3 || entry.exitEdge > 1 || entry.round > 1 || text.size() > kLongestSprite ||
         !base::isJsonObject(text.data(), text.size())) {
       return kNonsense;
     }
     outbox->push(
-        {make(text, Edge{entry.from}), entry.row, Edge{entry.over}, entry.round, entry.hops});
+        {make(text, Edge{entry.from}), entry.row, Edge{entry.exitEdge}, entry.round, entry.hops});
   }
   return {};
 }
@@ -68,7 +69,7 @@ void writeWorld(const Seams& memory, const Counts& counts, SnapshotWriter* write
                                .row = one.row,
                                .hops = one.hops,
                                .from = static_cast<uint8_t>(one.sprite->from),
-                               .over = static_cast<uint8_t>(one.over),
+                               .exitEdge = static_cast<uint8_t>(one.exitEdge),
                                .round = one.round,
                                .unused = {}});
       writer->put(one.sprite->text().data(), one.sprite->length);
@@ -87,7 +88,7 @@ std::string readWorld(SnapshotReader* reader,
   }
   if (header.memory == 0 || header.peers > kMostPeers) return kNonsense;
   *memory = std::make_unique<Seams>(header.memory);
-  (*memory)->live(header.life);
+  (*memory)->setLife(header.life);
   for (uint32_t i = 0; i < header.peers; ++i) {
     PeerEntry entry;
     if (!reader->get(&entry)) return kTooEarly;
@@ -98,10 +99,10 @@ std::string readWorld(SnapshotReader* reader,
     }
     Peer& peer = (*memory)->peer((*memory)->add(name));
     peer.sender = {.life = entry.life, .memory = entry.memory};
-    peer.taken = entry.taken;
-    peer.outbox.number(entry.base);
+    peer.lastTaken = entry.taken;
+    peer.outbox.setBase(entry.base);
     if (entry.asking > entry.waiting + uint64_t{1}) return kNonsense;
-    entry.asking == 0 ? peer.outbox.settle() : peer.outbox.sent(entry.asking - 1);
+    entry.asking == 0 ? peer.outbox.setSettled() : peer.outbox.setMaybeSent(entry.asking - 1);
     std::string problem = readOutbox(reader, entry.waiting, make, &peer.outbox);
     if (!problem.empty()) return problem;
     counts->waiting += peer.outbox.size();

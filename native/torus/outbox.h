@@ -2,7 +2,7 @@
 //
 //   first ─▶ [41][42][43] ─▶ [44][45] ─▶ [46][47] ◀─ pushed
 //            └ on their way, └ to be sent └ never
-//              not acked       again        sent            base = 41, next = 3, touched = 5
+//              not acked       again        sent            base = 41
 //
 // A sprite stays until the peer acks its number. A sprite without an ack in time is sent again,
 // with all sprites behind it. The numbers go up by one and are not stored. The bytes in flight are
@@ -106,13 +106,13 @@ constexpr uint64_t kLeastWindow = 4 << 10;
 struct Crosser {
   Sprite* sprite;
   uint32_t row;
-  Edge over;  // kLeft or kRight
+  Edge exitEdge;  // kLeft or kRight
   uint8_t round;
   uint16_t hops;
 };
 
 /** The highest used number and serial: new ones are above these. */
-struct Used {
+struct UsedNumbers {
   uint64_t number = 0;
   uint64_t serial = 0;
 };
@@ -120,7 +120,7 @@ struct Used {
 class Outbox {
  public:
   Outbox() = default;
-  explicit Outbox(const Used& used) : base_(used.number + 1), serial_(used.serial) {}
+  explicit Outbox(const UsedNumbers& used) : base_(used.number + 1), serial_(used.serial) {}
   ~Outbox() {
     for (const Crosser& one : waiting_) Sprite::free(one.sprite);
   }
@@ -130,7 +130,7 @@ class Outbox {
   /** Replaces an outbox in which nothing waits. */
   Outbox& operator=(Outbox&&) = default;
 
-  Used used() const { return {base_ - 1, serial_}; }
+  UsedNumbers usedNumbers() const { return {base_ - 1, serial_}; }
 
   /** Appends the sprite, and owns it until it is acked or given back. */
   void push(const Crosser& crosser);
@@ -139,8 +139,11 @@ class Outbox {
   /** Sprite::cost of all of them. */
   uint64_t bytes() const { return bytes_; }
 
-  /** Returns whether the peer has reported the node as busy on which a sprite over `over` lands. */
-  bool busy(uint32_t row, Edge over) const { return busy_.contains(keyOf(row, over)); }
+  /** Returns whether the peer has reported the node as busy on which a sprite over `exitEdge`
+   * lands. */
+  bool isBusy(uint32_t row, Edge exitEdge) const {
+    return busyEnds_.contains(keyOf(row, exitEdge));
+  }
 
   /** The number of the oldest sprite, or of the next one in an empty outbox: all below are done. */
   uint64_t base() const { return base_; }
@@ -152,7 +155,7 @@ class Outbox {
   uint64_t dueAt() const;
 
   /** Appends the next frame to `frame`. Returns false when none is due at `now`. */
-  bool next(uint64_t now, const Identity& self, std::string* frame);
+  bool nextFrame(uint64_t now, const Identity& self, std::string* frame);
 
   /**
    * Applies an ack of the peer. Calls `release(sprite)` with each sprite that has crossed; it owns
@@ -160,18 +163,18 @@ class Outbox {
    */
   template <typename Release>
   bool acknowledge(const FrameHead& ack, std::string_view ends, uint64_t now, Release&& release) {
-    const uint64_t life = peerLife_;
-    if (ack.refusal == FrameRefusal::kOlderLife || !follow(ack, now)) return true;
-    const uint64_t most = unsettled_ ? kNumbersAhead : touched_;
-    if (ack.number >= base_ + most) return false;
-    while (touched_ > 0 && base_ <= ack.number) {
-      release(takeFirst());
-      calm(now);
+    const uint64_t knownLife = peerLife_;
+    if (ack.refusal == FrameRefusal::kOlderLife || !followPeerLife(ack, now)) return true;
+    const uint64_t mostAcked = unsettled_ ? kNumbersAhead : maybeSent_;
+    if (ack.number >= base_ + mostAcked) return false;
+    while (maybeSent_ > 0 && base_ <= ack.number) {
+      release(removeOldest());
+      resetResend(now);
     }
     if (base_ <= ack.number) base_ = ack.number + 1;
-    if (unsettled_ || life != peerLife_) resolve();
+    if (unsettled_ || knownLife != peerLife_) resolveDoubt();
     unsettled_ = false;
-    learn(ack, ends, now);
+    applyRemarks(ack, ends, now);
     return true;
   }
 
@@ -182,8 +185,8 @@ class Outbox {
   void pause(uint64_t now);
 
   /** Makes a resend due at once: the connection has just been restored. */
-  void hurry() {
-    resend_ = firstResend();
+  void resendNow() {
+    resendDelay_ = firstResend();
     resendAt_ = 0;
     pauseEnd_ = 0;
   }
@@ -192,117 +195,118 @@ class Outbox {
    * Notes that the peer has left the ring, or is in it again. Sent sprites are in doubt for at most
    * `doubt` milliseconds.
    */
-  void part(uint64_t now, uint64_t doubt);
-  void rejoin();
+  void onPeerLeft(uint64_t now, uint64_t doubt);
+  void onPeerReturned();
 
-  /** While parted: the time for giveUp and giveBack; kNeverDue: nothing waits. */
-  uint64_t sortedAt() const {
-    if (!parted_ || waiting_.empty()) return kNeverDue;
-    return touched_ < waiting_.size() ? 0 : doubtEnd_;
+  /** While the peer is gone: the time for endDoubt and returnUnsent; kNeverDue: nothing waits. */
+  uint64_t sortOutAt() const {
+    if (!peerLeft_ || waiting_.empty()) return kNeverDue;
+    return maybeSent_ < waiting_.size() ? 0 : doubtEnd_;
   }
 
-  /** While parted: ends the doubt if its time is over. Returns how many sprites were in doubt. */
-  size_t giveUp(uint64_t now) { return !parted_ || now < doubtEnd_ ? 0 : giveUp(); }
+  /** While the peer is gone: ends the doubt if its time is over. Returns how many sprites were in
+   * doubt. */
+  size_t endDoubt(uint64_t now) { return !peerLeft_ || now < doubtEnd_ ? 0 : endDoubt(); }
 
   /** Ends the doubt at once. Returns how many sprites were in doubt. */
-  size_t giveUp();
+  size_t endDoubt();
 
   /**
-   * While parted: hands each sprite that is not in doubt, oldest first, to `give(crosser)`, which
-   * owns it then.
+   * While the peer is gone: hands each sprite that is not in doubt, oldest first, to
+   * `accept(crosser)`, which owns it then.
    */
-  template <typename Give>
-  void giveBack(Give&& give) {
-    const std::vector<Crosser> back(waiting_.begin() + static_cast<ptrdiff_t>(touched_),
-                                    waiting_.end());
-    waiting_.resize(touched_);
-    for (const Crosser& one : back) {
+  template <typename Accept>
+  void returnUnsent(Accept&& accept) {
+    const std::vector<Crosser> unsent(waiting_.begin() + static_cast<ptrdiff_t>(maybeSent_),
+                                      waiting_.end());
+    waiting_.resize(maybeSent_);
+    for (const Crosser& one : unsent) {
       bytes_ -= Sprite::cost(one.sprite->length);
-      give(one);
+      accept(one);
     }
   }
 
   /** Removes the sprite at a place, counted from the oldest. The caller owns it then. */
-  Crosser takeAt(size_t place);
+  Crosser removeAt(size_t place);
 
   /** Removes the oldest sprite, which the peer has taken. The caller owns it then. */
-  Sprite* takeFirst();
+  Sprite* removeOldest();
 
   /** How many sprites, from the oldest, may have been sent. */
-  size_t touched() const { return touched_; }
+  size_t maybeSent() const { return maybeSent_; }
 
   /** Sets the number of the oldest sprite, which must be above all used numbers. */
-  void number(uint64_t base) { base_ = base; }
+  void setBase(uint64_t base) { base_ = base; }
 
   /** Whether this process knows what the peer has taken from earlier processes. */
-  bool settled() const { return !unsettled_; }
+  bool isSettled() const { return !unsettled_; }
 
   /**
    * How many sprites, from the oldest, a process that starts now must regard as sent. A settled
    * outbox may have sent all of them. An unsettled one has sent none itself.
    */
-  size_t mayBeSent() const { return unsettled_ ? touched_ : waiting_.size(); }
+  size_t maybeSentAtRestart() const { return unsettled_ ? maybeSent_ : waiting_.size(); }
 
   /** Begins a new process. */
-  void begin() {
-    touched_ = mayBeSent();
+  void beginProcess() {
+    maybeSent_ = maybeSentAtRestart();
     unsettled_ = true;
   }
 
   // Restore what an earlier process has left: how many sprites may have been sent, and that the
   // peer has answered.
-  void sent(size_t count) { touched_ = count; }
-  void settle() { unsettled_ = false; }
+  void setMaybeSent(size_t count) { maybeSent_ = count; }
+  void setSettled() { unsettled_ = false; }
 
-  /** Calls `see(crosser)` with each waiting sprite, oldest first. */
-  template <typename See>
-  void each(See&& see) const {
-    for (const Crosser& one : waiting_) see(one);
+  /** Calls `visit(crosser)` with each waiting sprite, oldest first. */
+  template <typename Visit>
+  void each(Visit&& visit) const {
+    for (const Crosser& one : waiting_) visit(one);
   }
 
  private:
-  static uint64_t keyOf(uint32_t row, Edge over) {
-    return uint64_t{row} << 1 | static_cast<uint64_t>(over);
+  static uint64_t keyOf(uint32_t row, Edge exitEdge) {
+    return uint64_t{row} << 1 | static_cast<uint64_t>(exitEdge);
   }
 
   uint64_t firstResend() const {
     return std::clamp(2 * roundTrip_ + kAckDelay, kFirstResend, kLastResend);
   }
-  void measure(uint64_t serial, uint64_t now);
-  bool follow(const FrameHead& ack, uint64_t now);
-  void learn(const FrameHead& ack, std::string_view ends, uint64_t now);
-  bool hasMore() const { return next_ < waiting_.size() && flight_ < window_; }
-  void calm(uint64_t now);
-  void sendAgain();
-  void resolve();
-  void ask(FrameWriter* writer) const;
-  void fill(FrameWriter* writer);
+  void measureTrip(uint64_t serial, uint64_t now);
+  bool followPeerLife(const FrameHead& ack, uint64_t now);
+  void applyRemarks(const FrameHead& ack, std::string_view ends, uint64_t now);
+  bool hasMore() const { return nextToSend_ < waiting_.size() && bytesInFlight_ < window_; }
+  void resetResend(uint64_t now);
+  void restartSending();
+  void resolveDoubt();
+  void writeQuestions(FrameWriter* writer) const;
+  void writeSprites(FrameWriter* writer);
 
   std::deque<Crosser> waiting_;
   uint64_t bytes_ = 0;
-  uint64_t base_ = 1;      // number of the oldest
-  size_t next_ = 0;        // index of the first sprite that is not in flight
-  size_t touched_ = 0;     // index of the first sprite that was never sent
-  uint64_t flight_ = 0;    // Sprite::cost of the sprites before next_
-  uint64_t peerLife_ = 0;  // 0: not known
+  uint64_t base_ = 1;           // number of the oldest
+  size_t nextToSend_ = 0;       // index of the first sprite that is not in flight
+  size_t maybeSent_ = 0;        // index of the first sprite that was never sent
+  uint64_t bytesInFlight_ = 0;  // Sprite::cost of the sprites before nextToSend_
+  uint64_t peerLife_ = 0;       // 0: not known
   uint64_t peerMemory_ = 0;
   uint64_t serial_ = 0;  // of the last frame
   uint64_t fence_ = 0;
-  uint64_t asked_ = 0;              // serial of the first frame that asked about the doubt; 0: none
+  uint64_t questionSerial_ = 0;     // serial of the first frame that asked about the doubt; 0: none
   uint64_t window_ = kFirstWindow;  // bytes that may be in flight; after a resend one sprite
   uint64_t roundTrip_ = 0;          // recent time from a frame to its ack, milliseconds
-  uint64_t leastTrip_ = kLastResend;  // the shortest such time; it slowly grows
-  bool grows_ = true;                 // whether the window grows: the last timed ack came soon
-  uint64_t timed_ = 0;                // serial of the frame whose ack is timed; 0: none
-  uint64_t timedAt_ = 0;              // time of the last timed frame
-  uint64_t resend_ = kFirstResend;
+  uint64_t shortestTrip_ = kLastResend;  // the shortest such time; it slowly grows
+  bool windowGrows_ = true;              // whether the window grows: the last timed ack came soon
+  uint64_t timedSerial_ = 0;             // serial of the frame whose ack is timed; 0: none
+  uint64_t timedAt_ = 0;                 // time of the last timed frame
+  uint64_t resendDelay_ = kFirstResend;
   uint64_t resendAt_ = 0;  // time when sprites in flight, or a question, are sent again
   uint64_t pauseEnd_ = 0;
-  uint64_t askAt_ = 0;  // time of the next question about busy ends
+  uint64_t askBusyAt_ = 0;  // time of the next question about busy ends
   uint64_t doubtEnd_ = 0;
-  bool parted_ = false;
+  bool peerLeft_ = false;
   bool unsettled_ = true;  // not known what the peer has taken from earlier processes
-  std::unordered_set<uint64_t> busy_;
+  std::unordered_set<uint64_t> busyEnds_;
 };
 
 }  // namespace server

@@ -157,15 +157,15 @@ PollResult Pool::poll(const Id& id, uint64_t ack, uint32_t hold, PollHolder hold
   if (client->behind && !mayRecord()) holdBack(record);
   ++counts_.polls;
   // With a journal the answer waits for the end of the turn: the ack has to be written first.
-  const bool atOnce = client->mailbox.waiting > 0 || draining();
-  if (atOnce && journal_ == nullptr) {
+  const bool answersNow = client->mailbox.waiting > 0 || draining();
+  if (answersNow && journal_ == nullptr) {
     renewLease(client);
     return {Outcome::kOk, record, compose(client, Remark::kNone)};
   }
   client->holder = holder;
   client->token = token;
   ++counts_.parked;
-  if (atOnce) {
+  if (answersNow) {
     renewLease(client);
     answerSoon(client);
   } else {

@@ -196,14 +196,15 @@ class Pool {
   /** Returns the seams; nullptr: this server was never in a world. */
   const Seams* keptSeams() const { return keptSeams_.get(); }
 
-  /** Lets rows go on at other servers, as the ring of Seams::set says. `wake`: see Seams::open. */
+  /** Lets rows go on at other servers, as the ring of Seams::set says. `wake`: see Seams::open.
+   */
   void openSeams(const SeamsOptions& options, std::function<void()> wake);
 
   /** Closes each row on itself again; sprites that wait to cross stay. */
   void closeSeams();
 
   /** Sets this process's own life in the world. */
-  void live(uint64_t life);
+  void setLife(uint64_t life);
 
   /**
    * Returns the number of a server of the world, and makes it known if needed; kNoPeer: no room.
@@ -254,8 +255,9 @@ class Pool {
   /** Ends the world: sprites that wait to cross land here. Returns their number. */
   uint64_t endWorld();
 
-  /** Returns whether the node is full on which sprites land that cross over `over` into `row`. */
-  bool endBusy(uint32_t row, Edge over) const;
+  /** Returns whether the node is full on which sprites land that cross over `exitEdge` into `row`.
+   */
+  bool endBusy(uint32_t row, Edge exitEdge) const;
 
   /**
    * Gives a newcomer from `address` a place in the torus and its id. Returns kOk; kTooManyJoins or
@@ -467,7 +469,7 @@ class Pool {
   CrossText setOut(const Seam& seam) const;
   uint32_t rowsToLand() const;
   uint32_t chart(CrossText* way, uint32_t cost) const;
-  uint32_t endOf(uint32_t row, Edge over) const;
+  uint32_t endOf(uint32_t row, Edge exitEdge) const;
   bool isFull(const Client& client, uint32_t cost) const;
   void put(Sprite* sprite, const CrossText& way, uint32_t record);
   void takeThrown(Client* thrower, uint64_t number, Edge from, std::string_view text, uint64_t now,

@@ -28,7 +28,7 @@ uint64_t newMemory() {
 CrossText wayOf(const CrosserHead& head) {
   return {.row = head.row,
           .hops = head.hops,
-          .over = static_cast<uint8_t>(head.over),
+          .exitEdge = static_cast<uint8_t>(head.exitEdge),
           .round = head.round,
           .peer = kNoPeer,
           .stay = Stay::kNowhere,
@@ -57,8 +57,8 @@ void Pool::closeSeams() {
   seams_ = nullptr;
 }
 
-void Pool::live(uint64_t life) {
-  keptSeams_->live(life);
+void Pool::setLife(uint64_t life) {
+  keptSeams_->setLife(life);
   if (journal_ != nullptr) journal_->life(life);
 }
 
@@ -72,7 +72,7 @@ PeerNumber Pool::know(std::string_view name) {
 
 bool Pool::replace(PeerNumber number, std::string_view name, bool emptied) {
   const Peer& peer = keptSeams_->peer(number);
-  if (peer.inRing || peer.accepted || (peer.taken > 0 && !emptied)) return false;
+  if (peer.inRing || peer.accepted || (peer.lastTaken > 0 && !emptied)) return false;
   if (!keptSeams_->replace(number, name)) return false;
   if (journal_ != nullptr) journal_->peer(number, name);
   return true;
@@ -81,7 +81,7 @@ bool Pool::replace(PeerNumber number, std::string_view name, bool emptied) {
 void Pool::meet(PeerNumber number, const Identity& sender, uint64_t taken) {
   Peer& peer = keptSeams_->peer(number);
   peer.sender = sender;
-  peer.taken = taken;
+  peer.lastTaken = taken;
   if (journal_ != nullptr) journal_->meet(number, sender.life, {sender.memory, taken});
 }
 
@@ -96,7 +96,7 @@ bool Pool::seamBeyond(uint32_t record, Edge edge, Seam* seam) const {
   for (int passed = 0; passed <= kPassedToEnd; ++passed) {
     if (torus_.closesRow(record, edge)) {
       const uint32_t row = torus_.cycleOf(record);
-      *seam = {seams_->beyond(row, edge), row, edge};
+      *seam = {seams_->peerBeyond(row, edge), row, edge};
       return seam->peer != kNoPeer;
     }
     record = torus_.neighbor(record, edge);
@@ -110,15 +110,15 @@ bool Pool::seamBeyond(uint32_t record, Edge edge, Seam* seam) const {
  * unless there is nowhere else to fly.
  */
 bool Pool::seamForFlight(uint32_t record, Edge edge, Seam* seam) const {
-  if (seams_ == nullptr || (!seams_->open() && counts_.clients > 0)) return false;
+  if (seams_ == nullptr || (!seams_->isOpen() && counts_.clients > 0)) return false;
   return seamBeyond(record, edge, seam);
 }
 
 /** Returns the way of a sprite that starts at `seam`, with a whole round of the ring before it. */
 CrossText Pool::setOut(const Seam& seam) const {
   return {.row = seam.row,
-          .hops = seams_->members(),
-          .over = static_cast<uint8_t>(seam.over),
+          .hops = seams_->memberCount(),
+          .exitEdge = static_cast<uint8_t>(seam.exitEdge),
           .round = 0,
           .peer = seam.peer,
           .stay = Stay::kOutbox,
@@ -129,13 +129,13 @@ CrossText Pool::setOut(const Seam& seam) const {
 Outcome Pool::throwOver(Client* client, const Seam& seam, uint64_t number, std::string_view text,
                         uint64_t now) {
   const uint32_t cost = Sprite::cost(text.size());
-  if (!seams_->takes(seam, cost)) return Outcome::kNeighborBusy;
+  if (!seams_->accepts(seam, cost)) return Outcome::kNeighborBusy;
   if (counts_.mailboxBytes + cost > options_.mailboxMemory) return Outcome::kMailboxesFull;
   if (!limits_->charge(client->source, Sprite::charge(text.size()))) {
     return Outcome::kTooManySprites;
   }
   const CrossText way = setOut(seam);
-  const Edge from = opposite(seam.over);
+  const Edge from = opposite(seam.exitEdge);
   takeThrown(client, number, from, text, now, way);
   if (journal_ != nullptr) {
     journal_->cross({.step = JournalStep::kThrowOver,
@@ -218,7 +218,7 @@ bool Pool::crossIn(PeerNumber peer, uint64_t number, const CrosserHead& head,
 /** Applies the arrival of a sprite from another server. */
 void Pool::takeCrossed(Peer* from, uint64_t number, Edge enters, std::string_view text,
                        const CrossText& way, uint32_t record) {
-  from->taken = number;
+  from->lastTaken = number;
   counts_.mailboxBytes += Sprite::cost(text.size());
   ++counts_.waiting;
   ++counts_.crossedIn;
@@ -226,14 +226,15 @@ void Pool::takeCrossed(Peer* from, uint64_t number, Edge enters, std::string_vie
 }
 
 void Pool::turnBack(PeerNumber peer, uint64_t place, const Crosser& crosser) {
-  const PeerNumber next = seams_ == nullptr ? kNoPeer : seams_->beyond(crosser.row, crosser.over);
+  const PeerNumber next =
+      seams_ == nullptr ? kNoPeer : seams_->peerBeyond(crosser.row, crosser.exitEdge);
   CrossText way = next == kNoPeer
                       ? wayOf({.length = 0,
                                .row = crosser.row,
-                               .over = crosser.over,
+                               .exitEdge = crosser.exitEdge,
                                .round = crosser.round,
                                .hops = crosser.hops})
-                      : setOut({.peer = next, .row = crosser.row, .over = crosser.over});
+                      : setOut({.peer = next, .row = crosser.row, .exitEdge = crosser.exitEdge});
   const uint32_t record =
       next == kNoPeer ? chart(&way, Sprite::cost(crosser.sprite->length)) : kNoLanding;
   put(crosser.sprite, way, record);
@@ -246,13 +247,13 @@ void Pool::turnBack(PeerNumber peer, uint64_t place, const Crosser& crosser) {
 
 uint64_t Pool::endWorld() {
   uint64_t sprites = 0;
-  if (keptSeams_ != nullptr) keptSeams_->begin();
+  if (keptSeams_ != nullptr) keptSeams_->beginProcess();
   for (size_t number = 0; keptSeams_ != nullptr && number < keptSeams_->size(); ++number) {
     const auto peer = static_cast<PeerNumber>(number);
     Outbox& outbox = keptSeams_->peer(peer).outbox;
     sprites += outbox.size();
-    if (const size_t doubted = outbox.giveUp()) giveUp(peer, doubted);
-    outbox.giveBack([&](const Crosser& crosser) { turnBack(peer, 0, crosser); });
+    if (const size_t doubted = outbox.endDoubt()) giveUp(peer, doubted);
+    outbox.returnUnsent([&](const Crosser& crosser) { turnBack(peer, 0, crosser); });
   }
   return sprites;
 }
@@ -268,13 +269,13 @@ uint32_t Pool::rowsToLand() const { return counts_.clients == 0 ? 0 : torus_.cyc
  */
 uint32_t Pool::chart(CrossText* way, uint32_t cost) const {
   const uint32_t rows = rowsToLand();
-  const Edge over{way->over};
+  const Edge exitEdge{way->exitEdge};
   // A frame may claim more hops, but a world has no more servers.
   way->hops = std::min<uint16_t>(way->hops, kMostPeers);
-  way->peer = seams_ == nullptr ? kNoPeer : seams_->next(over);
+  way->peer = seams_ == nullptr ? kNoPeer : seams_->ringNeighbor(exitEdge);
   const bool anywhere = way->round > 0 || way->hops == 0 || way->peer == kNoPeer;
   if (way->row < rows || (anywhere && rows > 0)) {
-    const uint32_t record = endOf(std::min(way->row, rows - 1), over);
+    const uint32_t record = endOf(std::min(way->row, rows - 1), exitEdge);
     way->stay = isFull(clients_[record], cost) ? Stay::kBacklog : Stay::kMailbox;
     return record;
   }
@@ -285,7 +286,7 @@ uint32_t Pool::chart(CrossText* way, uint32_t cost) const {
     --way->hops;
   } else {
     way->round = 1;
-    way->hops = seams_->members();
+    way->hops = seams_->memberCount();
   }
   return kNoLanding;
 }
@@ -300,7 +301,7 @@ void Pool::put(Sprite* sprite, const CrossText& way, uint32_t record) {
       ++counts_.lost;
       return forget(sprite);
     case Stay::kOutbox:
-      return keptSeams_->push(way.peer, {sprite, way.row, Edge{way.over}, way.round, way.hops});
+      return keptSeams_->push(way.peer, {sprite, way.row, Edge{way.exitEdge}, way.round, way.hops});
     case Stay::kMailbox:
     case Stay::kBacklog:
       break;
@@ -316,13 +317,14 @@ void Pool::put(Sprite* sprite, const CrossText& way, uint32_t record) {
 }
 
 /**
- * Returns the record on which a sprite lands that crosses over `over` into `row`, a row of this
+ * Returns the record on which a sprite lands that crosses over `exitEdge` into `row`, a row of this
  * server.
  */
-uint32_t Pool::endOf(uint32_t row, Edge over) const {
-  const uint32_t end = over == Edge::kRight ? torus_.firstOfCycle(row) : torus_.lastOfCycle(row);
+uint32_t Pool::endOf(uint32_t row, Edge exitEdge) const {
+  const uint32_t end =
+      exitEdge == Edge::kRight ? torus_.firstOfCycle(row) : torus_.lastOfCycle(row);
   if (clients_[end].live) return end;
-  const uint32_t next = nextLive(end, over);
+  const uint32_t next = nextLive(end, exitEdge);
   return next == Torus::kNone ? end : next;
 }
 
@@ -331,8 +333,8 @@ bool Pool::isFull(const Client& client, uint32_t cost) const {
   return client.behind || (client.mailbox.waiting > 0 && !fits(client.mailbox, cost));
 }
 
-bool Pool::endBusy(uint32_t row, Edge over) const {
-  return row < rowsToLand() && isFull(clients_[endOf(row, over)], Sprite::cost(0));
+bool Pool::endBusy(uint32_t row, Edge exitEdge) const {
+  return row < rowsToLand() && isFull(clients_[endOf(row, exitEdge)], Sprite::cost(0));
 }
 
 }  // namespace server

@@ -11,13 +11,13 @@ bool isPeerName(std::string_view name) {
   });
 }
 
-void Seams::live(uint64_t life) {
+void Seams::setLife(uint64_t life) {
   self_.life = life;
-  begin();
+  beginProcess();
 }
 
-void Seams::begin() {
-  for (Peer& peer : peers_) peer.outbox.begin();
+void Seams::beginProcess() {
+  for (Peer& peer : peers_) peer.outbox.beginProcess();
 }
 
 void Seams::open(const SeamsOptions& options, std::function<void()> wake) {
@@ -40,10 +40,10 @@ bool Seams::replace(PeerNumber number, std::string_view name) {
   if (peer.outbox.size() > 0 || find(name) != kNoPeer) return false;
   // The highest of all servers: this includes forgotten ones, since later servers counted on from
   // theirs.
-  Used used;
+  UsedNumbers used;
   for (const Peer& one : peers_) {
-    const Used its = one.outbox.used();
-    used = {std::max(used.number, its.number), std::max(used.serial, its.serial)};
+    const UsedNumbers those = one.outbox.usedNumbers();
+    used = {std::max(used.number, those.number), std::max(used.serial, those.serial)};
   }
   peer = {};
   peer.name = name;
@@ -56,28 +56,28 @@ PeerNumber Seams::find(std::string_view name) const {
   return found == peers_.end() ? kNoPeer : static_cast<PeerNumber>(found - peers_.begin());
 }
 
-void Seams::set(Ring ring, uint64_t now) {
-  const bool opens = ring.open && !ring_.open;
+void Seams::setRing(Ring ring, uint64_t now) {
+  const bool isOpening = ring.isOpen && !ring_.isOpen;
   ring_ = std::move(ring);
   for (size_t number = 0; number < peers_.size(); ++number) {
     Peer& peer = peers_[number];
     const bool inRing = std::ranges::find(ring_.peers, number) != ring_.peers.end();
-    if (inRing != peer.inRing || !peer.placed) {
-      inRing ? peer.outbox.rejoin() : peer.outbox.part(now, options_.doubt);
+    if (inRing != peer.inRing || !peer.hasRingState) {
+      inRing ? peer.outbox.onPeerReturned() : peer.outbox.onPeerLeft(now, options_.doubt);
     }
-    if (inRing && opens) peer.outbox.hurry();
-    peer.placed = true;
+    if (inRing && isOpening) peer.outbox.resendNow();
+    peer.hasRingState = true;
     peer.inRing = inRing;
     peer.accepted = std::ranges::find(ring_.accepted, number) != ring_.accepted.end();
   }
-  for (const auto& [number, epoch] : ring_.told) peers_[number].epoch = epoch;
+  for (const auto& [number, epoch] : ring_.epochs) peers_[number].epoch = epoch;
   wake_();
 }
 
-bool Seams::takes(const Seam& seam, uint64_t cost) const {
+bool Seams::accepts(const Seam& seam, uint64_t cost) const {
   const Outbox& outbox = peers_[seam.peer].outbox;
-  return ring_.open && outbox.bytes() + cost <= options_.outboxBytes &&
-         !outbox.busy(seam.row, seam.over);
+  return ring_.isOpen && outbox.bytes() + cost <= options_.outboxBytes &&
+         !outbox.isBusy(seam.row, seam.exitEdge);
 }
 
 void Seams::push(PeerNumber peer, const Crosser& crosser) {

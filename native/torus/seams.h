@@ -78,7 +78,7 @@ struct Sides {
 };
 
 /** The newest epoch of a server in the store: no process of that server has a higher life. */
-struct Told {
+struct PeerEpoch {
   PeerNumber peer;
   uint64_t epoch;
 };
@@ -87,38 +87,38 @@ struct Told {
 struct Ring {
   std::vector<PeerNumber> peers;     // the others, to which sprites are sent
   std::vector<PeerNumber> accepted;  // servers from which sprites are taken: leaving ones, too
-  std::vector<Told> told;            // epochs of these, and of servers in no ring
+  std::vector<PeerEpoch> epochs;     // epochs of these, and of servers in no ring
   std::vector<Sides> rows;           // by row, as far as another server has rows
-  Sides next;                        // the neighbors in the ring, whatever rows they have
-  bool open = false;                 // whether throws may cross
+  Sides neighbors;                   // the neighbors in the ring, whatever rows they have
+  bool isOpen = false;               // whether throws may cross
 };
 
 struct SeamsOptions {
   uint64_t outboxBytes;  // most bytes of one peer's outbox that throws may fill
-  uint64_t doubt;        // milliseconds: see Outbox::part
+  uint64_t doubt;        // milliseconds: see Outbox::onPeerLeft
 };
 
 /** A seam that a sprite comes to. */
 struct Seam {
   PeerNumber peer;
   uint32_t row;
-  Edge over;
+  Edge exitEdge;
 };
 
 /** A server of the world. */
 struct Peer {
   std::string name;
   Outbox outbox;
-  bool placed = false;  // `set` has been called since the peer became known
+  bool hasRingState = false;  // `setRing` has been called since the peer became known
   bool inRing = false;
   bool accepted = false;
   uint64_t epoch = 0;  // the newest one in the store
   // What was taken from the peer:
-  Identity sender;      // the process that sends, and its memory; 0: none yet
-  uint64_t taken = 0;   // the last number taken from that memory
-  uint64_t fence = 0;   // frames of a lower serial are void
-  uint64_t owed = 0;    // serial of the newest frame whose ack waits; 0: none
-  uint64_t owedAt = 0;  // milliseconds: deadline of that ack
+  Identity sender;         // the process that sends, and its memory; 0: none yet
+  uint64_t lastTaken = 0;  // the last number taken from that memory
+  uint64_t fence = 0;      // frames of a lower serial are void
+  uint64_t ackSerial = 0;  // serial of the newest frame whose ack waits; 0: none
+  uint64_t ackDueAt = 0;   // milliseconds: deadline of that ack
 };
 
 /** Returns whether `name` may be a server's name: 1 to 32 of a-z, 0-9 and -. */
@@ -137,12 +137,13 @@ class Seams {
   /** Lets no more sprites cross; waiting ones stay. */
   void close();
 
-  /** The identity of this process. Its life is 0, or that of an earlier process, until `live`. */
+  /** The identity of this process. Its life is 0, or that of an earlier process, until `setLife`.
+   */
   const Identity& self() const { return self_; }
-  void live(uint64_t life);
+  void setLife(uint64_t life);
 
   /** Begins a new process: all that is there was left by earlier ones. */
-  void begin();
+  void beginProcess();
 
   /** Makes a further server known, under the next number. There must be room. */
   PeerNumber add(std::string_view name);
@@ -160,25 +161,27 @@ class Seams {
   Peer& peer(PeerNumber number) { return peers_[number]; }
   const Peer& peer(PeerNumber number) const { return peers_[number]; }
 
-  /** Sets the ring; `now`: milliseconds. The outbox of each server outside the ring is parted. */
-  void set(Ring ring, uint64_t now);
+  /** Sets the ring; `now`: milliseconds. Outboxes of servers outside the ring learn of it. */
+  void setRing(Ring ring, uint64_t now);
 
   /** The server beyond the end of a row by its left or right edge; kNoPeer: the row closes. */
-  PeerNumber beyond(uint32_t row, Edge over) const {
-    return row < ring_.rows.size() ? ring_.rows[row].at[static_cast<uint8_t>(over)] : kNoPeer;
+  PeerNumber peerBeyond(uint32_t row, Edge exitEdge) const {
+    return row < ring_.rows.size() ? ring_.rows[row].at[static_cast<uint8_t>(exitEdge)] : kNoPeer;
   }
 
   /** The next server of the ring by that edge, or kNoPeer. */
-  PeerNumber next(Edge over) const { return ring_.next.at[static_cast<uint8_t>(over)]; }
+  PeerNumber ringNeighbor(Edge exitEdge) const {
+    return ring_.neighbors.at[static_cast<uint8_t>(exitEdge)];
+  }
 
   /** Servers in the ring, including this one. */
-  uint16_t members() const { return static_cast<uint16_t>(ring_.peers.size() + 1); }
+  uint16_t memberCount() const { return static_cast<uint16_t>(ring_.peers.size() + 1); }
 
   /** Whether sprites that fly on may cross. */
-  bool open() const { return ring_.open; }
+  bool isOpen() const { return ring_.isOpen; }
 
   /** Whether a throw of a sprite of `cost` bytes may go over `seam`. */
-  bool takes(const Seam& seam, uint64_t cost) const;
+  bool accepts(const Seam& seam, uint64_t cost) const;
 
   /** Appends a sprite to the peer's outbox, which owns it then. */
   void push(PeerNumber peer, const Crosser& crosser);

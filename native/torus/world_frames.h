@@ -91,7 +91,7 @@ struct Identity {
 struct FrameHead {
   FrameKind kind = FrameKind::kSprites;
   FrameRefusal refusal = FrameRefusal::kNone;
-  bool atOnce = false;  // of sprites: whether their sender wants the answer at once
+  bool answerWanted = false;  // of sprites: whether their sender wants the answer at once
   uint64_t life = 0;
   uint64_t peerLife = 0;
   uint64_t serial = 0;
@@ -107,15 +107,15 @@ struct CrosserHead {
   uint32_t length = 0;
   uint32_t row = 0;
   Edge from = Edge::kLeft;
-  Edge over = Edge::kLeft;
+  Edge exitEdge = Edge::kLeft;
   uint8_t round = 0;
   uint16_t hops = 0;
 };
 
-/** The state of the node on which sprites land that cross over `over` in a row. */
+/** The state of the node on which sprites land that cross over `exitEdge` in a row. */
 struct RowEnd {
   uint32_t row;
-  Edge over;
+  Edge exitEdge;
   bool busy;
 };
 
@@ -162,8 +162,8 @@ struct Frames {
 FrameRefusal readMessage(std::string_view message, Frames* frames);
 
 /** Removes the first sprite, or end, from the body of a frame that readMessage has accepted. */
-CrosserHead takeCrosser(std::string_view* body, std::string_view* text);
-RowEnd takeEnd(std::string_view* body);
+CrosserHead readCrosser(std::string_view* body, std::string_view* text);
+RowEnd readEnd(std::string_view* body);
 
 }  // namespace server
 

@@ -9,7 +9,7 @@ namespace {
 /**
  * Returns the deadline of a waiting ack; 0: at once, since the peer is in no ring with this server.
  */
-uint64_t ackDueAt(const Peer& peer) { return peer.accepted ? peer.owedAt : 0; }
+uint64_t ackDueAt(const Peer& peer) { return peer.accepted ? peer.ackDueAt : 0; }
 
 /**
  * Returns whether the store, or an accepted frame, names the peer's process or a later one: every
@@ -25,27 +25,27 @@ bool Crossings::nextMessage(PeerNumber number, uint64_t now, std::string* messag
   if (!pool_->promising()) return false;
   Peer& peer = seams_->peer(number);
   const bool isFrameDue = now >= peer.outbox.dueAt();
-  if (peer.owed != 0 && (isFrameDue || now >= ackDueAt(peer))) {
+  if (peer.ackSerial != 0 && (isFrameDue || now >= ackDueAt(peer))) {
     FrameWriter({.kind = FrameKind::kAck,
                  .life = life_,
                  .peerLife = peer.sender.life,
-                 .serial = peer.owed,
-                 .number = peer.taken,
+                 .serial = peer.ackSerial,
+                 .number = peer.lastTaken,
                  .memory = seams_->self().memory},
                 message)
         .finish();
-    peer.owed = 0;
+    peer.ackSerial = 0;
     if (!isFrameDue) return true;
   }
-  return peer.outbox.next(now, seams_->self(), message);
+  return peer.outbox.nextFrame(now, seams_->self(), message);
 }
 
 uint64_t Crossings::dueAt() const {
   uint64_t at = kNeverDue;
   for (size_t number = 0; number < seams_->size(); ++number) {
     const Peer& peer = seams_->peer(static_cast<PeerNumber>(number));
-    at = std::min({at, peer.outbox.dueAt(), peer.outbox.sortedAt()});
-    if (peer.owed != 0) at = std::min(at, ackDueAt(peer));
+    at = std::min({at, peer.outbox.dueAt(), peer.outbox.sortOutAt()});
+    if (peer.ackSerial != 0) at = std::min(at, ackDueAt(peer));
   }
   return at;
 }
@@ -88,20 +88,21 @@ FrameRefusal Crossings::receiveSprites(PeerNumber from, FrameRefusal refusal, co
         !acceptSprites(from, head, body)) {
       refusal = FrameRefusal::kFull;
     }
-    if (refusal == FrameRefusal::kNone && !head.atOnce && !isAnyEndBusy()) {
-      if (peer.owed == 0) peer.owedAt = now + kAckDelay;
-      peer.owed = std::max(peer.owed, head.serial);
+    if (refusal == FrameRefusal::kNone && !head.answerWanted && !isAnyEndBusy()) {
+      if (peer.ackSerial == 0) peer.ackDueAt = now + kAckDelay;
+      peer.ackSerial = std::max(peer.ackSerial, head.serial);
       return refusal;
     }
     // An ack of a frame that is not taken has the number, too: that much is certain.
-    if (head.life == peer.sender.life) ack.number = peer.taken;
+    if (head.life == peer.sender.life) ack.number = peer.lastTaken;
   }
   ack.refusal = refusal;
   FrameWriter writer(ack, answer);
-  for (const auto& [row, over] : rowEnds_) writer.add({row, over, pool_->endBusy(row, over)});
+  for (const auto& [row, exitEdge] : rowEnds_)
+    writer.add({row, exitEdge, pool_->endBusy(row, exitEdge)});
   writer.finish();
   if (refusal != FrameRefusal::kNone) return countRefused(refusal);
-  if (head.serial >= peer.owed) peer.owed = 0;
+  if (head.serial >= peer.ackSerial) peer.ackSerial = 0;
   return refusal;
 }
 
@@ -118,16 +119,18 @@ FrameRefusal Crossings::checkSender(PeerNumber from, const FrameHead& head) {
   if (head.life > peer.sender.life) {
     // From here on no frame of the earlier life counts, and what was taken from it is certain.
     const bool hasSameMemory = head.memory == peer.sender.memory;
-    pool_->meet(from, {.life = head.life, .memory = head.memory}, hasSameMemory ? peer.taken : 0);
+    pool_->meet(from, {.life = head.life, .memory = head.memory},
+                hasSameMemory ? peer.lastTaken : 0);
     peer.fence = 0;
-    peer.owed = 0;
+    peer.ackSerial = 0;
   }
   if (head.peerLife != life_) return FrameRefusal::kOtherLife;
   if (head.fence <= head.serial) peer.fence = std::max(peer.fence, head.fence);
   // Numbers below the base are acked, or the sender has given them up. Numbers so far ahead were
   // never sent.
-  const bool isFarAhead = peer.taken >= head.base + kNumbersAhead;
-  if (head.serial >= peer.fence && head.base > 0 && (head.base > peer.taken + 1 || isFarAhead)) {
+  const bool isFarAhead = peer.lastTaken >= head.base + kNumbersAhead;
+  if (head.serial >= peer.fence && head.base > 0 &&
+      (head.base > peer.lastTaken + 1 || isFarAhead)) {
     pool_->meet(from, peer.sender, head.base - 1);
   }
   return peer.accepted ? FrameRefusal::kNone : FrameRefusal::kNotInRing;
@@ -135,12 +138,12 @@ FrameRefusal Crossings::checkSender(PeerNumber from, const FrameHead& head) {
 
 /** Takes the new sprites of a frame. Returns false when there is no memory for one. */
 bool Crossings::acceptSprites(PeerNumber from, const FrameHead& head, std::string_view body) {
-  const uint64_t& taken = seams_->peer(from).taken;
+  const uint64_t& taken = seams_->peer(from).lastTaken;
   uint64_t number = head.number;
   for (uint32_t i = 0; i < head.count; ++i) {
     std::string_view text;
-    const CrosserHead crosser = takeCrosser(&body, &text);
-    rowEnds_.insert({crosser.row, crosser.over});
+    const CrosserHead crosser = readCrosser(&body, &text);
+    rowEnds_.insert({crosser.row, crosser.exitEdge});
     if (text.empty()) continue;
     if (number > taken + 1) break;
     if (number++ <= taken) continue;
@@ -158,7 +161,7 @@ FrameRefusal Crossings::receiveAck(PeerNumber from, const FrameHead& head, std::
   if (!isKnownLife(head.life, outbox.peerLife(), peer))
     return countRefused(FrameRefusal::kNotInRing);
   const uint64_t before = outbox.base();
-  const bool wasUnsettled = !outbox.settled();
+  const bool wasUnsettled = !outbox.isSettled();
   uint64_t crossed = before;
   const bool isWellFormed = outbox.acknowledge(head, body, now, [&](Sprite* sprite) {
     pool_->crossOut(sprite);
@@ -166,7 +169,7 @@ FrameRefusal Crossings::receiveAck(PeerNumber from, const FrameHead& head, std::
   });
   if (crossed > before) pool_->crossedUpTo(from, crossed - 1);
   // After a power cut the peer may have taken more numbers: none of these is of a waiting sprite.
-  if (wasUnsettled && outbox.settled()) pool_->goOnBehind(from, outbox.base() - 1);
+  if (wasUnsettled && outbox.isSettled()) pool_->goOnBehind(from, outbox.base() - 1);
   if (!isWellFormed) return countRefused(FrameRefusal::kMalformed);
   return head.refusal == FrameRefusal::kNone ? FrameRefusal::kNone : countRefused(head.refusal);
 }
@@ -177,9 +180,11 @@ void Crossings::rerouteStranded(uint64_t now) {
     const auto from = static_cast<PeerNumber>(number);
     Peer& peer = seams_->peer(from);
     if (peer.inRing) continue;
-    if (const size_t uncertainCount = peer.outbox.giveUp(now)) pool_->giveUp(from, uncertainCount);
-    const size_t place = peer.outbox.touched();
-    peer.outbox.giveBack([&](const Crosser& crosser) { pool_->turnBack(from, place, crosser); });
+    if (const size_t uncertainCount = peer.outbox.endDoubt(now))
+      pool_->giveUp(from, uncertainCount);
+    const size_t place = peer.outbox.maybeSent();
+    peer.outbox.returnUnsent(
+        [&](const Crosser& crosser) { pool_->turnBack(from, place, crosser); });
   }
 }
 

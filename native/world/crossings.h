@@ -42,7 +42,7 @@ class Crossings {
    * which is in the world, is not owned.
    */
   Crossings(Pool* pool, uint64_t life) : pool_(pool), seams_(pool->enterWorld()), life_(life) {
-    pool->live(life);
+    pool->setLife(life);
   }
 
   /**

@@ -717,7 +717,7 @@ inline void Host::expectWorldLaws() {
     const Seams& there = hosts[to]->life()->member()->seams();
     if (seams.size() == 0 || there.size() == 0) continue;
     const server::Peer& peer = there.peer(static_cast<PeerNumber>(plan_.number));
-    const uint64_t taken = peer.sender.memory == seams.self().memory ? peer.taken : 0;
+    const uint64_t taken = peer.sender.memory == seams.self().memory ? peer.lastTaken : 0;
     expect(seams.peer(static_cast<PeerNumber>(to)).outbox.base() <= taken + 1,
            "crossings: a sprite is acked that was not taken");
   }

@@ -342,20 +342,20 @@ class Member : private BrokerClient {
     ring.accepted.clear();
     for (PeerNumber i = 0; i < servers_; ++i) {
       if (i == number_ || leases_[i].epoch == 0) continue;
-      ring.told.push_back({i, leases_[i].epoch});
+      ring.epochs.push_back({i, leases_[i].epoch});
       if (leases_[i].isLiving()) ring.accepted.push_back(i);
     }
     machine->trace("server %" PRIu64 " knows a ring of %" PRIu64 ", open %" PRIu64, number_,
                    in.size(), open ? 1 : 0);
     ring_ = ring;
-    seams_.set(std::move(ring), milliseconds());
+    seams_.setRing(std::move(ring), milliseconds());
   }
 
   /** Keeps the way out, so that waiting sprites can be handed over, and accepts nothing more. */
   void closeRing() {
     ring_.accepted.clear();
-    ring_.open = false;
-    seams_.set(ring_, milliseconds());
+    ring_.isOpen = false;
+    seams_.setRing(ring_, milliseconds());
   }
 
   void receiveFrame(uint32_t from, const std::string& message) {

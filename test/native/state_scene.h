@@ -342,10 +342,10 @@ inline std::string worldOf(const Pool& pool) {
   for (size_t number = 0; number < memory->size(); ++number) {
     const Peer& peer = memory->peer(static_cast<PeerNumber>(number));
     text += "\n" + peer.name + " ";
-    add(peer.sender.life, peer.sender.memory, peer.taken);
-    add(peer.outbox.base(), peer.outbox.bytes(), peer.outbox.mayBeSent());
+    add(peer.sender.life, peer.sender.memory, peer.lastTaken);
+    add(peer.outbox.base(), peer.outbox.bytes(), peer.outbox.maybeSentAtRestart());
     peer.outbox.each([&](const Crosser& one) {
-      add(one.row, one.over, one.round, one.hops, one.sprite->from);
+      add(one.row, one.exitEdge, one.round, one.hops, one.sprite->from);
       text += one.sprite->text();
     });
   }

@@ -29,8 +29,8 @@ class Pair {
       EXPECT(a.join());
       if (i < 3) EXPECT(b.join());
     }
-    a.seams.set(ringOf({{0, 2}, {1, 1}}, 0, true), 0);
-    b.seams.set(ringOf({{0, 2}, {1, 1}}, 1, true), 0);
+    a.seams.setRing(ringOf({{0, 2}, {1, 1}}, 0, true), 0);
+    b.seams.setRing(ringOf({{0, 2}, {1, 1}}, 1, true), 0);
   }
 
   void act(Random& random) {

@@ -242,7 +242,7 @@ inline uint64_t deliverMessages(Server* from, Server* to, uint64_t now) {
 /** Returns the ring as `me` sees it: `in` are its servers, in order, with their rows. */
 inline Ring ringOf(const std::vector<std::pair<size_t, uint32_t>>& in, size_t me, bool open) {
   Ring ring;
-  ring.open = open;
+  ring.isOpen = open;
   size_t own = in.size();
   uint32_t rows = 0;
   for (size_t i = 0; i < in.size(); ++i) {
@@ -265,7 +265,7 @@ inline Ring ringOf(const std::vector<std::pair<size_t, uint32_t>>& in, size_t me
       const auto side = static_cast<size_t>(edge);
       const size_t at = (own + (edge == Edge::kRight ? step : in.size() - step)) % in.size();
       const auto peer = static_cast<PeerNumber>(in[at].first);
-      if (step == 1) ring.next.at[side] = peer;
+      if (step == 1) ring.neighbors.at[side] = peer;
       for (uint32_t row = 0; row < in[at].second; ++row) {
         if (ring.rows[row].at[side] == kNoPeer) ring.rows[row].at[side] = peer;
       }

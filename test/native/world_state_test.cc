@@ -190,7 +190,7 @@ class Town {
 
   void look(size_t number) {
     // Servers of the ring still hear a server in no ring: it asks, and is answered.
-    at(number).seams.set(ringOf(in_, number, true), now_);
+    at(number).seams.setRing(ringOf(in_, number, true), now_);
   }
 
   const uint64_t doubt_;
@@ -436,12 +436,12 @@ void whatPassesThroughIsKept(bool inOrder) {
   empty.leave(0);
   empty.pool.tick(town.now());
   empty.endTurn();
-  uint64_t number = empty.seams.peer(0).taken;
+  uint64_t number = empty.seams.peer(0).lastTaken;
   for (const Edge over : {Edge::kLeft, Edge::kRight}) {
     for (const uint8_t round : {0, 1}) {
       const CrosserHead head = {.row = static_cast<uint32_t>(3 + number % 5),
                                 .from = Edge::kUp,
-                                .over = over,
+                                .exitEdge = over,
                                 .round = round,
                                 .hops = 2};
       EXPECT(empty.pool.crossIn(0, ++number, head, "{\"u\":1}"));

@@ -17,7 +17,7 @@ class WorldSteps {
   /** Puts `pool` into a world of three servers, with a life of its own. */
   explicit WorldSteps(Pool* pool) : pool_(*pool), seams_(*pool->enterWorld()) {
     pool_.openSeams({.outboxBytes = 2000, .doubt = 0}, [] {});
-    pool_.live(seams_.self().life + 1);
+    pool_.setLife(seams_.self().life + 1);
     for (const char* name : {"b", "c"}) pool_.know(name);
     setRing(3);
   }
@@ -46,7 +46,7 @@ class WorldSteps {
       case 2:
       case 3:
         for (uint64_t count = below(3); count > 0 && peer.outbox.size() > 0; --count) {
-          pool_.crossOut(peer.outbox.takeFirst());
+          pool_.crossOut(peer.outbox.removeOldest());
           pool_.crossedUpTo(number, peer.outbox.base() - 1);
         }
         break;
@@ -54,19 +54,19 @@ class WorldSteps {
         rerouteStranded(below(2) == 0);
         break;
       case 5:
-        if (!peer.outbox.settled()) {
-          peer.outbox.number(peer.outbox.base() + below(3));
-          peer.outbox.settle();
+        if (!peer.outbox.isSettled()) {
+          peer.outbox.setBase(peer.outbox.base() + below(3));
+          peer.outbox.setSettled();
           pool_.goOnBehind(number, peer.outbox.base() - 1);
         }
         break;
       default:
         const CrosserHead head = {.row = static_cast<uint32_t>(below(8)),
                                   .from = Edge{static_cast<uint8_t>(below(4))},
-                                  .over = Edge{static_cast<uint8_t>(below(2))},
+                                  .exitEdge = Edge{static_cast<uint8_t>(below(2))},
                                   .round = static_cast<uint8_t>(below(2)),
                                   .hops = static_cast<uint16_t>(below(3))};
-        (void)pool_.crossIn(number, peer.taken + 1 + below(2), head,
+        (void)pool_.crossIn(number, peer.lastTaken + 1 + below(2), head,
                             "{\"crossed\":" + std::to_string(below(1000)) + "}");
     }
   }
@@ -75,15 +75,15 @@ class WorldSteps {
   /** Puts the servers of the bits in `in` into the ring with this server. */
   void setRing(uint64_t in) {
     Ring ring;
-    ring.open = true;
+    ring.isOpen = true;
     for (PeerNumber peer = 0; peer < 2; ++peer) {
       if ((in >> peer & 1) != 0) ring.peers.push_back(peer);
     }
     if (!ring.peers.empty()) {
-      ring.next = {{ring.peers.front(), ring.peers.back()}};
-      ring.rows.assign(6, ring.next);
+      ring.neighbors = {{ring.peers.front(), ring.peers.back()}};
+      ring.rows.assign(6, ring.neighbors);
     }
-    seams_.set(std::move(ring), 0);
+    seams_.setRing(std::move(ring), 0);
   }
 
   /**
@@ -91,13 +91,13 @@ class WorldSteps {
    * sent, or these are given up.
    */
   void rerouteStranded(bool sent) {
-    if (sent) pool_.live(seams_.self().life + 1);
+    if (sent) pool_.setLife(seams_.self().life + 1);
     for (size_t number = 0; number < seams_.size(); ++number) {
       const auto from = static_cast<PeerNumber>(number);
       Peer& peer = seams_.peer(from);
       if (peer.inRing) continue;
-      if (const size_t doubted = peer.outbox.giveUp()) pool_.giveUp(from, doubted);
-      peer.outbox.giveBack([&](const Crosser& one) { pool_.turnBack(from, 0, one); });
+      if (const size_t doubted = peer.outbox.endDoubt()) pool_.giveUp(from, doubted);
+      peer.outbox.returnUnsent([&](const Crosser& one) { pool_.turnBack(from, 0, one); });
     }
   }
 

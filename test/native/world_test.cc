@@ -35,7 +35,7 @@ struct ServerPair {
 
   /** Makes the ring known to a server. */
   void setRing(Server* one) const {
-    one->seams.set(ringOf({{0, 1}, {1, 1}}, one->number, true), now);
+    one->seams.setRing(ringOf({{0, 1}, {1, 1}}, one->number, true), now);
   }
 
   Server& at(size_t server) { return server == 0 ? from : to; }
@@ -110,7 +110,7 @@ void checkBusy() {
   Server to(1, 2, 1, kOptions, 0);
   for (Server* one : {&from, &to}) {
     for (int n = 0; n < 4; ++n) EXPECT(one->join());
-    one->seams.set(ringOf({{0, 2}, {1, 2}}, one->number, true), 0);
+    one->seams.setRing(ringOf({{0, 2}, {1, 2}}, one->number, true), 0);
   }
   const uint32_t end = from.pool.torus().lastOfCycle(0);
   size_t guest = 0;
@@ -266,7 +266,7 @@ void checkAcks() {
   met.throwTo(1);
   met.deliverDue();
   EXPECT(met.at(0).seams.sprites() == 1 && met.at(1).crossings.dueAt() > met.now);
-  met.at(1).seams.set({}, met.now);
+  met.at(1).seams.setRing({}, met.now);
   EXPECT(met.at(1).crossings.dueAt() == 0);
   met.deliverDue();
   EXPECT(met.at(0).seams.sprites() == 0 && met.sprite == met.received.size());
@@ -291,7 +291,7 @@ void checkHaste() {
   EXPECT(sprites <= 5);
   Frames told;
   EXPECT(readMessage(answer, &told) == FrameRefusal::kNone && told.at[0].head.count == 1);
-  EXPECT(takeEnd(&told.at[0].body).busy);
+  EXPECT(readEnd(&told.at[0].body).busy);
 
   AcquaintedPair again;
   again.throwTo(1);
@@ -300,8 +300,9 @@ void checkHaste() {
   again.deliverDue();
   EXPECT(again.at(1).crossings.dueAt() == again.now + kAckDelay);
   std::string question;
-  FrameWriter({.atOnce = true, .life = 50, .peerLife = 9, .serial = 1, .number = 1, .memory = 77},
-              &question)
+  FrameWriter(
+      {.answerWanted = true, .life = 50, .peerLife = 9, .serial = 1, .number = 1, .memory = 77},
+      &question)
       .finish();
   EXPECT(again.at(1).crossings.receive(0, question, again.now, &answer) == FrameRefusal::kNone);
   EXPECT(again.at(1).crossings.dueAt() == kNeverDue);
@@ -348,7 +349,7 @@ void checkRiders() {
   EXPECT(to.pool.counts().crossedIn == 1);
 
   AcquaintedPair met;
-  const uint64_t taken = met.at(1).seams.peer(0).taken;
+  const uint64_t taken = met.at(1).seams.peer(0).lastTaken;
   std::string nonsense;
   FrameWriter({.kind = FrameKind::kAck, .life = 5, .peerLife = 9, .number = 1 << 20}, &nonsense)
       .finish();
@@ -358,7 +359,7 @@ void checkRiders() {
   rider.add({.length = 2}, "{}");
   rider.finish();
   EXPECT(met.at(1).crossings.receive(0, nonsense, met.now, &answer) == FrameRefusal::kMalformed);
-  EXPECT(met.at(1).seams.peer(0).taken == taken);
+  EXPECT(met.at(1).seams.peer(0).lastTaken == taken);
 }
 
 /**
@@ -373,8 +374,8 @@ void checkDoubt() {
     servers[i]->join();
   }
   Server& from = *servers[0];
-  from.seams.set(ringOf({{0, 1}, {1, 1}, {2, 1}}, 0, true), 0);
-  servers[1]->seams.set(ringOf({{0, 1}, {1, 1}, {2, 1}}, 1, true), 0);
+  from.seams.setRing(ringOf({{0, 1}, {1, 1}, {2, 1}}, 0, true), 0);
+  servers[1]->seams.setRing(ringOf({{0, 1}, {1, 1}, {2, 1}}, 1, true), 0);
   EXPECT(from.throwOne(0, Edge::kRight, 1, 0) == Outcome::kQueued);
   std::string hello, ack, none, first;
   // A frame that asks for the peer's life has no sprites, and is never in doubt.
@@ -384,7 +385,7 @@ void checkDoubt() {
   EXPECT(from.crossings.nextMessage(1, 0, &first));
   EXPECT(from.throwOne(0, Edge::kRight, 2, 0) == Outcome::kQueued);
   // The sprite that was never sent goes the other way at once; the sent one waits for an answer.
-  from.seams.set(ringOf({{0, 1}, {2, 1}}, 0, true), 100);
+  from.seams.setRing(ringOf({{0, 1}, {2, 1}}, 0, true), 100);
   from.crossings.rerouteStranded(100);
   EXPECT(from.seams.peer(1).outbox.size() == 1 && from.seams.peer(2).outbox.size() == 1);
   std::string question;
@@ -400,7 +401,7 @@ void checkDoubt() {
   EXPECT(from.seams.peer(1).outbox.size() == 0 && from.seams.peer(2).outbox.size() == 2);
   EXPECT(from.pool.counts().doubted == 1);
   // With no other server the sprites land here.
-  from.seams.set({}, 1200);
+  from.seams.setRing({}, 1200);
   from.crossings.rerouteStranded(1200);
   EXPECT(from.seams.sprites() == 0 && from.pool.counts().waiting == 2);
   from.check();
@@ -419,7 +420,7 @@ void checkFence() {
   std::string none;
   EXPECT(from.crossings.receive(1, ack, 0, &none) == FrameRefusal::kOtherLife && none.empty());
   EXPECT(from.crossings.nextMessage(1, 0, &late));
-  from.seams.set({}, 10);
+  from.seams.setRing({}, 10);
   std::string question, answer;
   EXPECT(from.crossings.nextMessage(1, 10, &question));
   EXPECT(to.crossings.receive(0, question, 10, &answer) == FrameRefusal::kNone);
@@ -455,7 +456,7 @@ void checkForgetting(bool receiverForgets) {
   carryAll();
   EXPECT(to.pool.counts().crossedIn == 3 && from.seams.sprites() == 0);
   EXPECT(!from.pool.replace(1, "y", true) && !to.pool.replace(0, "y", true));
-  for (Server* one : {&from, &to}) one->seams.set({}, ++two.now);
+  for (Server* one : {&from, &to}) one->seams.setRing({}, ++two.now);
   EXPECT(!to.pool.replace(0, "y", false) && !to.pool.replace(0, "1", true));
   const auto replace = [](Server& one, PeerNumber number, const char* name, bool emptied) {
     EXPECT(one.pool.replace(number, name, emptied));
@@ -492,7 +493,7 @@ void checkRefusals() {
   ServerPair two;
   Server& from = two.from;
   Server& to = two.to;
-  to.seams.set({}, 0);
+  to.seams.setRing({}, 0);
   EXPECT(from.throwOne(0, Edge::kRight, 1, 0) == Outcome::kQueued);
   const auto frame = [&](uint64_t life, uint64_t peerLife = 9) {
     std::string text;
@@ -505,8 +506,8 @@ void checkRefusals() {
   std::string answer;
   EXPECT(to.crossings.receive(0, frame(5), 0, &answer) == FrameRefusal::kNotInRing);
   Ring ring = ringOf({{0, 1}, {1, 1}}, 1, true);
-  ring.told = {{0, 5}};
-  to.seams.set(ring, 0);
+  ring.epochs = {{0, 5}};
+  to.seams.setRing(ring, 0);
   // The store does not know such a process, which is not told what was taken.
   answer.clear();
   EXPECT(to.crossings.receive(0, frame(kMostFrameNumber - 1), 0, &answer) ==
@@ -543,8 +544,8 @@ void checkLeaps() {
   Server& to = two.to;
   for (Server* one : {&from, &to}) {
     Ring ring = ringOf({{0, 1}, {1, 1}}, one->number, true);
-    ring.told = {{static_cast<PeerNumber>(1 - one->number), 9}};
-    one->seams.set(ring, 0);
+    ring.epochs = {{static_cast<PeerNumber>(1 - one->number), 9}};
+    one->seams.setRing(ring, 0);
   }
   std::string none;
   const auto ack = [&](uint64_t life, uint64_t number) {
@@ -557,7 +558,7 @@ void checkLeaps() {
   Outbox& outbox = from.seams.peer(1).outbox;
   EXPECT(ack(kLast, 0) == FrameRefusal::kNotInRing && outbox.peerLife() == 0);
   EXPECT(ack(9, kLast) == FrameRefusal::kMalformed);
-  EXPECT(ack(9, kNumbersAhead + 1) == FrameRefusal::kMalformed && !outbox.settled() &&
+  EXPECT(ack(9, kNumbersAhead + 1) == FrameRefusal::kMalformed && !outbox.isSettled() &&
          outbox.base() == 1);
   EXPECT(ack(9, 41) == FrameRefusal::kNone && outbox.base() == 42 && outbox.size() == 1);
 
@@ -571,7 +572,7 @@ void checkLeaps() {
     writer.finish();
     return to.crossings.receive(0, text, 0, &none);
   };
-  const uint64_t& taken = to.seams.peer(0).taken;
+  const uint64_t& taken = to.seams.peer(0).lastTaken;
   EXPECT(send(kLast, 0) == FrameRefusal::kNone && taken == kLast);
   EXPECT(send(42, UINT16_MAX) == FrameRefusal::kNone && taken == 42);
   // The sprite goes on around the ring, since no server here has the row, but not without end.
