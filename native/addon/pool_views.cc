@@ -12,7 +12,7 @@ Local<Object> objectOf(const Pool::View& view) {
   set(result, "bytes", static_cast<double>(view.bytes));
   set(result, "sequence", static_cast<double>(view.sequence));
   set(result, "address", Nan::Null());
-  if (view.known) set(result, "address", Nan::New(view.address.text()).ToLocalChecked());
+  if (view.hasAddress) set(result, "address", Nan::New(view.address.text()).ToLocalChecked());
   return result;
 }
 
@@ -45,7 +45,7 @@ Local<Object> countsOf(const Pool& pool) {
   set(result, "flown", counts.flown);
   set(result, "crossedIn", counts.crossedIn);
   set(result, "crossedOut", counts.crossedOut);
-  set(result, "crossedInDoubt", counts.doubted);
+  set(result, "crossedInDoubt", counts.crossedInDoubt);
   set(result, "mailboxBytes", counts.mailboxBytes);
   set(result, "joined", counts.joined);
   set(result, "left", counts.left);

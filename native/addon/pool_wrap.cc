@@ -69,7 +69,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
         onAnswer_(onAnswer),
         resource_("sprites:poll") {
     pool_.setResponder(PollHolder::kRoutes, this);
-    pool_.setClock([] { return uv_hrtime() / 1000; });
+    pool_.setThrowClock([] { return uv_hrtime() / 1000; });
   }
 
   ~PoolObject() override { stop(); }
@@ -207,7 +207,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
   // look(id) → {row, column, parked, waiting, unsent, bytes, sequence, address or null} or null
   static void look(const Nan::FunctionCallbackInfo<Value>& info) {
     Pool::View view;
-    if (!unwrap<PoolObject>(info)->pool_.look(idOf(info[0]), &view)) {
+    if (!unwrap<PoolObject>(info)->pool_.readView(idOf(info[0]), &view)) {
       info.GetReturnValue().SetNull();
       return;
     }
@@ -246,7 +246,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
 
   // outboxes() → {sprites, bytes: of all, servers: [{name, waiting}, …]}
   static void outboxes(const Nan::FunctionCallbackInfo<Value>& info) {
-    info.GetReturnValue().Set(outboxesOf(unwrap<PoolObject>(info)->pool_.keptSeams()));
+    info.GetReturnValue().Set(outboxesOf(unwrap<PoolObject>(info)->pool_.ownedSeams()));
   }
 
   // deliveryTimes() → {bounds: [ms, …], counts: [sprites up to each, …, beyond the last], sum: ms}

@@ -126,7 +126,7 @@ class WorldObject : public Nan::ObjectWrap {
 
   // add(name) → the number of that server, or -1: there are too many
   static void add(const Info& info) {
-    const PeerNumber peer = unwrap<WorldObject>(info)->pool_->know(textOf(info[0]));
+    const PeerNumber peer = unwrap<WorldObject>(info)->pool_->findOrAddPeer(textOf(info[0]));
     info.GetReturnValue().Set(peer == kNoPeer ? -1 : int32_t{peer});
   }
 

@@ -100,7 +100,7 @@ void Turn::close() {
 
 SnapshotResult Turn::save(const std::string& path, uint64_t most) const {
   // Sprites must not be in flight: the next run begins with every client at rest.
-  pool_->seeAllOff();
+  pool_->freeAllLeaving();
   return Snapshot::save(*pool_, *this, path, most, {}, Replace::kNothing);
 }
 
@@ -121,7 +121,7 @@ void Turn::each(Taker* taker) const {
 TurnEnd Turn::end() {
   const Commit commit = store_ ? store_->commit() : Commit::kDone;
   // Writing takes time.
-  if (store_) pool_->forgetTime();
+  if (store_) pool_->clearTurnTime();
   if (feeds_ != nullptr && store_ && !store_->journal()->pending()) feeds_->written();
   switch (commit) {
     case Commit::kDone:

@@ -34,11 +34,11 @@ void WorkerService::serve(std::string_view batch) {
  * memory; this way several wait together.
  */
 void WorkerService::prefetch(std::string_view window) const {
-  for (const auto what : {Pool::Reach::kClient, Pool::Reach::kNeighbor}) {
+  for (const auto step : {Pool::PrefetchStep::kClient, Pool::PrefetchStep::kNeighbor}) {
     eachMessage<AskHead>(window, [=, this](const AskHead& head, std::string_view) {
       const bool throws = head.ask == Ask::kThrow;
       if (!throws && head.ask != Ask::kPoll) return;
-      parts_.pool->prefetch(what, whoOf<Id>(head), throws ? &head.edge : nullptr);
+      parts_.pool->prefetch(step, whoOf<Id>(head), throws ? &head.edge : nullptr);
     });
   }
 }

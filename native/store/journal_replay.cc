@@ -117,11 +117,11 @@ class ReplayAccess {
   /** Applies a record of a world. Returns whether it makes sense for the pool as it is. */
   static bool applyWorld(Pool* pool, const JournalRecord& record, std::string_view text) {
     if (record.step == JournalStep::kMemory) return remember(pool, record.number);
-    if (pool->keptSeams_ == nullptr) return false;
-    if (record.step == JournalStep::kLife) return beginLife(pool->keptSeams_.get(), record.number);
-    if (record.step == JournalStep::kPeer) return know(pool->keptSeams_.get(), record, text);
-    if (record.other >= pool->keptSeams_->size()) return false;
-    Peer& peer = pool->keptSeams_->peer(static_cast<PeerNumber>(record.other));
+    if (pool->ownedSeams_ == nullptr) return false;
+    if (record.step == JournalStep::kLife) return beginLife(pool->ownedSeams_.get(), record.number);
+    if (record.step == JournalStep::kPeer) return know(pool->ownedSeams_.get(), record, text);
+    if (record.other >= pool->ownedSeams_->size()) return false;
+    Peer& peer = pool->ownedSeams_->peer(static_cast<PeerNumber>(record.other));
     switch (record.step) {
       case JournalStep::kMeet:
         return meet(&peer, record.number, text);
@@ -146,7 +146,7 @@ class ReplayAccess {
 
   static void finish(Pool* pool) {
     pool->freeRecord_ = 0;
-    for (uint32_t record = pool->used_; record-- > 0;) {
+    for (uint32_t record = pool->usedRecords_; record-- > 0;) {
       Pool::Client& client = pool->clients_[record];
       // The journal does not say what answers carried: all sprites may have been sent, and acked
       // soon.
@@ -162,7 +162,7 @@ class ReplayAccess {
 
  private:
   static bool live(Pool* pool, uint32_t record) {
-    return record < pool->used_ && pool->clients_[record].live;
+    return record < pool->usedRecords_ && pool->clients_[record].live;
   }
 
   /**
@@ -180,8 +180,8 @@ class ReplayAccess {
     memcpy(&joined, text.data(), sizeof joined);
     const Id& id = joined.id;
     if (id.record() != record || !id.isWellFormed() || pool->torus_.contains(record)) return false;
-    if (record >= pool->used_) pool->used_ = record + 1;
-    pool->admit(record, id);
+    if (record >= pool->usedRecords_) pool->usedRecords_ = record + 1;
+    pool->occupyRecord(record, id);
     const Source source = pool->limits_->findOrAdd(joined.address);
     pool->limits_->addClientAnyway(source);
     pool->clients_[record].source = source;
@@ -191,8 +191,8 @@ class ReplayAccess {
   static bool thrown(Pool* pool, const JournalRecord& record, std::string_view text) {
     if (!live(pool, record.other) || !admitThrow(pool, record, text)) return false;
     Pool::Client& thrower = pool->clients_[record.record];
-    pool->receive(&thrower, &pool->clients_[record.other], record.number, Edge{record.from}, text,
-                  pool->time());
+    pool->applyThrow(&thrower, &pool->clients_[record.other], record.number, Edge{record.from},
+                     text, pool->turnTime());
     return true;
   }
 
@@ -208,7 +208,7 @@ class ReplayAccess {
     const Pool::Client& thrower = pool->clients_[record.record];
     if (record.number != kNoNumber &&
         (record.number > kMostCounted || record.number + kNumberWindow <= thrower.newestNumber ||
-         pool->seen(thrower, record.number))) {
+         pool->hasSeenNumber(thrower, record.number))) {
       return false;
     }
     pool->limits_->chargeAnyway(thrower.source, Sprite::charge(text.size()));
@@ -234,33 +234,33 @@ class ReplayAccess {
   static bool fly(Pool* pool, const JournalRecord& record) {
     if (!leavesFirst(pool, record.record)) return false;
     Pool::Client& from = pool->clients_[record.record];
-    if (pool->oldest(from) == nullptr) return false;
+    if (pool->oldestSprite(from) == nullptr) return false;
     if (record.step == JournalStep::kLose) {
-      pool->lose(&from);
+      pool->loseOldest(&from);
       return true;
     }
-    if (record.other >= pool->used_ || record.other == record.record ||
+    if (record.other >= pool->usedRecords_ || record.other == record.record ||
         !pool->torus_.contains(record.other)) {
       return false;
     }
     // The sprite stays where it stayed then, whatever today's options are: sequence numbers depend
     // on it.
-    pool->fly(&from, &pool->clients_[record.other],
-              record.from == 0 ? Stay::kMailbox : Stay::kBacklog);
+    pool->flyOldest(&from, &pool->clients_[record.other],
+                    record.from == 0 ? Stay::kMailbox : Stay::kBacklog);
     return true;
   }
 
   static bool moveUp(Pool* pool, uint32_t record) {
-    if (!live(pool, record) || !pool->clients_[record].behind) return false;
-    pool->moveUp(&pool->clients_[record]);
+    if (!live(pool, record) || !pool->clients_[record].hasBacklog) return false;
+    pool->moveUpOldest(&pool->clients_[record]);
     return true;
   }
 
   // ---- Of a world -----------------------------------------------------------------------------
 
   static bool remember(Pool* pool, uint64_t memory) {
-    if (pool->keptSeams_ != nullptr || memory == 0 || memory > kMostCounted) return false;
-    pool->keptSeams_ = std::make_unique<Seams>(memory);
+    if (pool->ownedSeams_ != nullptr || memory == 0 || memory > kMostCounted) return false;
+    pool->ownedSeams_ = std::make_unique<Seams>(memory);
     return true;
   }
 
@@ -293,21 +293,21 @@ class ReplayAccess {
   }
 
   /**
-   * Reads the way of a sprite, and removes it from the front. Returns false when the sprite can't
+   * Reads the route of a sprite, and removes it from the front. Returns false when the sprite can't
    * go there.
    */
-  static bool readWay(const Pool* pool, const JournalRecord& record, std::string_view* text,
-                      CrossText* way) {
-    if (text->size() < sizeof *way) return false;
-    memcpy(way, text->data(), sizeof *way);
-    text->remove_prefix(sizeof *way);
-    if (way->exitEdge > static_cast<uint8_t>(Edge::kRight) || way->round > 1) return false;
-    switch (way->stay) {
+  static bool readRoute(const Pool* pool, const JournalRecord& record, std::string_view* text,
+                        CrossText* route) {
+    if (text->size() < sizeof *route) return false;
+    memcpy(route, text->data(), sizeof *route);
+    text->remove_prefix(sizeof *route);
+    if (route->exitEdge > static_cast<uint8_t>(Edge::kRight) || route->round > 1) return false;
+    switch (route->stay) {
       case Stay::kMailbox:
       case Stay::kBacklog:
-        return record.record < pool->used_ && pool->torus_.contains(record.record);
+        return record.record < pool->usedRecords_ && pool->torus_.contains(record.record);
       case Stay::kOutbox:
-        return way->peer < pool->keptSeams_->size();
+        return route->peer < pool->ownedSeams_->size();
       case Stay::kNowhere:
         return true;
     }
@@ -315,30 +315,31 @@ class ReplayAccess {
   }
 
   static bool throwOver(Pool* pool, const JournalRecord& record, std::string_view text) {
-    CrossText way;
-    if (!readWay(pool, record, &text, &way) || way.stay != Stay::kOutbox) return false;
+    CrossText route;
+    if (!readRoute(pool, record, &text, &route) || route.stay != Stay::kOutbox) return false;
     if (!admitThrow(pool, record, text)) return false;
-    pool->takeThrown(&pool->clients_[record.record], record.number, Edge{record.from}, text,
-                     pool->time(), way);
+    pool->applyThrowOver(&pool->clients_[record.record], record.number, Edge{record.from}, text,
+                         pool->turnTime(), route);
     return true;
   }
 
   static bool flyOver(Pool* pool, const JournalRecord& record, std::string_view text) {
-    CrossText way;
+    CrossText route;
     if (!leavesFirst(pool, record.record)) return false;
     Pool::Client& from = pool->clients_[record.record];
-    if (pool->oldest(from) == nullptr || !readWay(pool, record, &text, &way)) return false;
-    if (way.stay != Stay::kOutbox) return false;
-    pool->flyOver(&from, way);
+    if (pool->oldestSprite(from) == nullptr || !readRoute(pool, record, &text, &route))
+      return false;
+    if (route.stay != Stay::kOutbox) return false;
+    pool->flyOldestOver(&from, route);
     return true;
   }
 
   static bool crossIn(Pool* pool, Peer* peer, const JournalRecord& record, std::string_view text) {
-    CrossText way;
-    if (!readWay(pool, record, &text, &way) || record.from > 3) return false;
+    CrossText route;
+    if (!readRoute(pool, record, &text, &route) || record.from > 3) return false;
     if (record.number <= peer->lastTaken || record.number >= kMostFrameNumber) return false;
     if (checkSprite(text, kLongestSprite) != Outcome::kOk) return false;
-    pool->takeCrossed(peer, record.number, Edge{record.from}, text, way, record.record);
+    pool->applyCrossIn(peer, record.number, Edge{record.from}, text, route, record.record);
     return true;
   }
 
@@ -357,22 +358,24 @@ class ReplayAccess {
   }
 
   static bool turnBack(Pool* pool, Peer* peer, const JournalRecord& record, std::string_view text) {
-    CrossText way;
-    if (!readWay(pool, record, &text, &way) || record.number >= peer->outbox.size()) return false;
-    pool->put(peer->outbox.removeAt(record.number).sprite, way, record.record);
+    CrossText route;
+    if (!readRoute(pool, record, &text, &route) || record.number >= peer->outbox.size())
+      return false;
+    pool->placeSprite(peer->outbox.removeAt(record.number).sprite, route, record.record);
     return true;
   }
 
   static bool giveUp(Pool* pool, Peer* peer, uint64_t count) {
     Outbox& outbox = peer->outbox;
     if (count > outbox.size() || outbox.base() + count >= kMostFrameNumber) return false;
-    pool->giveUp(0, count);
+    pool->recordGivenUp(0, count);
     outbox.setBase(outbox.base() + count);
     return true;
   }
 
   static bool gone(Pool* pool, uint32_t record) {
-    if (!leavesFirst(pool, record) || pool->oldest(pool->clients_[record]) != nullptr) return false;
+    if (!leavesFirst(pool, record) || pool->oldestSprite(pool->clients_[record]) != nullptr)
+      return false;
     pool->leaving_.pop_front();
     pool->torus_.leave(record);
     pool->limits_->removeClient(pool->clients_[record].source);

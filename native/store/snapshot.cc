@@ -124,8 +124,8 @@ class SnapshotAccess {
       });
     });
     for (const uint32_t record : clients.leaving_) writer->put(record);
-    writer->put(clients.keptSeams_ == nullptr ? 0 : kInWorld);
-    if (clients.keptSeams_ != nullptr) writeWorld(*clients.keptSeams_, counts, writer);
+    writer->put(clients.ownedSeams_ == nullptr ? 0 : kInWorld);
+    if (clients.ownedSeams_ != nullptr) writeWorld(*clients.ownedSeams_, counts, writer);
     writer->put(static_cast<uint32_t>(sources.table().size()));
     for (const Address& address : sources.table()) writer->put(address);
     for (const uint32_t number : sources.numbers()) writer->put(number);
@@ -150,7 +150,7 @@ class SnapshotAccess {
       if (!reader->get(&entry)) return kTooEarly;
       if (entry.record >= clients->options_.capacity) return kTooManyClients;
       // Records come in rising order: none comes twice, and the free ones between are known.
-      if (entry.record < clients->used_ || entry.id.record() != entry.record ||
+      if (entry.record < clients->usedRecords_ || entry.id.record() != entry.record ||
           !entry.id.isWellFormed() || entry.unsent > entry.waiting ||
           entry.waiting > entry.sequence || entry.sequence > kMostCounted ||
           entry.newestNumber > kMostCounted) {
@@ -175,10 +175,10 @@ class SnapshotAccess {
         }
         // For delivery times the sprite waits since this start.
         Sprite* made = Sprite::make(text, Edge{static_cast<uint8_t>(from)}, kNoSource,
-                                    clients->deliveryTimes_.stamp(clients->time()));
+                                    clients->deliveryTimes_.stamp(clients->turnTime()));
         if (where == kBehind) {
           clients->backlogs_.push(entry.record, made);
-          client.behind = true;
+          client.hasBacklog = true;
           ++behind;
         } else if (where == kFlown) {
           clients->putFlown(&client, made);
@@ -197,7 +197,7 @@ class SnapshotAccess {
     for (uint32_t i = 0; i < more.leaving; ++i) {
       uint32_t record;
       if (!reader->get(&record)) return kTooEarly;
-      if (record >= clients->used_ || !clients->clients_[record].live) {
+      if (record >= clients->usedRecords_ || !clients->clients_[record].live) {
         return "a client in it makes no sense";
       }
       clients->startLeaving(&clients->clients_[record]);
@@ -209,11 +209,12 @@ class SnapshotAccess {
     if (inWorld > kInWorld) return "its world makes no sense";
     if (inWorld == kInWorld) {
       const auto make = [clients](std::string_view text, Edge from) {
-        return Sprite::make(text, from, kNoSource, clients->deliveryTimes_.stamp(clients->time()));
+        return Sprite::make(text, from, kNoSource,
+                            clients->deliveryTimes_.stamp(clients->turnTime()));
       };
-      std::string problem = readWorld(reader, make, &clients->keptSeams_, &counts);
+      std::string problem = readWorld(reader, make, &clients->ownedSeams_, &counts);
       if (!problem.empty()) return problem;
-      sprites += clients->keptSeams_->sprites();
+      sprites += clients->ownedSeams_->sprites();
     }
     std::string problem = readSources(clients, seats, reader);
     if (problem.empty() && header.version >= 5) problem = shelf->read(reader);
@@ -249,7 +250,7 @@ class SnapshotAccess {
    */
   template <typename See>
   static void eachClient(const Pool& clients, See&& see) {
-    for (uint32_t record = 0; record < clients.used_; ++record) {
+    for (uint32_t record = 0; record < clients.usedRecords_; ++record) {
       if (clients.torus_.contains(record)) see(clients.clients_[record]);
     }
   }
@@ -263,7 +264,7 @@ class SnapshotAccess {
     for (Sprite* sprite = client.mailbox.first; sprite != nullptr; sprite = sprite->next) {
       see(*sprite, 0);
     }
-    if (!client.behind) return;
+    if (!client.hasBacklog) return;
     for (Sprite* sprite = clients.backlogs_.front(client.id.record()); sprite != nullptr;
          sprite = sprite->next) {
       see(*sprite, kBehind);
@@ -273,9 +274,9 @@ class SnapshotAccess {
   /** Calls `see(sprite)` with each sprite that waits to cross to another server. */
   template <typename See>
   static void eachCrosser(const Pool& clients, See&& see) {
-    if (clients.keptSeams_ == nullptr) return;
-    for (size_t number = 0; number < clients.keptSeams_->size(); ++number) {
-      clients.keptSeams_->peer(static_cast<PeerNumber>(number))
+    if (clients.ownedSeams_ == nullptr) return;
+    for (size_t number = 0; number < clients.ownedSeams_->size(); ++number) {
+      clients.ownedSeams_->peer(static_cast<PeerNumber>(number))
           .outbox.each([&see](const Crosser& one) { see(*one.sprite); });
     }
   }
@@ -315,11 +316,11 @@ class SnapshotAccess {
   }
 
   static Pool::Client& addClient(Pool* clients, const ClientEntry& entry) {
-    for (; clients->used_ < entry.record; ++clients->used_) {
-      clients->clients_[clients->used_].token = clients->freeRecord_;
-      clients->freeRecord_ = clients->used_ + 1;
+    for (; clients->usedRecords_ < entry.record; ++clients->usedRecords_) {
+      clients->clients_[clients->usedRecords_].token = clients->freeRecord_;
+      clients->freeRecord_ = clients->usedRecords_ + 1;
     }
-    ++clients->used_;
+    ++clients->usedRecords_;
     ++clients->counts_.clients;
     Pool::Client& client = clients->clients_[entry.record];
     client.id = entry.id;

@@ -58,7 +58,7 @@ void writeWorld(const Seams& memory, const Counts& counts, SnapshotWriter* write
                           .life = memory.self().life,
                           .crossedIn = counts.crossedIn,
                           .crossedOut = counts.crossedOut,
-                          .doubted = counts.doubted,
+                          .doubted = counts.crossedInDoubt,
                           .peers = static_cast<uint32_t>(memory.size()),
                           .unused = 0});
   for (size_t number = 0; number < memory.size(); ++number) {
@@ -110,7 +110,7 @@ std::string readWorld(SnapshotReader* reader,
   }
   counts->crossedIn = header.crossedIn;
   counts->crossedOut = header.crossedOut;
-  counts->doubted = header.doubted;
+  counts->crossedInDoubt = header.doubted;
   return {};
 }
 

@@ -387,7 +387,7 @@ int StateStore::flush() {
   const uint64_t before = microseconds();
   const uint64_t bytes = committed();
   int error = journal_.write(syncedHere());
-  if (error == 0) pool_->release();
+  if (error == 0) pool_->releaseHeldBack();
   // Clients that catch up add steps of their own.
   if (error == 0 && journal_.pending()) error = journal_.write(syncedHere());
   longestWrite_ = std::max(longestWrite_, microseconds() - before);
@@ -396,9 +396,9 @@ int StateStore::flush() {
         (record.step == JournalStep::kCrossIn || record.step == JournalStep::kTurnBack) &&
         record.record != kNoLanding;
     if (record.step == JournalStep::kThrow || record.step == JournalStep::kFly) {
-      pool_->holdBack(record.other);
+      pool_->holdBackSprites(record.other);
     } else if (record.step == JournalStep::kMoveUp || lands) {
-      pool_->holdBack(record.record);
+      pool_->holdBackSprites(record.record);
     }
   });
   if (options_.sync == Sync::kTurn && committed() > bytes) requestSync();
@@ -448,7 +448,7 @@ void StateStore::tick(uint64_t now) {
   if (!journal_.isOpen()) return;
   if (begunAt_ == 0) begunAt_ = now;
   if (committed() <= synced_) safeAt_ = now;
-  if (journal_.pending() || journal_.blocked() != 0 || pool_->holdsBack()) (void)flush();
+  if (journal_.pending() || journal_.blocked() != 0 || pool_->isHoldingBack()) (void)flush();
   takePromises();
   if (options_.sync != Sync::kNever && committed() > synced_ && now >= syncedAt_ + kSyncEvery &&
       sync_.busySince() == 0) {
@@ -472,7 +472,7 @@ void StateStore::tick(uint64_t now) {
 bool StateStore::isQuiet() const {
   const bool safe = options_.sync == Sync::kNever || committed() <= synced_;
   const bool busy = journal_.pending() || compactor_.joinable() || sync_.busySince() != 0;
-  return safe && !busy && blocked() == 0 && !failed() && !pool_->holdsBack();
+  return safe && !busy && blocked() == 0 && !failed() && !pool_->isHoldingBack();
 }
 
 /**
@@ -589,7 +589,7 @@ std::string StateStore::rescue() {
   replace_ = Replace::kOwn;
   ++snapshots_;
   snapshotProblem_.clear();
-  pool_->release();
+  pool_->releaseHeldBack();
   takePromises();
   return {};
 }
@@ -607,7 +607,7 @@ SnapshotResult StateStore::finish() {
   if (compactor_.joinable()) endCompaction();
   // Steps that can't be written any more are in the snapshot, or were never promised.
   if (flush() != 0) pool_->keepJournal(nullptr);
-  pool_->seeAllOff();
+  pool_->freeAllLeaving();
   (void)flush();
   SnapshotResult result = Snapshot::save(*pool_, *beside_, options_.path, options_.stateBytes,
                                          {generation_ + 1, run_}, replace_);

@@ -86,7 +86,7 @@ struct Mailbox {
   uint64_t sent() const { return sequence - unsent; }
 
   /** Whether an answer has carried sprites that its client has not acked. */
-  bool owesAck() const { return unsent < waiting; }
+  bool hasUnacked() const { return unsent < waiting; }
 
   /** Appends `sprite`, and owns it until it is popped. */
   void push(Sprite* sprite) {

@@ -33,7 +33,7 @@ Pool::Pool(const PoolOptions& options, AddressLimits* limits, uint64_t now)
 }
 
 Pool::~Pool() {
-  for (uint32_t record = 0; record < used_; ++record) {
+  for (uint32_t record = 0; record < usedRecords_; ++record) {
     Mailbox& mailbox = clients_[record].mailbox;
     while (mailbox.first != nullptr) Sprite::free(mailbox.pop());
   }
@@ -52,7 +52,7 @@ Pool::Client* Pool::lookUp(const Id& id) {
 
 uint32_t Pool::find(const Id& id) const {
   const uint32_t record = id.record();
-  if (record >= used_) return kNoRecord;
+  if (record >= usedRecords_) return kNoRecord;
   const Client& client = clients_[record];
   return client.live && client.id == id ? record : kNoRecord;
 }
@@ -63,10 +63,10 @@ void Pool::prefetchClient(uint32_t record) const {
   __builtin_prefetch(begin + sizeof(Client) - 1);
 }
 
-void Pool::prefetch(Reach what, const Id& id, const Edge* edge) const {
+void Pool::prefetch(PrefetchStep step, const Id& id, const Edge* edge) const {
   const uint32_t record = id.record();
-  if (record >= used_) return;
-  if (what == Reach::kClient) {
+  if (record >= usedRecords_) return;
+  if (step == PrefetchStep::kClient) {
     edge != nullptr ? torus_.prefetch(record) : wheel_.prefetch(record);
     return prefetchClient(record);
   }
@@ -98,26 +98,26 @@ Outcome Pool::join(const Address& address, uint64_t now, Id* id) {
   if (!limits_->tryJoin(address, now / 1000)) return count(Outcome::kTooManyJoins);
   const Source source = limits_->addClient(address);
   if (source == kNoSource) return count(Outcome::kTooManyClients);
-  const Outcome outcome = enter(source, id);
+  const Outcome outcome = joinFrom(source, id);
   if (outcome != Outcome::kOk) limits_->removeClient(source);
   return outcome;
 }
 
 /** Gives a newcomer a place; its source counts it already. */
-Outcome Pool::enter(Source source, Id* id) {
+Outcome Pool::joinFrom(Source source, Id* id) {
   if (draining()) return count(Outcome::kDraining);
   if (!promising_) return count(Outcome::kStateUnwritable);
   uint32_t record;
   if (freeRecord_ != 0) {
     record = freeRecord_ - 1;
     freeRecord_ = clients_[record].token;
-  } else if (used_ < options_.capacity) {
-    record = used_++;
+  } else if (usedRecords_ < options_.capacity) {
+    record = usedRecords_++;
   } else {
     return count(Outcome::kTorusFull);
   }
   *id = ids_.make(record);
-  admit(record, *id);
+  occupyRecord(record, *id);
   clients_[record].source = source;
   arm(record, options_.lease * uint64_t{1000});
   if (journal_ != nullptr) journal_->join(record, *id, limits_->addressOf(source));
@@ -125,7 +125,7 @@ Outcome Pool::enter(Source source, Id* id) {
 }
 
 /** Gives a free record to a newcomer. */
-void Pool::admit(uint32_t record, const Id& id) {
+void Pool::occupyRecord(uint32_t record, const Id& id) {
   Client& client = clients_[record];
   client = Client{};
   client.id = id;
@@ -144,17 +144,17 @@ PollResult Pool::poll(const Id& id, uint64_t ack, uint32_t hold, PollHolder hold
   if (!isValidHold(hold, options_.hold)) return {count(Outcome::kBadHold), kNoRecord, {}};
   Client* client = lookUp(id);
   if (client == nullptr) return {count(Outcome::kUnknownClient), kNoRecord, {}};
-  const uint32_t record = numberOf(client);
+  const uint32_t record = recordOf(client);
   if (ack > client->mailbox.sent()) return {count(Outcome::kAckAhead), record, {}};
-  const bool frees = ack > client->mailbox.acked();
-  if (frees && !mayRecord()) return {count(Outcome::kStateUnwritable), record, {}};
+  const bool acksNew = ack > client->mailbox.acked();
+  if (acksNew && !hasJournalRoom()) return {count(Outcome::kStateUnwritable), record, {}};
   if (!mayPoll(client, ack)) return {count(Outcome::kTooManyPolls), record, {}};
   if (client->holder != PollHolder::kNobody) endPoll(client, Remark::kSuperseded);
-  if (journal_ != nullptr && frees) journal_->ack(record, ack);
+  if (journal_ != nullptr && acksNew) journal_->ack(record, ack);
   acknowledge(client, ack);
-  if (client->behind && mayRecord()) catchUp(client);
+  if (client->hasBacklog && hasJournalRoom()) catchUp(client);
   // The client catches up when all is written.
-  if (client->behind && !mayRecord()) holdBack(record);
+  if (client->hasBacklog && !hasJournalRoom()) holdBackSprites(record);
   ++counts_.polls;
   // With a journal the answer waits for the end of the turn: the ack has to be written first.
   const bool answersNow = client->mailbox.waiting > 0 || draining();
@@ -178,7 +178,7 @@ PollResult Pool::poll(const Id& id, uint64_t ack, uint32_t hold, PollHolder hold
 void Pool::drop(const Id& id, PollHolder holder, uint32_t token) { drop(find(id), holder, token); }
 
 void Pool::drop(uint32_t record, PollHolder holder, uint32_t token) {
-  if (ended_.erase({holder, token}) > 0 || record == kNoRecord) return;
+  if (endedPolls_.erase({holder, token}) > 0 || record == kNoRecord) return;
   Client& client = clients_[record];
   if (client.live && client.holder == holder && client.token == token) unpark(&client);
 }
@@ -192,33 +192,33 @@ void Pool::unpark(Client* client) {
 
 /** Renews the lease, unless answers have carried sprites that the client has not acked. */
 void Pool::renewLease(Client* client) {
-  const uint32_t record = numberOf(client);
-  if (client->mailbox.owesAck() && wheel_.isArmed(record)) return;
+  const uint32_t record = recordOf(client);
+  if (client->mailbox.hasUnacked() && wheel_.isArmed(record)) return;
   arm(record, options_.lease * uint64_t{1000});
 }
 
 /** Returns the oldest waiting sprite of a client, or nullptr. */
-Sprite* Pool::oldest(const Client& client) const {
-  if (client.mailbox.first != nullptr || !client.behind) return client.mailbox.first;
-  return backlogs_.front(numberOf(&client));
+Sprite* Pool::oldestSprite(const Client& client) const {
+  if (client.mailbox.first != nullptr || !client.hasBacklog) return client.mailbox.first;
+  return backlogs_.front(recordOf(&client));
 }
 
 /** Removes the oldest waiting sprite of a client. */
-Sprite* Pool::takeOldest(Client* client) {
+Sprite* Pool::popOldest(Client* client) {
   if (client->mailbox.waiting > 0) {
     Sprite* sprite = client->mailbox.pop();
     if (sprite->flown) client->mailbox.flown -= roomOf(*sprite);
     sprite->flown = 0;
     return sprite;
   }
-  const uint32_t record = numberOf(client);
+  const uint32_t record = recordOf(client);
   Sprite* sprite = backlogs_.pop(record);
-  client->behind = backlogs_.front(record) != nullptr;
+  client->hasBacklog = backlogs_.front(record) != nullptr;
   return sprite;
 }
 
 /** Frees a sprite that no longer waits, and takes it off all counts. */
-void Pool::forget(Sprite* sprite) {
+void Pool::endSprite(Sprite* sprite) {
   counts_.mailboxBytes -= Sprite::cost(sprite->length);
   --counts_.waiting;
   limits_->discharge(sprite->source, Sprite::charge(sprite->length));
@@ -229,7 +229,7 @@ void Pool::acknowledge(Client* client, uint64_t ack) {
   Mailbox& mailbox = client->mailbox;
   while (mailbox.waiting > 0 && mailbox.acked() < ack) {
     ++counts_.acked;
-    forget(takeOldest(client));
+    endSprite(popOldest(client));
   }
 }
 
@@ -253,12 +253,12 @@ bool Pool::mayPoll(Client* client, uint64_t ack) {
 /** Writes the answer to a poll: every sprite in the mailbox, up to the byte bound, or none. */
 std::string_view Pool::compose(Client* client, Remark remark) {
   const Mailbox& mailbox = client->mailbox;
-  const uint64_t now = mailbox.unsent > 0 ? time() : 0;
+  const uint64_t now = mailbox.unsent > 0 ? turnTime() : 0;
   uint64_t sequence = mailbox.acked();
   const Sprite* end = mailbox.first;
   // The sprites go to the poll that has superseded this one.
-  const bool carries = remark == Remark::kNone;
-  for (size_t bytes = 0; end != nullptr && carries; end = end->next) {
+  const bool hasSprites = remark == Remark::kNone;
+  for (size_t bytes = 0; end != nullptr && hasSprites; end = end->next) {
     bytes += end->length;
     if (bytes > options_.answerBytes && end != mailbox.first) break;
     ++sequence;
@@ -267,7 +267,7 @@ std::string_view Pool::compose(Client* client, Remark remark) {
   base::appendDigits(&body_, sequence);
   body_ += ",\"sprites\":[";
   sequence = mailbox.acked();
-  for (const Sprite* sprite = mailbox.first; sprite != end && carries; sprite = sprite->next) {
+  for (const Sprite* sprite = mailbox.first; sprite != end && hasSprites; sprite = sprite->next) {
     if (sprite != mailbox.first) body_ += ',';
     body_ += "{\"seq\":";
     base::appendDigits(&body_, ++sequence);
@@ -305,56 +305,57 @@ void Pool::endPoll(Client* client, Remark remark) {
   if (journal_ == nullptr) return answer(client, remark);
   const EndedPoll poll = {client->holder, client->token};
   unpark(client);
-  ended_.emplace(poll, compose(client, remark));
+  endedPolls_.emplace(poll, compose(client, remark));
 }
 
 /** Lets the parked poll of `client` be answered at the end of the turn. */
 void Pool::answerSoon(Client* client) {
-  if (client->toAnswer) return;
-  client->toAnswer = true;
-  toAnswer_.push_back(numberOf(client));
+  if (client->awaitsAnswer) return;
+  client->awaitsAnswer = true;
+  awaitingAnswer_.push_back(recordOf(client));
 }
 
 void Pool::answerPolls() {
-  if (!toAnswer_.empty()) time_ = time();
-  for (const uint32_t record : toAnswer_) {
+  if (!awaitingAnswer_.empty()) turnTime_ = turnTime();
+  for (const uint32_t record : awaitingAnswer_) {
     const Client& client = clients_[record];
     if (const PollResponder* const one = responders_[static_cast<size_t>(client.holder)]) {
       one->prefetch(client.token);
     }
   }
-  // toAnswer_ does not grow while these polls are answered: responders must not call the pool.
-  for (const uint32_t record : toAnswer_) {
+  // awaitingAnswer_ does not grow while these polls are answered: responders must not call the
+  // pool.
+  for (const uint32_t record : awaitingAnswer_) {
     Client& client = clients_[record];
-    client.toAnswer = false;
+    client.awaitsAnswer = false;
     // The poll may have been answered, dropped or superseded since.
-    const bool parked = client.live && client.holder != PollHolder::kNobody && !client.held;
+    const bool parked = client.live && client.holder != PollHolder::kNobody && !client.heldBack;
     if (parked && (client.mailbox.waiting > 0 || draining())) answer(&client, Remark::kNone);
   }
-  toAnswer_.clear();
-  for (const auto& [poll, body] : std::exchange(ended_, {})) {
+  awaitingAnswer_.clear();
+  for (const auto& [poll, body] : std::exchange(endedPolls_, {})) {
     responders_[static_cast<size_t>(poll.first)]->answer(poll.second, body);
   }
-  forgetTime();
+  clearTurnTime();
 }
 
 // ---- While the journal can't be written ---------------------------------------------------------
 
 /** Returns whether the journal has room for a step. */
-bool Pool::mayRecord() const { return journal_ == nullptr || journal_->hasRoom(); }
+bool Pool::hasJournalRoom() const { return journal_ == nullptr || journal_->hasRoom(); }
 
-void Pool::holdBack(uint32_t record) {
-  if (clients_[record].held) return;
-  clients_[record].held = true;
-  held_.push_back(record);
+void Pool::holdBackSprites(uint32_t record) {
+  if (clients_[record].heldBack) return;
+  clients_[record].heldBack = true;
+  heldBack_.push_back(record);
 }
 
-void Pool::release() {
-  for (const uint32_t record : std::exchange(held_, {})) {
+void Pool::releaseHeldBack() {
+  for (const uint32_t record : std::exchange(heldBack_, {})) {
     Client& client = clients_[record];
-    client.held = false;
+    client.heldBack = false;
     if (!client.live) continue;
-    if (client.behind) catchUp(&client);
+    if (client.hasBacklog) catchUp(&client);
     if (client.holder != PollHolder::kNobody && client.mailbox.waiting > 0) answerSoon(&client);
   }
 }
@@ -364,21 +365,21 @@ void Pool::release() {
 bool Pool::tick(uint64_t now) {
   now_ = now;
   flyBudget_ = kFlyBudget;
-  seeOff();
-  const bool swept = wheel_.sweep(now, kTickBudget, [this](uint32_t record) { fire(record); });
-  return swept && leaving_.empty();
+  freeLeaving();
+  const bool isSwept = wheel_.sweep(now, kTickBudget, [this](uint32_t record) { onTimer(record); });
+  return isSwept && leaving_.empty();
 }
 
-void Pool::fire(uint32_t record) {
+void Pool::onTimer(uint32_t record) {
   Client& client = clients_[record];
   // A parked client that owes an ack waits for the disk, and its lease is over. The lease does not
   // end while nothing can be written: that is not the client's fault.
-  const bool owes = client.mailbox.owesAck() && !client.held && promising_;
-  const bool pinged = client.holder != PollHolder::kNobody && !owes;
-  if (pinged || (client.holder != PollHolder::kNobody && draining())) {
+  const bool owesAck = client.mailbox.hasUnacked() && !client.heldBack && promising_;
+  const bool isPing = client.holder != PollHolder::kNobody && !owesAck;
+  if (isPing || (client.holder != PollHolder::kNobody && draining())) {
     ++counts_.pings;
     answer(&client, Remark::kNothing);
-  } else if (!mayRecord()) {
+  } else if (!hasJournalRoom()) {
     arm(record, options_.lease * uint64_t{1000});
   } else {
     ++counts_.expired;
@@ -390,12 +391,12 @@ void Pool::fire(uint32_t record) {
 void Pool::drain(uint32_t window) {
   drainWindow_ = window;
   drainEnd_ = now_ + window + 1;
-  for (uint32_t record = 0; record < used_; ++record) {
+  for (uint32_t record = 0; record < usedRecords_; ++record) {
     if (clients_[record].holder != PollHolder::kNobody) arm(record, random(window));
   }
 }
 
-bool Pool::look(const Id& id, View* view) const {
+bool Pool::readView(const Id& id, View* view) const {
   const uint32_t record = find(id);
   if (record == kNoRecord) return false;
   const Client& client = clients_[record];
@@ -405,7 +406,7 @@ bool Pool::look(const Id& id, View* view) const {
            .unsent = client.mailbox.unsent,
            .bytes = client.mailbox.bytes,
            .sequence = client.mailbox.sequence,
-           .known = client.source != kNoSource,
+           .hasAddress = client.source != kNoSource,
            .address = limits_->addressOf(client.source)};
   return true;
 }

@@ -148,7 +148,7 @@ struct Counts {
   uint64_t waiting, mailboxBytes;
   uint64_t flown;                  // times a sprite flew on because its receiver had left
   uint64_t crossedIn, crossedOut;  // from other servers of the world, and to them: see seams.h
-  uint64_t doubted;  // sprites given up at a peer and sent elsewhere: they may arrive twice
+  uint64_t crossedInDoubt;  // sprites given up at a peer and sent elsewhere: they may arrive twice
   uint64_t polls, pings;
   uint64_t outcomes[kOutcomes];
   uint32_t clients, parked;
@@ -179,7 +179,7 @@ class Pool {
   void setResponder(PollHolder holder, PollResponder* responder);
 
   /** Sets the clock of throws, in microseconds, by which delivery times are measured. */
-  void setClock(uint64_t (*clock)()) { clock_ = clock; }
+  void setThrowClock(uint64_t (*clock)()) { throwClock_ = clock; }
 
   /**
    * Writes every later step that a restart must repeat to `journal`, which is not owned; nullptr:
@@ -194,7 +194,7 @@ class Pool {
   Seams* enterWorld();
 
   /** Returns the seams; nullptr: this server was never in a world. */
-  const Seams* keptSeams() const { return keptSeams_.get(); }
+  const Seams* ownedSeams() const { return ownedSeams_.get(); }
 
   /** Lets rows go on at other servers, as the ring of Seams::set says. `wake`: see Seams::open.
    */
@@ -209,7 +209,7 @@ class Pool {
   /**
    * Returns the number of a server of the world, and makes it known if needed; kNoPeer: no room.
    */
-  uint16_t know(std::string_view name);
+  uint16_t findOrAddPeer(std::string_view name);
 
   /**
    * Forgets a server and gives its number to `name`. Returns false when the server can't be
@@ -221,7 +221,7 @@ class Pool {
    * Notes that `sender` sends as `peer` from now on, and that all its numbers up to `taken` are
    * done.
    */
-  void meet(uint16_t peer, const Identity& sender, uint64_t taken);
+  void setSender(uint16_t peer, const Identity& sender, uint64_t taken);
 
   /** Takes the sprite `number` of another server. Returns false when there is no memory for it. */
   bool crossIn(uint16_t peer, uint64_t number, const CrosserHead& head, std::string_view text);
@@ -232,19 +232,19 @@ class Pool {
   /**
    * Notes that the peer has taken all numbers up to `number`. Call it after the `crossOut` of each.
    */
-  void crossedUpTo(uint16_t peer, uint64_t number);
+  void recordCrossedUpTo(uint16_t peer, uint64_t number);
 
   /**
    * Notes that the peer has told this process what it has taken: the sprites that wait for it have
-   * the numbers after `number`. Call it after `crossedUpTo`.
+   * the numbers after `number`. Call it after `recordCrossedUpTo`.
    */
-  void goOnBehind(uint16_t peer, uint64_t number);
+  void renumberAfter(uint16_t peer, uint64_t number);
 
   /**
    * Notes that the oldest `count` sprites of the peer's outbox go to others, though the peer may
    * have taken them.
    */
-  void giveUp(uint16_t peer, uint64_t count);
+  void recordGivenUp(uint16_t peer, uint64_t count);
 
   /**
    * Sends a sprite that was at `place` in the outbox of `peer`, and that the peer has not taken, to
@@ -257,7 +257,7 @@ class Pool {
 
   /** Returns whether the node is full on which sprites land that cross over `exitEdge` into `row`.
    */
-  bool endBusy(uint32_t row, Edge exitEdge) const;
+  bool isRowEndBusy(uint32_t row, Edge exitEdge) const;
 
   /**
    * Gives a newcomer from `address` a place in the torus and its id. Returns kOk; kTooManyJoins or
@@ -288,7 +288,7 @@ class Pool {
    * Forgets the time of this turn. Call it when time has passed within a turn, such as for a write
    * of the journal.
    */
-  void forgetTime() { time_ = 0; }
+  void clearTurnTime() { turnTime_ = 0; }
 
   /**
    * Sets whether joins and throws, which are promises, are accepted. While the state can't be
@@ -298,15 +298,15 @@ class Pool {
   bool promising() const { return promising_; }
 
   /** Holds back all sprites of `record`, since one of them is not written. */
-  void holdBack(uint32_t record);
+  void holdBackSprites(uint32_t record);
 
-  bool holdsBack() const { return !held_.empty(); }
+  bool isHoldingBack() const { return !heldBack_.empty(); }
 
   /**
    * Ends all holding back, since everything is written: those polls get their sprites with the next
    * answers.
    */
-  void release();
+  void releaseHeldBack();
 
   /** Ends the poll parked under `token`, if it still is: the responder lost its connection. */
   void drop(const Id& id, PollHolder holder, uint32_t token);
@@ -319,14 +319,14 @@ class Pool {
   static constexpr uint32_t kNoRecord = UINT32_MAX;
 
   /** The memory that a request reads, in the order in which one part leads to the next. */
-  enum class Reach { kClient, kNeighbor };
+  enum class PrefetchStep { kClient, kNeighbor };
 
   /**
    * Prefetches what a poll, or a throw over `edge`, of `id` will read, so that many requests wait
    * for memory together. Each step reads what the one before has prefetched. Changes nothing, and
    * takes any id.
    */
-  void prefetch(Reach what, const Id& id, const Edge* edge) const;
+  void prefetch(PrefetchStep step, const Id& id, const Edge* edge) const;
 
   /**
    * Throws a sprite over an edge to the neighbor there. `number` is the thrower's own counter or
@@ -346,7 +346,7 @@ class Pool {
   Outcome leave(const Id& id);
 
   /** Frees every client that is leaving, however long it takes. Call it before a save. */
-  void seeAllOff();
+  void freeAllLeaving();
 
   /** What an operator may see of a client. */
   struct View {
@@ -356,12 +356,12 @@ class Pool {
     uint32_t unsent;    // sprites that no answer has carried
     uint64_t bytes;     // of all waiting sprites
     uint64_t sequence;  // of the newest sprite that ever came
-    bool known;         // whether `address` is known: after a restart it may not be
+    bool hasAddress;    // whether `address` is known: after a restart it may not be
     Address address;
   };
 
   /** Reads one client. Returns false when there is no such client. */
-  bool look(const Id& id, View* view) const;
+  bool readView(const Id& id, View* view) const;
 
   /** Reads a client's place. Returns false when there is no such client. */
   bool place(const Id& id, Place* place) const;
@@ -406,9 +406,9 @@ class Pool {
     Source source;          // address that it joined from
     PollHolder holder;
     bool live : 1;
-    bool behind : 1;    // it has a backlog
-    bool toAnswer : 1;  // its poll is answered at the end of the turn
-    bool held : 1;      // some of its sprites are not written: it gets none for now
+    bool hasBacklog : 1;    // it has a backlog
+    bool awaitsAnswer : 1;  // its poll is answered at the end of the turn
+    bool heldBack : 1;      // some of its sprites are not written: it gets none for now
   };
   static_assert(sizeof(Client) == 96, "the memory figures in README count on it");
 
@@ -422,10 +422,10 @@ class Pool {
   using EndedPoll = std::pair<PollHolder, uint32_t>;
 
   Client* lookUp(const Id& id);
-  uint32_t numberOf(const Client* client) const { return client - clients_.data(); }
+  uint32_t recordOf(const Client* client) const { return client - clients_.data(); }
   void arm(uint32_t record, uint64_t milliseconds);
   void prefetchClient(uint32_t record) const;
-  Outcome enter(Source source, Id* id);
+  Outcome joinFrom(Source source, Id* id);
   bool mayPoll(Client* client, uint64_t ack);
   void acknowledge(Client* client, uint64_t ack);
   std::string_view compose(Client* client, Remark remark);
@@ -435,8 +435,8 @@ class Pool {
   void answerSoon(Client* client);
   bool allowedToThrow(Client* client, uint64_t now) const;
   void spendThrow(Client* client, uint64_t now);
-  bool seen(const Client& client, uint64_t number) const;
-  void remember(Client* client, uint64_t number);
+  bool hasSeenNumber(const Client& client, uint64_t number) const;
+  void rememberNumber(Client* client, uint64_t number);
   Outcome tryThrow(Client* client, Edge edge, uint64_t number, std::string_view text, uint64_t now);
   uint32_t roomOf(const Sprite& sprite) const;
   bool fits(const Mailbox& mailbox, uint32_t cost) const;
@@ -444,43 +444,45 @@ class Pool {
   bool mayEnter(const Mailbox& mailbox, Source source, uint32_t cost) const;
   void renewLease(Client* client);
   void putFlown(Client* client, Sprite* sprite);
-  void moveUp(Client* client);
+  void moveUpOldest(Client* client);
   void catchUp(Client* client);
-  Sprite* oldest(const Client& client) const;
-  Sprite* takeOldest(Client* client);
-  void forget(Sprite* sprite);
+  Sprite* oldestSprite(const Client& client) const;
+  Sprite* popOldest(Client* client);
+  void endSprite(Sprite* sprite);
   uint32_t nextLive(uint32_t record, Edge edge) const;
   Stop nextStop(uint32_t record, Edge from) const;
   void flyOn(Client* client);
-  void fly(Client* from, Client* to, Stay stay);
+  void flyOldest(Client* from, Client* to, Stay stay);
   void chargeTo(Source source, Sprite* sprite);
-  void lose(Client* from);
+  void loseOldest(Client* from);
   void remove(Client* client);
   void startLeaving(Client* client);
-  void admit(uint32_t record, const Id& id);
-  void receive(Client* thrower, Client* receiver, uint64_t number, Edge from, std::string_view text,
-               uint64_t now);
+  void occupyRecord(uint32_t record, const Id& id);
+  void applyThrow(Client* thrower, Client* receiver, uint64_t number, Edge from,
+                  std::string_view text, uint64_t now);
   bool seamBeyond(uint32_t record, Edge edge, Seam* seam) const;
   bool seamForFlight(uint32_t record, Edge edge, Seam* seam) const;
   Outcome throwOver(Client* client, const Seam& seam, uint64_t number, std::string_view text,
                     uint64_t now);
-  bool hasRoomFor(uint32_t cost) const;
-  void flyOver(Client* from, const CrossText& way);
-  CrossText setOut(const Seam& seam) const;
-  uint32_t rowsToLand() const;
-  uint32_t chart(CrossText* way, uint32_t cost) const;
-  uint32_t endOf(uint32_t row, Edge exitEdge) const;
+  bool hasMemoryFor(uint32_t cost) const;
+  void flyOldestOver(Client* from, const CrossText& route);
+  CrossText routeOver(const Seam& seam) const;
+  uint32_t landingRows() const;
+  uint32_t chooseRoute(CrossText* route, uint32_t cost) const;
+  uint32_t landingRecord(uint32_t row, Edge exitEdge) const;
   bool isFull(const Client& client, uint32_t cost) const;
-  void put(Sprite* sprite, const CrossText& way, uint32_t record);
-  void takeThrown(Client* thrower, uint64_t number, Edge from, std::string_view text, uint64_t now,
-                  const CrossText& way);
-  void takeCrossed(Peer* from, uint64_t number, Edge enters, std::string_view text,
-                   const CrossText& way, uint32_t record);
-  uint64_t time() const { return time_ == 0 && clock_ != nullptr ? clock_() : time_; }
-  void seeOff();
-  void fire(uint32_t record);
+  void placeSprite(Sprite* sprite, const CrossText& route, uint32_t record);
+  void applyThrowOver(Client* thrower, uint64_t number, Edge from, std::string_view text,
+                      uint64_t now, const CrossText& route);
+  void applyCrossIn(Peer* from, uint64_t number, Edge enters, std::string_view text,
+                    const CrossText& route, uint32_t record);
+  uint64_t turnTime() const {
+    return turnTime_ == 0 && throwClock_ != nullptr ? throwClock_() : turnTime_;
+  }
+  void freeLeaving();
+  void onTimer(uint32_t record);
   uint32_t random(uint32_t below);
-  bool mayRecord() const;
+  bool hasJournalRoom() const;
 
   const PoolOptions options_;
   const std::unique_ptr<AddressLimits> unbounded_;  // if no limits are given
@@ -492,25 +494,25 @@ class Pool {
   IdMaker ids_;
   std::minstd_rand random_;
   Journal* journal_ = nullptr;
-  std::unique_ptr<Seams> keptSeams_;  // nullptr: never in a world
-  Seams* seams_ = nullptr;            // nullptr: in no world now
+  std::unique_ptr<Seams> ownedSeams_;  // nullptr: never in a world
+  Seams* activeSeams_ = nullptr;       // nullptr: in no world now
   PollResponder* responders_[kPollHolders] = {};
   std::string body_;  // the answer being composed; its capacity stays
   Counts counts_ = {};
   DeliveryTimes deliveryTimes_;
-  uint64_t (*clock_)() = nullptr;
-  uint64_t time_ = 0;  // time of this turn's newest throw, microseconds; 0: unknown
+  uint64_t (*throwClock_)() = nullptr;
+  uint64_t turnTime_ = 0;  // time of this turn's newest throw, microseconds; 0: unknown
   bool promising_ = true;
-  std::vector<uint32_t> toAnswer_;  // records whose polls are answered at the end of the turn
-  std::map<EndedPoll, std::string> ended_;  // their answers, for the end of the turn
-  std::vector<uint32_t> held_;              // records that get no sprites until all is written
-  std::deque<uint32_t> leaving_;            // records whose sprites are flying on; not yet free
-  uint32_t flyBudget_;                      // sprites that may still fly on before the next tick
-  uint64_t now_;                            // milliseconds, of the last tick
-  uint32_t used_ = 0;                       // records ever used
-  uint32_t freeRecord_ = 0;                 // the first free record among them + 1
-  uint64_t drainEnd_ = 0;                   // milliseconds; 0: not draining
-  uint32_t drainWindow_ = 0;                // milliseconds
+  std::vector<uint32_t> awaitingAnswer_;  // records whose polls are answered at the end of the turn
+  std::map<EndedPoll, std::string> endedPolls_;  // their answers, for the end of the turn
+  std::vector<uint32_t> heldBack_;               // records that get no sprites until all is written
+  std::deque<uint32_t> leaving_;  // records whose sprites are flying on; not yet free
+  uint32_t flyBudget_;            // sprites that may still fly on before the next tick
+  uint64_t now_;                  // milliseconds, of the last tick
+  uint32_t usedRecords_ = 0;      // records ever used
+  uint32_t freeRecord_ = 0;       // the first free record among them + 1
+  uint64_t drainEnd_ = 0;         // milliseconds; 0: not draining
+  uint32_t drainWindow_ = 0;      // milliseconds
 };
 
 }  // namespace server

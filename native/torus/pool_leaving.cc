@@ -25,7 +25,7 @@ constexpr uint8_t kLostAlone = 0;
  * Most leavers in sequence that a sprite passes by. With more of them ahead it waits until they are
  * gone.
  */
-constexpr int kPassedBy = 64;
+constexpr int kMostPassedLeavers = 64;
 
 /** Sprites that have flown into a mailbox may take 1 / kFlownPart of it. */
 constexpr uint32_t kFlownPart = 2;
@@ -37,9 +37,9 @@ constexpr uint32_t kFlownPart = 2;
 Outcome Pool::leave(const Id& id) {
   Client* client = lookUp(id);
   if (client == nullptr) return Outcome::kOk;
-  if (!mayRecord()) return count(Outcome::kStateUnwritable);
+  if (!hasJournalRoom()) return count(Outcome::kStateUnwritable);
   ++counts_.left;
-  if (journal_ != nullptr) journal_->leave(numberOf(client));
+  if (journal_ != nullptr) journal_->leave(recordOf(client));
   remove(client);
   return Outcome::kOk;
 }
@@ -49,15 +49,15 @@ void Pool::remove(Client* client) {
   // thrown to it.
   startLeaving(client);
   if (client->holder != PollHolder::kNobody) endPoll(client, Remark::kNothing);
-  wheel_.disarm(numberOf(client));
-  seeOff();
+  wheel_.disarm(recordOf(client));
+  freeLeaving();
 }
 
 /** Makes `client` unknown, and its sprites fly on from now on. */
 void Pool::startLeaving(Client* client) {
   client->live = false;
   --counts_.clients;
-  leaving_.push_back(numberOf(client));
+  leaving_.push_back(recordOf(client));
 }
 
 /**
@@ -66,12 +66,12 @@ void Pool::startLeaving(Client* client) {
  * first. Its sprites may fly into the mailbox of another leaver, whose turn comes later; no sprites
  * fly into the mailbox of the first. So this ends.
  */
-void Pool::seeOff() {
-  while (!leaving_.empty() && mayRecord()) {
+void Pool::freeLeaving() {
+  while (!leaving_.empty() && hasJournalRoom()) {
     const uint32_t record = leaving_.front();
     Client& client = clients_[record];
     flyOn(&client);
-    if (client.mailbox.waiting > 0 || client.behind) return;
+    if (client.mailbox.waiting > 0 || client.hasBacklog) return;
     leaving_.pop_front();
     torus_.leave(record);
     limits_->removeClient(client.source);
@@ -81,10 +81,10 @@ void Pool::seeOff() {
   }
 }
 
-void Pool::seeAllOff() {
-  while (!leaving_.empty() && mayRecord()) {
+void Pool::freeAllLeaving() {
+  while (!leaving_.empty() && hasJournalRoom()) {
     flyBudget_ = kFlyBudget;
-    seeOff();
+    freeLeaving();
   }
 }
 
@@ -97,7 +97,7 @@ void Pool::seeAllOff() {
  */
 uint32_t Pool::nextLive(uint32_t record, Edge edge) const {
   uint32_t next = record;
-  for (int passed = 0; passed <= kPassedBy; ++passed) {
+  for (int passed = 0; passed <= kMostPassedLeavers; ++passed) {
     next = torus_.neighbor(next, edge);
     if (clients_[next].live) return next;
     if (next == record) break;
@@ -111,7 +111,7 @@ uint32_t Pool::nextLive(uint32_t record, Edge edge) const {
  * all near it are leaving, too; nowhere when there is no client at all.
  */
 Pool::Stop Pool::nextStop(uint32_t record, Edge from) const {
-  if (counts_.clients == 0 && seams_ == nullptr) return {};
+  if (counts_.clients == 0 && activeSeams_ == nullptr) return {};
   const Edge onward = opposite(from);
   const Edge aside = onward == Edge::kLeft || onward == Edge::kRight ? Edge::kUp : Edge::kLeft;
   for (const Edge edge : {onward, aside}) {
@@ -149,19 +149,19 @@ void Pool::putFlown(Client* client, Sprite* sprite) {
 }
 
 /** Moves the oldest sprite of a client's backlog into its mailbox. */
-void Pool::moveUp(Client* client) {
-  const uint32_t record = numberOf(client);
+void Pool::moveUpOldest(Client* client) {
+  const uint32_t record = recordOf(client);
   putFlown(client, backlogs_.pop(record));
-  client->behind = backlogs_.front(record) != nullptr;
+  client->hasBacklog = backlogs_.front(record) != nullptr;
 }
 
 /** Moves sprites from a client's backlog into its mailbox, as many as there is room for. */
 void Pool::catchUp(Client* client) {
-  const uint32_t record = numberOf(client);
-  while (client->behind && hasRoom(client->mailbox, *backlogs_.front(record))) {
-    moveUp(client);
+  const uint32_t record = recordOf(client);
+  while (client->hasBacklog && hasRoom(client->mailbox, *backlogs_.front(record))) {
+    moveUpOldest(client);
     if (journal_ != nullptr) journal_->moveUp(record);
-    if (!promising_) holdBack(record);
+    if (!promising_) holdBackSprites(record);
   }
 }
 
@@ -170,36 +170,36 @@ void Pool::catchUp(Client* client) {
  * already, and has the memory for them. Sprites that find no room wait in a backlog.
  */
 void Pool::flyOn(Client* client) {
-  const uint32_t record = numberOf(client);
+  const uint32_t record = recordOf(client);
   // Each stop is found for the first sprite that needs it: most leaving clients have no sprites.
   std::optional<Stop> stops[4];
   std::optional<uint64_t> now;
-  while (Sprite* sprite = oldest(*client)) {
+  while (Sprite* sprite = oldestSprite(*client)) {
     if (flyBudget_ == 0) break;
     std::optional<Stop>& next = stops[static_cast<size_t>(sprite->from)];
     flyBudget_ -= std::min(flyBudget_, next ? 1u : kFindBudget);
     if (!next) next = nextStop(record, sprite->from);
     if (next->seam) {
-      const CrossText way = setOut(*next->seam);
-      flyOver(client, way);
+      const CrossText route = routeOver(*next->seam);
+      flyOldestOver(client, route);
       if (journal_ != nullptr) {
-        journal_->cross({.step = JournalStep::kFlyOver, .record = record, .other = way.peer}, way,
-                        {});
+        journal_->cross({.step = JournalStep::kFlyOver, .record = record, .other = route.peer},
+                        route, {});
       }
       continue;
     }
     if (next->record == Torus::kNone) {
-      lose(client);
+      loseOldest(client);
       if (journal_ != nullptr) journal_->lose(record, kLostAlone);
       continue;
     }
     Client* to = &clients_[next->record];
     const Stay stay =
-        !to->behind && hasRoom(to->mailbox, *sprite) ? Stay::kMailbox : Stay::kBacklog;
-    if (!now) now = time();
+        !to->hasBacklog && hasRoom(to->mailbox, *sprite) ? Stay::kMailbox : Stay::kBacklog;
+    if (!now) now = turnTime();
     sprite->stamp = deliveryTimes_.flown(sprite->stamp, *now);
-    fly(client, to, stay);
-    if (!promising_) holdBack(next->record);
+    flyOldest(client, to, stay);
+    if (!promising_) holdBackSprites(next->record);
     if (journal_ != nullptr) journal_->fly(record, next->record, stay == Stay::kBacklog);
   }
   for (const std::optional<Stop>& next : stops) {
@@ -216,13 +216,13 @@ void Pool::flyOn(Client* client) {
  * sprite is charged to the address of `from`, which has left it. Else hostile clients could use up
  * the share of an honest address, by passing its sprites on to one another.
  */
-void Pool::fly(Client* from, Client* to, Stay stay) {
-  Sprite* sprite = takeOldest(from);
+void Pool::flyOldest(Client* from, Client* to, Stay stay) {
+  Sprite* sprite = popOldest(from);
   chargeTo(from->source, sprite);
   ++counts_.flown;
   if (stay == Stay::kMailbox) return putFlown(to, sprite);
-  backlogs_.push(numberOf(to), sprite);
-  to->behind = true;
+  backlogs_.push(recordOf(to), sprite);
+  to->hasBacklog = true;
 }
 
 /** Charges a sprite to `source` from now on, if the source is known. */
@@ -235,9 +235,9 @@ void Pool::chargeTo(Source source, Sprite* sprite) {
 }
 
 /** Loses the oldest sprite of `from`, which has nowhere to fly to. */
-void Pool::lose(Client* from) {
+void Pool::loseOldest(Client* from) {
   ++counts_.lost;
-  forget(takeOldest(from));
+  endSprite(popOldest(from));
 }
 
 }  // namespace server

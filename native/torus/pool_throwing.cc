@@ -14,7 +14,7 @@ namespace {
 constexpr uint32_t kOverfull = 2;
 
 /** How many sprites of a full mailbox, from the oldest, are checked for their source. */
-constexpr uint32_t kLookedAt = 256;
+constexpr uint32_t kSourcesChecked = 256;
 
 }  // namespace
 
@@ -59,7 +59,7 @@ bool Pool::mayEnter(const Mailbox& mailbox, Source source, uint32_t cost) const 
   }
   uint32_t all = 0;
   uint32_t own = 0;
-  for (const Sprite* sprite = mailbox.first; sprite != nullptr && all < kLookedAt;
+  for (const Sprite* sprite = mailbox.first; sprite != nullptr && all < kSourcesChecked;
        sprite = sprite->next) {
     ++all;
     own += sprite->source == source;
@@ -71,7 +71,7 @@ Outcome Pool::tryThrow(Client* client, Edge edge, uint64_t number, std::string_v
                        uint64_t now) {
   if (!promising_) return Outcome::kStateUnwritable;
   if (number != kNoNumber) {
-    if (seen(*client, number)) return Outcome::kDuplicate;
+    if (hasSeenNumber(*client, number)) return Outcome::kDuplicate;
     if (number + kNumberWindow <= client->newestNumber) return Outcome::kStaleNumber;
   }
   if (!allowedToThrow(client, now)) return Outcome::kTooManyThrows;
@@ -79,10 +79,10 @@ Outcome Pool::tryThrow(Client* client, Edge edge, uint64_t number, std::string_v
   spendThrow(client, now);
 
   Seam seam;
-  if (seams_ != nullptr && seamBeyond(numberOf(client), edge, &seam)) {
+  if (activeSeams_ != nullptr && seamBeyond(recordOf(client), edge, &seam)) {
     return throwOver(client, seam, number, text, now);
   }
-  uint32_t target = torus_.neighbor(numberOf(client), edge);
+  uint32_t target = torus_.neighbor(recordOf(client), edge);
   // A leaving client accepts nothing new: its sprites are just flying on.
   if (!clients_[target].live) target = nextLive(target, edge);
   if (target == Torus::kNone) return Outcome::kNeighborBusy;
@@ -94,10 +94,10 @@ Outcome Pool::tryThrow(Client* client, Edge edge, uint64_t number, std::string_v
     return Outcome::kTooManySprites;
   }
 
-  receive(client, &neighbor, number, opposite(edge), text, now);
-  time_ = now;
+  applyThrow(client, &neighbor, number, opposite(edge), text, now);
+  turnTime_ = now;
   if (journal_ != nullptr) {
-    journal_->throwSprite(numberOf(client), numberOf(&neighbor), number,
+    journal_->throwSprite(recordOf(client), recordOf(&neighbor), number,
                           static_cast<uint8_t>(opposite(edge)), text);
   }
   if (neighbor.holder == PollHolder::kNobody) return Outcome::kQueued;
@@ -108,10 +108,10 @@ Outcome Pool::tryThrow(Client* client, Edge edge, uint64_t number, std::string_v
 }
 
 /** Applies a throw: `receiver` gets the sprite, which enters by its edge `from`. */
-void Pool::receive(Client* thrower, Client* receiver, uint64_t number, Edge from,
-                   std::string_view text, uint64_t now) {
+void Pool::applyThrow(Client* thrower, Client* receiver, uint64_t number, Edge from,
+                      std::string_view text, uint64_t now) {
   receiver->mailbox.push(Sprite::make(text, from, thrower->source, deliveryTimes_.stamp(now)));
-  if (number != kNoNumber) remember(thrower, number);
+  if (number != kNoNumber) rememberNumber(thrower, number);
   counts_.mailboxBytes += Sprite::cost(text.size());
   ++counts_.waiting;
   ++counts_.thrown;
@@ -136,13 +136,13 @@ void Pool::spendThrow(Client* client, uint64_t now) {
 
 // Throw numbers: the newest accepted one, and a bit for each of the 64 up to it.
 
-bool Pool::seen(const Client& client, uint64_t number) const {
+bool Pool::hasSeenNumber(const Client& client, uint64_t number) const {
   if (number > client.newestNumber) return false;
   const uint64_t age = client.newestNumber - number;
   return age < kNumberWindow && (client.seenNumbers >> age & 1) != 0;
 }
 
-void Pool::remember(Client* client, uint64_t number) {
+void Pool::rememberNumber(Client* client, uint64_t number) {
   if (number > client->newestNumber) {
     const uint64_t step = number - client->newestNumber;
     client->seenNumbers = step < kNumberWindow ? client->seenNumbers << step : 0;

@@ -99,7 +99,7 @@ FrameRefusal Crossings::receiveSprites(PeerNumber from, FrameRefusal refusal, co
   ack.refusal = refusal;
   FrameWriter writer(ack, answer);
   for (const auto& [row, exitEdge] : rowEnds_)
-    writer.add({row, exitEdge, pool_->endBusy(row, exitEdge)});
+    writer.add({row, exitEdge, pool_->isRowEndBusy(row, exitEdge)});
   writer.finish();
   if (refusal != FrameRefusal::kNone) return countRefused(refusal);
   if (head.serial >= peer.ackSerial) peer.ackSerial = 0;
@@ -109,7 +109,7 @@ FrameRefusal Crossings::receiveSprites(PeerNumber from, FrameRefusal refusal, co
 /** Returns whether a row's end that the frame names has no room for more. */
 bool Crossings::isAnyEndBusy() const {
   return std::ranges::any_of(
-      rowEnds_, [this](const auto& end) { return pool_->endBusy(end.first, end.second); });
+      rowEnds_, [this](const auto& end) { return pool_->isRowEndBusy(end.first, end.second); });
 }
 
 /** Decides whether a frame's sprites may be taken. Notes its sender and its fence. */
@@ -119,8 +119,8 @@ FrameRefusal Crossings::checkSender(PeerNumber from, const FrameHead& head) {
   if (head.life > peer.sender.life) {
     // From here on no frame of the earlier life counts, and what was taken from it is certain.
     const bool hasSameMemory = head.memory == peer.sender.memory;
-    pool_->meet(from, {.life = head.life, .memory = head.memory},
-                hasSameMemory ? peer.lastTaken : 0);
+    pool_->setSender(from, {.life = head.life, .memory = head.memory},
+                     hasSameMemory ? peer.lastTaken : 0);
     peer.fence = 0;
     peer.ackSerial = 0;
   }
@@ -131,7 +131,7 @@ FrameRefusal Crossings::checkSender(PeerNumber from, const FrameHead& head) {
   const bool isFarAhead = peer.lastTaken >= head.base + kNumbersAhead;
   if (head.serial >= peer.fence && head.base > 0 &&
       (head.base > peer.lastTaken + 1 || isFarAhead)) {
-    pool_->meet(from, peer.sender, head.base - 1);
+    pool_->setSender(from, peer.sender, head.base - 1);
   }
   return peer.accepted ? FrameRefusal::kNone : FrameRefusal::kNotInRing;
 }
@@ -167,9 +167,9 @@ FrameRefusal Crossings::receiveAck(PeerNumber from, const FrameHead& head, std::
     pool_->crossOut(sprite);
     ++crossed;
   });
-  if (crossed > before) pool_->crossedUpTo(from, crossed - 1);
+  if (crossed > before) pool_->recordCrossedUpTo(from, crossed - 1);
   // After a power cut the peer may have taken more numbers: none of these is of a waiting sprite.
-  if (wasUnsettled && outbox.isSettled()) pool_->goOnBehind(from, outbox.base() - 1);
+  if (wasUnsettled && outbox.isSettled()) pool_->renumberAfter(from, outbox.base() - 1);
   if (!isWellFormed) return countRefused(FrameRefusal::kMalformed);
   return head.refusal == FrameRefusal::kNone ? FrameRefusal::kNone : countRefused(head.refusal);
 }
@@ -181,7 +181,7 @@ void Crossings::rerouteStranded(uint64_t now) {
     Peer& peer = seams_->peer(from);
     if (peer.inRing) continue;
     if (const size_t uncertainCount = peer.outbox.endDoubt(now))
-      pool_->giveUp(from, uncertainCount);
+      pool_->recordGivenUp(from, uncertainCount);
     const size_t place = peer.outbox.maybeSent();
     peer.outbox.returnUnsent(
         [&](const Crosser& crosser) { pool_->turnBack(from, place, crosser); });

@@ -127,7 +127,7 @@ class Model {
         pool_(options_, &limits_, now_) {
     pool_.setResponder(PollHolder::kDoor, &door_);
     pool_.setResponder(PollHolder::kRoutes, &node_);
-    pool_.setClock([] { return now_ * 1000; });
+    pool_.setThrowClock([] { return now_ * 1000; });
   }
 
   void step() {

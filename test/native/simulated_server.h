@@ -153,7 +153,7 @@ class Life {
         poolClock_(milliseconds(), kTickMilliseconds),
         arenaClock_(milliseconds(), kTickMilliseconds),
         frontClock_(milliseconds(), kTickMilliseconds) {
-    pool_.setClock(microseconds);
+    pool_.setThrowClock(microseconds);
     turn_.onReleased([this](TurnEnd end) { onTurnEnd(end); });
     front_.onWaits([this](bool whether) {
       frontWaits_ = whether;
@@ -611,7 +611,7 @@ class Host : public Actor {
   /** Ends the server's process. */
   void endLife() {
     machine->server = plan_.number;
-    if (life_) lastDoubted = life_->pool().counts().doubted;
+    if (life_) lastDoubted = life_->pool().counts().crossedInDoubt;
     life_.reset();
     ++lifeNumber_;
     machine->freeEndedThreads();
@@ -696,7 +696,7 @@ struct Totals {
       sum.clients += counts.clients;
       sum.crossedIn += counts.crossedIn;
       sum.crossedOut += counts.crossedOut;
-      sum.doubted += counts.doubted;
+      sum.doubted += counts.crossedInDoubt;
       const uint64_t rings = life->member() == nullptr ? 0 : life->member()->ringChanges();
       sum.shape = (sum.shape * 1000003 + counts.joined + counts.left + counts.expired) * 1000003 +
                   life->pool().torus().size() + rings * 4096;

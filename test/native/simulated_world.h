@@ -319,7 +319,7 @@ class Member : private BrokerClient {
       machine->trace("server %" PRIu64 " is in the world by epoch %" PRIu64, number_, epoch_);
       crossings_ = std::make_unique<Crossings>(&pool_, epoch_);
       // The pool's numbers of peers are the servers' numbers.
-      for (uint32_t i = 0; i < servers_; ++i) pool_.know(nameOf(i));
+      for (uint32_t i = 0; i < servers_; ++i) pool_.findOrAddPeer(nameOf(i));
       pool_.openSeams({.outboxBytes = 1 << 14, .doubt = doubt_},
                       [this] { callAt(milliseconds()); });
     }

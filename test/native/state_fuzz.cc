@@ -297,7 +297,7 @@ class Run : private PollResponder {
   void use(Pool* pool) {
     const Counts& counts = pool->counts();
     // Leaving clients are in the torus, but no longer count as clients.
-    pool->seeAllOff();
+    pool->freeAllLeaving();
     expectLaw(*pool);
     EXPECT(counts.clients == pool->torus().size());
     std::vector<Id> ids = ids_;
@@ -314,7 +314,7 @@ class Run : private PollResponder {
       pool->answerPolls();
       expectLaw(*pool);
     }
-    if (random_.oneIn(2) && pool->keptSeams() != nullptr) {
+    if (random_.oneIn(2) && pool->ownedSeams() != nullptr) {
       test::WorldSteps world(pool);
       for (int i = 0; i < 20; ++i)
         world.step([this](uint64_t most) { return random_.below(most); });

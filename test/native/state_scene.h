@@ -201,7 +201,7 @@ class Life : private PollResponder {
   void expectDeliveredIn(const Pool& later) const {
     for (const auto& [record, delivered] : delivered_) {
       Pool::View view;
-      const bool known = later.look(delivered.first, &view);
+      const bool known = later.readView(delivered.first, &view);
       EXPECT(!known || view.sequence >= delivered.second);
     }
   }
@@ -330,7 +330,7 @@ inline void expectLaw(const Pool& pool) {
  * of snapshots as bytes would not notice a fact that both leave out.
  */
 inline std::string worldOf(const Pool& pool) {
-  const Seams* const memory = pool.keptSeams();
+  const Seams* const memory = pool.ownedSeams();
   if (memory == nullptr) return {};
   std::string text;
   const auto add = [&text](auto... numbers) {
@@ -338,7 +338,8 @@ inline std::string worldOf(const Pool& pool) {
   };
   const Counts& counts = pool.counts();
   add(memory->self().memory, memory->self().life);
-  add(counts.crossedIn, counts.crossedOut, counts.doubted, counts.waiting, counts.mailboxBytes);
+  add(counts.crossedIn, counts.crossedOut, counts.crossedInDoubt, counts.waiting,
+      counts.mailboxBytes);
   for (size_t number = 0; number < memory->size(); ++number) {
     const Peer& peer = memory->peer(static_cast<PeerNumber>(number));
     text += "\n" + peer.name + " ";

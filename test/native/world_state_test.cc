@@ -60,7 +60,7 @@ class Town {
   uint64_t out(size_t number) {
     return at(number).pool.counts().crossedOut - begun_[number].crossedOut;
   }
-  uint64_t doubted(size_t number) { return at(number).pool.counts().doubted; }
+  uint64_t doubted(size_t number) { return at(number).pool.counts().crossedInDoubt; }
 
   /**
    * How many sprites have crossed to the server since the beginning, as a process would find that

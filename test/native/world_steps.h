@@ -18,7 +18,7 @@ class WorldSteps {
   explicit WorldSteps(Pool* pool) : pool_(*pool), seams_(*pool->enterWorld()) {
     pool_.openSeams({.outboxBytes = 2000, .doubt = 0}, [] {});
     pool_.setLife(seams_.self().life + 1);
-    for (const char* name : {"b", "c"}) pool_.know(name);
+    for (const char* name : {"b", "c"}) pool_.findOrAddPeer(name);
     setRing(3);
   }
 
@@ -40,14 +40,14 @@ class WorldSteps {
         break;
       case 1:
         if (below(4) == 0) {
-          pool_.meet(number, {.life = peer.sender.life + 1, .memory = below(3) + 1}, below(9));
+          pool_.setSender(number, {.life = peer.sender.life + 1, .memory = below(3) + 1}, below(9));
         }
         break;
       case 2:
       case 3:
         for (uint64_t count = below(3); count > 0 && peer.outbox.size() > 0; --count) {
           pool_.crossOut(peer.outbox.removeOldest());
-          pool_.crossedUpTo(number, peer.outbox.base() - 1);
+          pool_.recordCrossedUpTo(number, peer.outbox.base() - 1);
         }
         break;
       case 4:
@@ -57,7 +57,7 @@ class WorldSteps {
         if (!peer.outbox.isSettled()) {
           peer.outbox.setBase(peer.outbox.base() + below(3));
           peer.outbox.setSettled();
-          pool_.goOnBehind(number, peer.outbox.base() - 1);
+          pool_.renumberAfter(number, peer.outbox.base() - 1);
         }
         break;
       default:
@@ -96,7 +96,7 @@ class WorldSteps {
       const auto from = static_cast<PeerNumber>(number);
       Peer& peer = seams_.peer(from);
       if (peer.inRing) continue;
-      if (const size_t doubted = peer.outbox.endDoubt()) pool_.giveUp(from, doubted);
+      if (const size_t doubted = peer.outbox.endDoubt()) pool_.recordGivenUp(from, doubted);
       peer.outbox.returnUnsent([&](const Crosser& one) { pool_.turnBack(from, 0, one); });
     }
   }

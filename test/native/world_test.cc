@@ -399,7 +399,7 @@ void checkDoubt() {
   EXPECT(from.seams.peer(1).outbox.size() == 1);
   from.crossings.rerouteStranded(1100);
   EXPECT(from.seams.peer(1).outbox.size() == 0 && from.seams.peer(2).outbox.size() == 2);
-  EXPECT(from.pool.counts().doubted == 1);
+  EXPECT(from.pool.counts().crossedInDoubt == 1);
   // With no other server the sprites land here.
   from.seams.setRing({}, 1200);
   from.crossings.rerouteStranded(1200);
