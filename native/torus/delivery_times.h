@@ -39,7 +39,7 @@ class DeliveryTimes {
   Stamp stamp(uint64_t now) const { return static_cast<Stamp>(now / 1000 >> shift_); }
 
   /** The stamp with which a sprite flies on at `now`. */
-  Stamp flown(Stamp stamp, uint64_t now) const {
+  Stamp flownStamp(Stamp stamp, uint64_t now) const {
     const Stamp at = this->stamp(now);
     return static_cast<Stamp>(at - stamp) > kHalf ? static_cast<Stamp>(at - kHalf) : stamp;
   }

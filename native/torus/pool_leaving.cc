@@ -197,7 +197,7 @@ void Pool::flyOn(Client* client) {
     const Stay stay =
         !to->hasBacklog && hasRoom(to->mailbox, *sprite) ? Stay::kMailbox : Stay::kBacklog;
     if (!now) now = turnTime();
-    sprite->stamp = deliveryTimes_.flown(sprite->stamp, *now);
+    sprite->stamp = deliveryTimes_.flownStamp(sprite->stamp, *now);
     flyOldest(client, to, stay);
     if (!promising_) holdBackSprites(next->record);
     if (journal_ != nullptr) journal_->fly(record, next->record, stay == Stay::kBacklog);

@@ -96,13 +96,13 @@ bool Torus::closesRow(uint32_t node, Edge edge) const {
 
 uint32_t Torus::firstOfCycle(uint32_t row) const {
   for (uint32_t column = 0;; ++column) {
-    if (const uint32_t found = at(kRow, row, column)) return found - 1;
+    if (const uint32_t found = nodeAt(kRow, row, column)) return found - 1;
   }
 }
 
 uint32_t Torus::lastOfCycle(uint32_t row) const {
   // If the next row hangs on this one, the last node is at the end of that row.
-  const uint32_t hanging = row + 1 == own_[kRow] ? lastOf(kRow, row + 1) : 0;
+  const uint32_t hanging = row + 1 == ownLines_[kRow] ? lastOf(kRow, row + 1) : 0;
   return (hanging != 0 ? hanging : lastOf(kRow, row)) - 1;
 }
 
@@ -115,9 +115,9 @@ uint32_t Torus::slotAt(uint32_t row, uint32_t column) {
 /** The extent of a grid of `opened` slots. It ends right before the slot of that number. */
 Torus::Extent Torus::extentOf(uint32_t opened) {
   uint32_t side = isqrt(opened);
-  uint32_t over = opened - side * side;
-  if (over < side) return {kColumn, over, {side, side}};
-  return {kRow, over - side, {side, side + 1}};
+  uint32_t extra = opened - side * side;
+  if (extra < side) return {kColumn, extra, {side, side}};
+  return {kRow, extra - side, {side, side + 1}};
 }
 
 Torus::Cell Torus::cellOf(uint32_t slot) {
@@ -157,7 +157,7 @@ uint32_t Torus::lineLength(Axis axis, uint32_t line) const {
 }
 
 /** The node at a position of a line plus one, or zero. */
-uint32_t Torus::at(Axis axis, uint32_t line, uint32_t position) const {
+uint32_t Torus::nodeAt(Axis axis, uint32_t line, uint32_t position) const {
   return grid_[axis == kRow ? slotAt(line, position) : slotAt(position, line)];
 }
 
@@ -166,7 +166,7 @@ uint32_t Torus::at(Axis axis, uint32_t line, uint32_t position) const {
 
 uint32_t Torus::lastBelow(Axis axis, uint32_t line, uint32_t position) const {
   while (position > 0) {
-    if (uint32_t found = at(axis, line, --position)) return found;
+    if (uint32_t found = nodeAt(axis, line, --position)) return found;
   }
   return 0;
 }
@@ -176,13 +176,13 @@ uint32_t Torus::lastOf(Axis axis, uint32_t line) const {
 }
 
 /** The node before a position in its cycle; the node at the position, if it is alone there. */
-uint32_t Torus::before(Axis axis, uint32_t line, uint32_t position) const {
+uint32_t Torus::nodeBefore(Axis axis, uint32_t line, uint32_t position) const {
   if (uint32_t found = lastBelow(axis, line, position)) return found - 1;
   // The node is the first of its line. The node before it ends the line that shares its cycle, if
   // there is one: for a hanging line the last line of its own, and the other way round.
   uint32_t found = 0;
-  if (line == own_[axis]) found = lastOf(axis, line - 1);
-  if (line + 1 == own_[axis]) found = lastOf(axis, line + 1);
+  if (line == ownLines_[axis]) found = lastOf(axis, line - 1);
+  if (line + 1 == ownLines_[axis]) found = lastOf(axis, line + 1);
   if (found == 0) found = lastOf(axis, line);
   return found - 1;
 }
@@ -211,8 +211,8 @@ void Torus::bind(Axis axis, uint32_t from, uint32_t to) {
 
 /** Binds two nodes within a step, and notifies the observer. */
 void Torus::link(Axis axis, uint32_t from, uint32_t to) {
-  tell(from);
-  tell(to);
+  notifyObserver(from);
+  notifyObserver(to);
   bind(axis, from, to);
 }
 
@@ -236,7 +236,7 @@ void Torus::weave(uint32_t node) {
   for (Axis axis : kAxes) {
     uint32_t line = axis == kRow ? nodes_[node].row : nodes_[node].column;
     uint32_t position = axis == kRow ? nodes_[node].column : nodes_[node].row;
-    uint32_t from = before(axis, line, position);
+    uint32_t from = nodeBefore(axis, line, position);
     uint32_t to = from == node ? node : next(axis, from);
     link(axis, from, node);
     link(axis, node, to);
@@ -246,7 +246,7 @@ void Torus::weave(uint32_t node) {
 /**
  * Exchanges the successors of the ends of a line and of the line before it: splits or joins them.
  */
-void Torus::cross(Axis axis, uint32_t line) {
+void Torus::exchangeEnds(Axis axis, uint32_t line) {
   uint32_t end = lastOf(axis, line);
   uint32_t base = lastOf(axis, line - 1);
   if (end == 0 || base == 0) return;
@@ -259,14 +259,15 @@ void Torus::cross(Axis axis, uint32_t line) {
 /** Splits off the hanging line of each axis that is complete. */
 void Torus::splitLines() {
   for (Axis axis : kAxes) {
-    while (opened_ >= lineEnd(axis, own_[axis])) cross(axis, own_[axis]++);
+    while (opened_ >= lineEnd(axis, ownLines_[axis])) exchangeEnds(axis, ownLines_[axis]++);
   }
 }
 
 /** Hangs the last line of each axis on the one before it again, if too little of it is left. */
 void Torus::hangLines() {
   for (Axis axis : kAxes) {
-    while (own_[axis] > 1 && opened_ < hangsBelow(axis, own_[axis] - 1)) cross(axis, --own_[axis]);
+    while (ownLines_[axis] > 1 && opened_ < hangsBelow(axis, ownLines_[axis] - 1))
+      exchangeEnds(axis, --ownLines_[axis]);
   }
 }
 
@@ -309,8 +310,8 @@ void Torus::fillHole(uint32_t slot) {
 bool Torus::restore(uint32_t opened, uint32_t ownRows, uint32_t ownColumns, const Seat* seats,
                     size_t count, const std::vector<uint32_t>* holes) {
   clear();
-  if (accept(opened, ownRows, ownColumns, seats, count) &&
-      (holes == nullptr || acceptHoles(*holes))) {
+  if (restoreSeats(opened, ownRows, ownColumns, seats, count) &&
+      (holes == nullptr || restoreHoles(*holes))) {
     return true;
   }
   clear();
@@ -318,7 +319,7 @@ bool Torus::restore(uint32_t opened, uint32_t ownRows, uint32_t ownColumns, cons
 }
 
 /** Puts the known holes into the given order. Returns false when the given ones are others. */
-bool Torus::acceptHoles(const std::vector<uint32_t>& holes) {
+bool Torus::restoreHoles(const std::vector<uint32_t>& holes) {
   if (holes.size() != holeCount_) return false;
   for (const uint32_t slot : holes) {
     if (slot >= opened_ || !isHole(slot)) return false;
@@ -332,13 +333,13 @@ bool Torus::acceptHoles(const std::vector<uint32_t>& holes) {
   return true;
 }
 
-bool Torus::accept(uint32_t opened, uint32_t ownRows, uint32_t ownColumns, const Seat* seats,
-                   size_t count) {
+bool Torus::restoreSeats(uint32_t opened, uint32_t ownRows, uint32_t ownColumns, const Seat* seats,
+                         size_t count) {
   if (opened > capacity_ || count > opened) return false;
   resize(opened);
   if (!canOwn(kRow, ownRows) || !canOwn(kColumn, ownColumns)) return false;
-  own_[kRow] = ownRows;
-  own_[kColumn] = ownColumns;
+  ownLines_[kRow] = ownRows;
+  ownLines_[kColumn] = ownColumns;
   for (size_t i = 0; i < count; ++i) {
     if (seats[i].node >= capacity_ || seats[i].slot >= opened) return false;
     // A node that is seated already is found in its slot; any other node has the place of zeroed
@@ -369,10 +370,10 @@ void Torus::weaveAll(Axis axis) {
   uint32_t first = 0;
   uint32_t last = 0;
   for (uint32_t line = 0; line < lines(axis); ++line) {
-    if (line < own_[axis]) first = 0;
+    if (line < ownLines_[axis]) first = 0;
     uint32_t length = lineLength(axis, line);
     for (uint32_t position = 0; position < length; ++position) {
-      uint32_t node = at(axis, line, position);
+      uint32_t node = nodeAt(axis, line, position);
       if (node == 0) continue;
       if (first == 0) first = last = node;
       bind(axis, last - 1, node - 1);
@@ -389,7 +390,7 @@ void Torus::clear() {
   }
   while (holeCount_ > 0) fillHole(holes_[holeCount_ - 1]);
   size_ = 0;
-  own_[kRow] = own_[kColumn] = 1;
+  ownLines_[kRow] = ownLines_[kColumn] = 1;
   resize(0);
 }
 

@@ -136,7 +136,7 @@ class TorusObserver {
   virtual ~TorusObserver() = default;
 
   /** Reports that a step is about to set links of `node`, once or more often in a step. */
-  virtual void changes(uint32_t node) = 0;
+  virtual void onChange(uint32_t node) = 0;
 };
 
 /**
@@ -178,11 +178,11 @@ class Torus {
 
   /** Rows that are cycles of their own; none without nodes. A hanging row is part of the one before
    * it. */
-  uint32_t cycles() const { return size_ == 0 ? 0 : own_[kRow]; }
+  uint32_t cycles() const { return size_ == 0 ? 0 : ownLines_[kRow]; }
 
   /** The row, below `cycles()`, whose cycle `node` is in. */
   uint32_t cycleOf(uint32_t node) const {
-    return nodes_[node].row < own_[kRow] ? nodes_[node].row : own_[kRow] - 1;
+    return nodes_[node].row < ownLines_[kRow] ? nodes_[node].row : ownLines_[kRow] - 1;
   }
 
   /** The first node of the cycle of a row below `cycles()`, and the last. */
@@ -205,8 +205,8 @@ class Torus {
   /** Opened slots of the grid: what a snapshot keeps, with the two below and every seat. */
   uint32_t opened() const { return opened_; }
   /** Rows, and columns, that are cycles of their own; at least 1. */
-  uint32_t ownRows() const { return own_[kRow]; }
-  uint32_t ownColumns() const { return own_[kColumn]; }
+  uint32_t ownRows() const { return ownLines_[kRow]; }
+  uint32_t ownColumns() const { return ownLines_[kColumn]; }
 
   /** The slots of the holes: the next join fills the last one. */
   const uint32_t* holes() const { return &holes_[0]; }
@@ -258,10 +258,10 @@ class Torus {
 
   uint32_t lines(Axis axis) const;
   uint32_t lineLength(Axis axis, uint32_t line) const;
-  uint32_t at(Axis axis, uint32_t line, uint32_t position) const;
+  uint32_t nodeAt(Axis axis, uint32_t line, uint32_t position) const;
   uint32_t lastBelow(Axis axis, uint32_t line, uint32_t position) const;
   uint32_t lastOf(Axis axis, uint32_t line) const;
-  uint32_t before(Axis axis, uint32_t line, uint32_t position) const;
+  uint32_t nodeBefore(Axis axis, uint32_t line, uint32_t position) const;
 
   static size_t backward(Axis axis) { return size_t{2} * axis; }
   static size_t forward(Axis axis) { return size_t{2} * axis + 1; }
@@ -272,7 +272,7 @@ class Torus {
   void seat(uint32_t node, uint32_t slot);
   void splice(uint32_t node);
   void weave(uint32_t node);
-  void cross(Axis axis, uint32_t line);
+  void exchangeEnds(Axis axis, uint32_t line);
   void splitLines();
   void hangLines();
   void shrink();
@@ -283,21 +283,21 @@ class Torus {
   void digHole(uint32_t slot);
   void fillHole(uint32_t slot);
 
-  bool accept(uint32_t opened, uint32_t ownRows, uint32_t ownColumns, const Seat* seats,
-              size_t count);
-  bool acceptHoles(const std::vector<uint32_t>& holes);
+  bool restoreSeats(uint32_t opened, uint32_t ownRows, uint32_t ownColumns, const Seat* seats,
+                    size_t count);
+  bool restoreHoles(const std::vector<uint32_t>& holes);
   bool canOwn(Axis axis, uint32_t own) const;
   void weaveAll(Axis axis);
   void clear();
 
-  void tell(uint32_t node) {
-    if (observer_ != nullptr) observer_->changes(node);
+  void notifyObserver(uint32_t node) {
+    if (observer_ != nullptr) observer_->onChange(node);
   }
 
   uint32_t capacity_;
   uint32_t size_ = 0;
   uint32_t opened_ = 0;
-  uint32_t own_[2] = {1, 1};
+  uint32_t ownLines_[2] = {1, 1};
   Extent extent_;
   uint32_t holeCount_ = 0;
 

@@ -720,7 +720,7 @@ void longFlights() {
       DeliveryTimes::Stamp stamp = times.stamp(now);
       for (int i = 0; i < stays; ++i) {
         now += lease * kSecond;
-        stamp = times.flown(stamp, now);
+        stamp = times.flownStamp(stamp, now);
       }
       times.count(stamp, now);
       if (lease * stays > 33u) EXPECT(where(times) == DeliveryTimes::kBounds.size());

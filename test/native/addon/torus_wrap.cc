@@ -20,7 +20,7 @@ class Account : public TorusObserver {
  public:
   explicit Account(Torus* torus) : torus_(torus) { torus->observe(this); }
 
-  void changes(uint32_t node) override {
+  void onChange(uint32_t node) override {
     const auto known = std::find_if(before_.begin(), before_.end(),
                                     [node](const Before& one) { return one.node == node; });
     if (known == before_.end()) before_.push_back(now(node));
