@@ -79,7 +79,7 @@ Local<Object> countsOf(const StateStore& store) {
   const StateStoreCounts counts = store.counts();
   Local<Object> result = Nan::New<Object>();
   set(result, "blocked", store.blocked());
-  set(result, "lost", store.lost() ? 1 : 0);
+  set(result, "lost", store.filesLost() ? 1 : 0);
   set(result, "journalBytes", counts.journalBytes);
   set(result, "unsyncedBytes", counts.unsyncedBytes);
   set(result, "backlogBytes", counts.backlogBytes);

@@ -288,7 +288,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
     set(object, "bytes", recovery.snapshot.bytes);
     set(object, "journals", recovery.journals);
     set(object, "records", recovery.records);
-    set(object, "torn", recovery.torn);
+    set(object, "torn", recovery.tornBytes);
     set(object, "runBefore", recovery.run);
     set(object, "doubtful", Nan::New(recovery.doubtful));
     info.GetReturnValue().Set(object);

@@ -14,13 +14,13 @@ bool isArenas(std::string_view name) {
 // ---- The state ----------------------------------------------------------------------------------
 
 Recovery Turn::open(const StateStoreOptions& options) {
-  store_ = std::make_unique<StateStore>(options, pool_, static_cast<const Keepers*>(this));
+  store_ = std::make_unique<StateStore>(options, pool_, static_cast<const FeedsAndNotes*>(this));
   Recovery recovery = store_->recover(&left_);
   if (!recovery.ok()) {
     store_.reset();
     return recovery;
   }
-  notes_ = left_.takeNotes();
+  notes_ = left_.detachNotes();
   return recovery;
 }
 
@@ -104,16 +104,16 @@ SnapshotResult Turn::save(const std::string& path, uint64_t most) const {
   return Snapshot::save(*pool_, *this, path, most, {}, Replace::kNothing);
 }
 
-void Turn::each(Taker* taker) const {
+void Turn::each(Visitor* visitor) const {
   if (feeds_ == nullptr) {
-    for (const auto& [key, feed] : left_.feeds()) taker->feed(key, feed);
+    for (const auto& [key, feed] : left_.feeds()) visitor->feed(key, feed);
   } else {
-    feeds_->forEach([&](const Feed& feed) { taker->feed(feed.key, feed); });
+    feeds_->forEach([&](const Feed& feed) { visitor->feed(feed.key, feed); });
   }
-  for (const auto& [name, bytes] : notes_) taker->note(name, bytes);
+  for (const auto& [name, bytes] : notes_) visitor->note(name, bytes);
   if (arena_ == nullptr) return;
   arena_->forEachNote(
-      [&](const std::string& name, std::string_view bytes) { taker->note(name, bytes); });
+      [&](const std::string& name, std::string_view bytes) { visitor->note(name, bytes); });
 }
 
 // ---- The turn -----------------------------------------------------------------------------------

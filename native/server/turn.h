@@ -37,7 +37,7 @@ enum class TurnEnd : uint8_t {
           // decisions hold
 };
 
-class Turn : private Keepers {
+class Turn : private FeedsAndNotes {
  public:
   /** `pool` outlives the turn. */
   explicit Turn(Pool* pool) : pool_(pool) {}
@@ -130,7 +130,7 @@ class Turn : private Keepers {
   void onWaits(std::function<void(bool)> waits) { tellWaits_ = std::move(waits); }
 
  private:
-  void each(Taker* taker) const override;
+  void each(Visitor* visitor) const override;
   void revealAll();
   void release();
   void wait(bool whether);

@@ -35,12 +35,13 @@ void DiskSync::stop() {
   thread_.join();
 }
 
-void DiskSync::request(uint64_t file, std::shared_ptr<const int> descriptor, Done done) {
+void DiskSync::request(uint64_t file, std::shared_ptr<const int> descriptor,
+                       SyncedCallback onSynced) {
   if (!thread_.joinable()) return;
   const std::lock_guard lock(mutex_);
   if (jobs_.empty() || jobs_.back().file != file)
     jobs_.push_back({file, std::move(descriptor), {}});
-  if (done) jobs_.back().done.push_back(std::move(done));
+  if (onSynced) jobs_.back().callbacks.push_back(std::move(onSynced));
   wake_.notify_one();
 }
 
@@ -56,7 +57,7 @@ void DiskSync::run() {
     const int error = fdatasync(*job.descriptor) == 0 ? 0 : errno;
     busySince_.store(0, std::memory_order_release);
     job.descriptor.reset();
-    for (const Done& done : job.done) done(error);
+    for (const SyncedCallback& onSynced : job.callbacks) onSynced(error);
     lock.lock();
   }
 }

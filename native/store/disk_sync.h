@@ -1,6 +1,6 @@
 // A thread that syncs files to the disk, so that the loop never waits for the disk.
 //
-//   loop ──request(file, bytes, done)──▶ queue ──▶ thread: fdatasync ──▶ done(error), in the thread
+//   loop ──request(file, bytes, onSynced)──▶ queue ──▶ thread: fdatasync ──▶ onSynced(error), there
 //
 // Requests for one file that come while the thread is busy become one: their bytes are on the disk
 // after the same fdatasync. Rejected: libuv's thread pool, where a slow disk would hold up name
@@ -23,7 +23,7 @@ namespace server {
 class DiskSync {
  public:
   /** Called in the thread, with 0 or errno. */
-  using Done = std::function<void(int error)>;
+  using SyncedCallback = std::function<void(int error)>;
 
   DiskSync() = default;
   /** Ends the thread after all earlier requests are done. */
@@ -40,7 +40,7 @@ class DiskSync {
    * `stop`. `file` names the file. The descriptor is shared, not duplicated: for a duplicate there
    * may be no descriptor left.
    */
-  void request(uint64_t file, std::shared_ptr<const int> descriptor, Done done);
+  void request(uint64_t file, std::shared_ptr<const int> descriptor, SyncedCallback onSynced);
 
   /**
    * When the thread's present wait for the disk began, in milliseconds of syncClock; 0: it does not
@@ -52,7 +52,7 @@ class DiskSync {
   struct Job {
     uint64_t file;
     std::shared_ptr<const int> descriptor;
-    std::vector<Done> done;
+    std::vector<SyncedCallback> callbacks;
   };
 
   void run();

@@ -34,7 +34,7 @@ bool readBatch(std::string_view bytes, BatchHead* head, std::string_view* record
  * Returns whether a whole batch behind `at` was written when the bytes at `at` were known to be on
  * the disk: then a crash has not torn these bytes, but they were damaged later.
  */
-bool provenBehind(std::string_view bytes, size_t at) {
+bool isProvenOnDisk(std::string_view bytes, size_t at) {
   for (size_t from = at + 8; from + sizeof(BatchHead) <= bytes.size(); from += 8) {
     // The magic is checked first: a checksum at each place would make this quadratic.
     if (memcmp(bytes.data() + from, kBatchMagic, sizeof kBatchMagic) != 0) continue;
@@ -75,15 +75,15 @@ std::string readJournalHeader(std::string_view bytes, JournalHeader* header,
   Checksum checksum;
   checksum.add(bytes.data(), offsetof(JournalHeader, checksum));
   if (checksum.value() != header->checksum) return "its header is damaged";
-  JournalOrigin from = {};
+  JournalOrigin parsed = {};
   if (header->version >= 4) {
     if (bytes.size() < batchesBegin(*header)) return "it is cut off";
-    memcpy(&from, bytes.data() + sizeof *header, sizeof from);
+    memcpy(&parsed, bytes.data() + sizeof *header, sizeof parsed);
     Checksum sum;
     sum.add(bytes.data() + sizeof *header, offsetof(JournalOrigin, checksum));
-    if (sum.value() != from.checksum) return "its header is damaged";
+    if (sum.value() != parsed.checksum) return "its header is damaged";
   }
-  if (origin != nullptr) *origin = from;
+  if (origin != nullptr) *origin = parsed;
   return {};
 }
 
@@ -96,7 +96,7 @@ class ReplayAccess {
       case JournalStep::kJoin:
         return join(pool, record.record, text);
       case JournalStep::kThrow:
-        return thrown(pool, record, text);
+        return throwSprite(pool, record, text);
       case JournalStep::kAck:
         return ack(pool, record);
       case JournalStep::kLeave:
@@ -106,7 +106,7 @@ class ReplayAccess {
       case JournalStep::kLose:
         return fly(pool, record);
       case JournalStep::kGone:
-        return gone(pool, record.record);
+        return freeRecord(pool, record.record);
       case JournalStep::kMoveUp:
         return moveUp(pool, record.record);
       default:
@@ -116,15 +116,15 @@ class ReplayAccess {
 
   /** Applies a record of a world. Returns whether it makes sense for the pool as it is. */
   static bool applyWorld(Pool* pool, const JournalRecord& record, std::string_view text) {
-    if (record.step == JournalStep::kMemory) return remember(pool, record.number);
+    if (record.step == JournalStep::kMemory) return setMemory(pool, record.number);
     if (pool->ownedSeams_ == nullptr) return false;
     if (record.step == JournalStep::kLife) return beginLife(pool->ownedSeams_.get(), record.number);
-    if (record.step == JournalStep::kPeer) return know(pool->ownedSeams_.get(), record, text);
+    if (record.step == JournalStep::kPeer) return addPeer(pool->ownedSeams_.get(), record, text);
     if (record.other >= pool->ownedSeams_->size()) return false;
     Peer& peer = pool->ownedSeams_->peer(static_cast<PeerNumber>(record.other));
     switch (record.step) {
       case JournalStep::kMeet:
-        return meet(&peer, record.number, text);
+        return setSender(&peer, record.number, text);
       case JournalStep::kThrowOver:
         return throwOver(pool, record, text);
       case JournalStep::kFlyOver:
@@ -138,7 +138,7 @@ class ReplayAccess {
       case JournalStep::kGiveUp:
         return giveUp(pool, &peer, record.number);
       case JournalStep::kGoOn:
-        return goOn(&peer.outbox, record.number);
+        return renumberAfter(&peer.outbox, record.number);
       default:
         return false;
     }
@@ -161,7 +161,7 @@ class ReplayAccess {
   }
 
  private:
-  static bool live(Pool* pool, uint32_t record) {
+  static bool isLive(Pool* pool, uint32_t record) {
     return record < pool->usedRecords_ && pool->clients_[record].live;
   }
 
@@ -169,7 +169,7 @@ class ReplayAccess {
    * Returns whether `record` is the first leaving client: its sprites fly on before those of
    * others.
    */
-  static bool leavesFirst(Pool* pool, uint32_t record) {
+  static bool isFirstLeaving(Pool* pool, uint32_t record) {
     return !pool->leaving_.empty() && pool->leaving_.front() == record;
   }
 
@@ -188,8 +188,8 @@ class ReplayAccess {
     return true;
   }
 
-  static bool thrown(Pool* pool, const JournalRecord& record, std::string_view text) {
-    if (!live(pool, record.other) || !admitThrow(pool, record, text)) return false;
+  static bool throwSprite(Pool* pool, const JournalRecord& record, std::string_view text) {
+    if (!isLive(pool, record.other) || !admitThrow(pool, record, text)) return false;
     Pool::Client& thrower = pool->clients_[record.record];
     pool->applyThrow(&thrower, &pool->clients_[record.other], record.number, Edge{record.from},
                      text, pool->turnTime());
@@ -202,7 +202,7 @@ class ReplayAccess {
    */
   static bool admitThrow(Pool* pool, const JournalRecord& record, std::string_view text) {
     // The thrower may have left later in the same turn, never before its throw.
-    if (!live(pool, record.record) || record.from > 3) return false;
+    if (!isLive(pool, record.record) || record.from > 3) return false;
     // The text goes to browsers, so it is checked as a thrown one is.
     if (checkSprite(text, kLongestSprite) != Outcome::kOk) return false;
     const Pool::Client& thrower = pool->clients_[record.record];
@@ -216,7 +216,7 @@ class ReplayAccess {
   }
 
   static bool ack(Pool* pool, const JournalRecord& record) {
-    if (!live(pool, record.record)) return false;
+    if (!isLive(pool, record.record)) return false;
     Pool::Client& client = pool->clients_[record.record];
     if (record.number > client.mailbox.sequence) return false;
     pool->acknowledge(&client, record.number);
@@ -224,7 +224,7 @@ class ReplayAccess {
   }
 
   static bool leave(Pool* pool, const JournalRecord& record) {
-    if (!live(pool, record.record)) return false;
+    if (!isLive(pool, record.record)) return false;
     ++(record.step == JournalStep::kLeave ? pool->counts_.left : pool->counts_.expired);
     pool->startLeaving(&pool->clients_[record.record]);
     pool->wheel_.disarm(record.record);
@@ -232,7 +232,7 @@ class ReplayAccess {
   }
 
   static bool fly(Pool* pool, const JournalRecord& record) {
-    if (!leavesFirst(pool, record.record)) return false;
+    if (!isFirstLeaving(pool, record.record)) return false;
     Pool::Client& from = pool->clients_[record.record];
     if (pool->oldestSprite(from) == nullptr) return false;
     if (record.step == JournalStep::kLose) {
@@ -251,36 +251,36 @@ class ReplayAccess {
   }
 
   static bool moveUp(Pool* pool, uint32_t record) {
-    if (!live(pool, record) || !pool->clients_[record].hasBacklog) return false;
+    if (!isLive(pool, record) || !pool->clients_[record].hasBacklog) return false;
     pool->moveUpOldest(&pool->clients_[record]);
     return true;
   }
 
   // ---- Of a world -----------------------------------------------------------------------------
 
-  static bool remember(Pool* pool, uint64_t memory) {
+  static bool setMemory(Pool* pool, uint64_t memory) {
     if (pool->ownedSeams_ != nullptr || memory == 0 || memory > kMostCounted) return false;
     pool->ownedSeams_ = std::make_unique<Seams>(memory);
     return true;
   }
 
-  static bool beginLife(Seams* memory, uint64_t life) {
-    if (life <= memory->self().life || life > kMostCounted) return false;
-    memory->setLife(life);
+  static bool beginLife(Seams* seams, uint64_t life) {
+    if (life <= seams->self().life || life > kMostCounted) return false;
+    seams->setLife(life);
     return true;
   }
 
-  static bool know(Seams* memory, const JournalRecord& record, std::string_view name) {
+  static bool addPeer(Seams* seams, const JournalRecord& record, std::string_view name) {
     if (!isPeerName(name) || record.other >= kMostPeers) return false;
-    if (record.other < memory->size()) {
-      return memory->replace(static_cast<PeerNumber>(record.other), name);
+    if (record.other < seams->size()) {
+      return seams->replace(static_cast<PeerNumber>(record.other), name);
     }
-    if (record.other > memory->size() || memory->find(name) != kNoPeer) return false;
-    memory->add(name);
+    if (record.other > seams->size() || seams->find(name) != kNoPeer) return false;
+    seams->add(name);
     return true;
   }
 
-  static bool meet(Peer* peer, uint64_t life, std::string_view text) {
+  static bool setSender(Peer* peer, uint64_t life, std::string_view text) {
     MeetText met;
     if (text.size() != sizeof met) return false;
     memcpy(&met, text.data(), sizeof met);
@@ -325,7 +325,7 @@ class ReplayAccess {
 
   static bool flyOver(Pool* pool, const JournalRecord& record, std::string_view text) {
     CrossText route;
-    if (!leavesFirst(pool, record.record)) return false;
+    if (!isFirstLeaving(pool, record.record)) return false;
     Pool::Client& from = pool->clients_[record.record];
     if (pool->oldestSprite(from) == nullptr || !readRoute(pool, record, &text, &route))
       return false;
@@ -350,9 +350,9 @@ class ReplayAccess {
     return true;
   }
 
-  static bool goOn(Outbox* outbox, uint64_t behind) {
-    if (behind + 1 < outbox->base() || behind >= kMostFrameNumber) return false;
-    outbox->setBase(behind + 1);
+  static bool renumberAfter(Outbox* outbox, uint64_t lastNumber) {
+    if (lastNumber + 1 < outbox->base() || lastNumber >= kMostFrameNumber) return false;
+    outbox->setBase(lastNumber + 1);
     outbox->setSettled();
     return true;
   }
@@ -373,8 +373,8 @@ class ReplayAccess {
     return true;
   }
 
-  static bool gone(Pool* pool, uint32_t record) {
-    if (!leavesFirst(pool, record) || pool->oldestSprite(pool->clients_[record]) != nullptr)
+  static bool freeRecord(Pool* pool, uint32_t record) {
+    if (!isFirstLeaving(pool, record) || pool->oldestSprite(pool->clients_[record]) != nullptr)
       return false;
     pool->leaving_.pop_front();
     pool->torus_.leave(record);
@@ -388,20 +388,20 @@ ReplayResult replayJournal(std::string_view bytes, uint64_t upTo, Pool* pool, Sh
   JournalHeader header = {};
   result.problem = readJournalHeader(bytes, &header);
   if (!result.problem.empty()) return result;
-  const bool last = upTo == UINT64_MAX;
-  if (!last && upTo > bytes.size()) {
+  const bool isLast = upTo == UINT64_MAX;
+  if (!isLast && upTo > bytes.size()) {
     result.problem =
         "it is cut off: the journal after it goes on from byte " + std::to_string(upTo);
     return result;
   }
-  const size_t end = last ? bytes.size() : upTo;
+  const size_t end = isLast ? bytes.size() : upTo;
   size_t at = batchesBegin(header);
   uint64_t sequence = 0;
   while (at < end) {
     BatchHead head;
     std::string_view records;
     if (!readBatch(bytes.substr(at, end - at), &head, &records) || head.sequence != sequence) {
-      if (last && !provenBehind(bytes, at)) break;
+      if (isLast && !isProvenOnDisk(bytes, at)) break;
       result.problem = "it is damaged at byte " + std::to_string(at);
       return result;
     }
@@ -423,8 +423,8 @@ ReplayResult replayJournal(std::string_view bytes, uint64_t upTo, Pool* pool, Sh
     at += sizeof head + head.length;
     ++sequence;
   }
-  result.whole = at;
-  result.torn = end - at;
+  result.wholeBytes = at;
+  result.tornBytes = end - at;
   result.batches = sequence;
   return result;
 }
@@ -442,7 +442,7 @@ bool isWholeTo(std::string_view bytes, uint64_t upTo) {
   return true;
 }
 
-bool knowsOfDisk(std::string_view bytes) { return provenBehind(bytes, 0); }
+bool provesOnDisk(std::string_view bytes) { return isProvenOnDisk(bytes, 0); }
 
 void finishReplay(Pool* pool) { ReplayAccess::finish(pool); }
 

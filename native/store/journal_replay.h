@@ -22,9 +22,9 @@ namespace server {
 struct ReplayResult {
   uint64_t records = 0;
   uint64_t batches = 0;
-  uint64_t whole = 0;   // bytes of the file that count
-  uint64_t torn = 0;    // bytes of its torn end
-  std::string problem;  // why the file is refused, in words; empty when all is well
+  uint64_t wholeBytes = 0;  // bytes of the file that count
+  uint64_t tornBytes = 0;   // bytes of its torn end
+  std::string problem;      // why the file is refused, in words; empty when all is well
 };
 
 /**
@@ -45,7 +45,7 @@ ReplayResult replayJournal(std::string_view bytes, uint64_t upTo, Pool* pool, Sh
 bool isWholeTo(std::string_view bytes, uint64_t upTo);
 
 /** Returns whether a batch of a journal records that an earlier batch was on the disk. */
-bool knowsOfDisk(std::string_view bytes);
+bool provesOnDisk(std::string_view bytes);
 
 /** Ends the reading: frees the records without a client, and starts every client's lease. */
 void finishReplay(Pool* pool);

@@ -16,7 +16,7 @@ struct ShelfHeader {
 struct FeedEntry {
   uint64_t epoch, version;
   uint32_t key, value, log, patches;
-  PublicationKind what;
+  PublicationKind kind;
 };
 static_assert(sizeof(FeedEntry) == 40, "a change of the format is a new version");
 
@@ -25,21 +25,21 @@ struct NoteEntry {
   uint32_t name, bytes;
 };
 
-constexpr char kNoFeed[] = "a feed in it makes no sense";
-constexpr char kNoNote[] = "a note in it makes no sense";
+constexpr char kBadFeed[] = "a feed in it makes no sense";
+constexpr char kBadNote[] = "a note in it makes no sense";
 
 /** Start of the remembered patches in the log: earlier ones are forgotten, but still there. */
-uint32_t firstOf(const FeedValue& feed) {
+uint32_t firstPatchStart(const FeedValue& feed) {
   return feed.entryStarts.empty() ? 0 : feed.entryStarts.front();
 }
 
 /** The remembered patches. */
-std::string_view logOf(const FeedValue& feed) {
+std::string_view patchLogOf(const FeedValue& feed) {
   if (feed.entryStarts.empty()) return {};
-  return feed.history->text().substr(firstOf(feed));
+  return feed.history->text().substr(firstPatchStart(feed));
 }
 
-PublicationKind whatOf(const FeedValue& feed) {
+PublicationKind kindOf(const FeedValue& feed) {
   if (feed.isLog) return PublicationKind::kItem;
   return feed.upstream ? PublicationKind::kFetched : PublicationKind::kValue;
 }
@@ -48,17 +48,17 @@ bool isNote(std::string_view name, std::string_view bytes) {
   return !name.empty() && name.size() <= kNoteName && bytes.size() <= kNoteBytes;
 }
 
-/** Returns whether patches begin at `begins`: each with its comma, one behind the other. */
-bool areBegins(const std::vector<uint32_t>& begins, std::string_view log) {
-  for (size_t i = 0; i < begins.size(); ++i) {
-    if (begins[i] >= log.size() || log[begins[i]] != ',') return false;
-    if (i > 0 && begins[i] <= begins[i - 1]) return false;
+/** Returns whether patches begin at `starts`: each with its comma, one behind the other. */
+bool arePatchStarts(const std::vector<uint32_t>& starts, std::string_view log) {
+  for (size_t i = 0; i < starts.size(); ++i) {
+    if (starts[i] >= log.size() || log[starts[i]] != ',') return false;
+    if (i > 0 && starts[i] <= starts[i - 1]) return false;
   }
   return true;
 }
 
 /** Counts feeds and notes, since the counts are written first. */
-class Counter : public Keepers::Taker {
+class Counter : public FeedsAndNotes::Visitor {
  public:
   void feed(std::string_view, const FeedValue&) override { ++header.feeds; }
   void note(std::string_view, std::string_view) override { ++header.notes; }
@@ -66,27 +66,27 @@ class Counter : public Keepers::Taker {
   ShelfHeader header = {};
 };
 
-class Writer : public Keepers::Taker {
+class Writer : public FeedsAndNotes::Visitor {
  public:
   explicit Writer(SnapshotWriter* to) : to_(to) {}
   void feed(std::string_view key, const FeedValue& feed) override {
-    const std::string_view log = logOf(feed);
-    to_->put(FeedEntry{.epoch = feed.cursor.epoch,
-                       .version = feed.cursor.version,
-                       .key = static_cast<uint32_t>(key.size()),
-                       .value = feed.value->length(),
-                       .log = static_cast<uint32_t>(log.size()),
-                       .patches = static_cast<uint32_t>(feed.entryStarts.size()),
-                       .what = whatOf(feed)});
-    to_->put(key.data(), key.size());
-    to_->put(feed.value->data(), feed.value->length());
-    to_->put(log.data(), log.size());
-    for (const uint32_t begin : feed.entryStarts) to_->put(begin - firstOf(feed));
+    const std::string_view log = patchLogOf(feed);
+    to_->append(FeedEntry{.epoch = feed.cursor.epoch,
+                          .version = feed.cursor.version,
+                          .key = static_cast<uint32_t>(key.size()),
+                          .value = feed.value->length(),
+                          .log = static_cast<uint32_t>(log.size()),
+                          .patches = static_cast<uint32_t>(feed.entryStarts.size()),
+                          .kind = kindOf(feed)});
+    to_->append(key.data(), key.size());
+    to_->append(feed.value->data(), feed.value->length());
+    to_->append(log.data(), log.size());
+    for (const uint32_t start : feed.entryStarts) to_->append(start - firstPatchStart(feed));
   }
   void note(std::string_view name, std::string_view bytes) override {
-    to_->put(NoteEntry{static_cast<uint32_t>(name.size()), static_cast<uint32_t>(bytes.size())});
-    to_->put(name.data(), name.size());
-    to_->put(bytes.data(), bytes.size());
+    to_->append(NoteEntry{static_cast<uint32_t>(name.size()), static_cast<uint32_t>(bytes.size())});
+    to_->append(name.data(), name.size());
+    to_->append(bytes.data(), bytes.size());
   }
 
  private:
@@ -95,17 +95,17 @@ class Writer : public Keepers::Taker {
 
 }  // namespace
 
-void Keepers::write(SnapshotWriter* writer) const {
+void FeedsAndNotes::write(SnapshotWriter* writer) const {
   Counter counter;
   each(&counter);
-  writer->put(counter.header);
+  writer->append(counter.header);
   Writer all(writer);
   each(&all);
 }
 
-void Shelf::each(Taker* taker) const {
-  for (const auto& [key, feed] : feeds_) taker->feed(key, feed);
-  for (const auto& [name, bytes] : notes_) taker->note(name, bytes);
+void Shelf::each(Visitor* visitor) const {
+  for (const auto& [key, feed] : feeds_) visitor->feed(key, feed);
+  for (const auto& [name, bytes] : notes_) visitor->note(name, bytes);
 }
 
 bool Shelf::apply(const JournalRecord& record, std::string_view text) {
@@ -158,61 +158,63 @@ bool Shelf::publish(const JournalRecord& record, std::string_view text) {
   return true;
 }
 
-bool Shelf::append(Cursor cursor, std::string_view key, std::string_view item, uint32_t kept) {
+bool Shelf::append(Cursor cursor, std::string_view key, std::string_view item, uint32_t keptItems) {
   const auto found = feeds_.find(key);
-  const bool goesOn = found != feeds_.end() && found->second.isLog;
-  const size_t before = goesOn ? found->second.entryStarts.size() : 0;
-  if (kept == 0 || kept > before + (item.empty() ? 0 : 1) || kept > cursor.version) return false;
-  FeedValue& feed = goesOn ? found->second : feeds_[std::string(key)];
+  const bool continuesLog = found != feeds_.end() && found->second.isLog;
+  const size_t itemsBefore = continuesLog ? found->second.entryStarts.size() : 0;
+  if (keptItems == 0 || keptItems > itemsBefore + (item.empty() ? 0 : 1) ||
+      keptItems > cursor.version)
+    return false;
+  FeedValue& feed = continuesLog ? found->second : feeds_[std::string(key)];
   feed.upstream = false;
-  feed.append(cursor, item, kept, nullptr);
+  feed.append(cursor, item, keptItems, nullptr);
   return true;
 }
 
 std::string Shelf::read(SnapshotReader* reader) {
   ShelfHeader header;
-  if (!reader->get(&header)) return kTooEarly;
+  if (!reader->read(&header)) return kTooEarly;
   for (uint64_t i = 0; i < header.feeds; ++i) {
     FeedEntry entry;
     std::string_view key;
     std::string_view value;
     std::string_view log;
-    if (!reader->get(&entry) || !reader->get(entry.key, &key) ||
-        !reader->get(entry.value, &value) || !reader->get(entry.log, &log)) {
+    if (!reader->read(&entry) || !reader->read(entry.key, &key) ||
+        !reader->read(entry.value, &value) || !reader->read(entry.log, &log)) {
       return kTooEarly;
     }
-    std::vector<uint32_t> begins;
+    std::vector<uint32_t> starts;
     for (uint32_t n = 0; n < entry.patches; ++n) {
-      uint32_t begin;
-      if (!reader->get(&begin)) return kTooEarly;
-      begins.push_back(begin);
+      uint32_t start;
+      if (!reader->read(&start)) return kTooEarly;
+      starts.push_back(start);
     }
-    const bool isLog = entry.what == PublicationKind::kItem;
+    const bool isLog = entry.kind == PublicationKind::kItem;
     // A log has an item for its first version, and always one; a value has no patch to its first
     // version.
     const bool fits = isLog ? value.empty() && entry.patches > 0 && entry.patches <= entry.version
                             : !value.empty() && entry.patches < entry.version;
     if (!isFeedKey(key) || !fits || entry.version == 0 || entry.version > kMostCursor ||
-        entry.epoch > kMostCursor || entry.what > PublicationKind::kItem ||
-        !areBegins(begins, log)) {
-      return kNoFeed;
+        entry.epoch > kMostCursor || entry.kind > PublicationKind::kItem ||
+        !arePatchStarts(starts, log)) {
+      return kBadFeed;
     }
     const auto [place, isNew] = feeds_.try_emplace(std::string(key));
-    if (!isNew) return kNoFeed;
-    place->second.restore({entry.epoch, entry.version}, value, log, begins, nullptr);
-    place->second.upstream = entry.what == PublicationKind::kFetched;
+    if (!isNew) return kBadFeed;
+    place->second.restore({entry.epoch, entry.version}, value, log, starts, nullptr);
+    place->second.upstream = entry.kind == PublicationKind::kFetched;
     place->second.isLog = isLog;
   }
   for (uint64_t i = 0; i < header.notes; ++i) {
     NoteEntry entry;
     std::string_view name;
     std::string_view bytes;
-    if (!reader->get(&entry) || !reader->get(entry.name, &name) ||
-        !reader->get(entry.bytes, &bytes)) {
+    if (!reader->read(&entry) || !reader->read(entry.name, &name) ||
+        !reader->read(entry.bytes, &bytes)) {
       return kTooEarly;
     }
     if (!isNote(name, bytes) || !notes_.try_emplace(std::string(name), bytes).second) {
-      return kNoNote;
+      return kBadNote;
     }
   }
   return {};

@@ -46,32 +46,33 @@ constexpr uint32_t kNoteBytes = 4 << 20;
 constexpr uint64_t kMostCursor = (uint64_t{1} << 53) - 1;
 
 /** Writes the feeds and notes beside the pool to a snapshot. */
-class Keepers {
+class FeedsAndNotes {
  public:
   /** Receives one feed or note after the other. */
-  class Taker {
+  class Visitor {
    public:
-    virtual ~Taker() = default;
+    virtual ~Visitor() = default;
     virtual void feed(std::string_view key, const FeedValue& feed) = 0;
     virtual void note(std::string_view name, std::string_view bytes) = 0;
   };
 
-  virtual ~Keepers() = default;
+  virtual ~FeedsAndNotes() = default;
 
   /**
-   * Hands `taker` all feeds, then all notes; in the same order at every call while nothing changes.
+   * Shows `visitor` all feeds, then all notes; in the same order at every call while nothing
+   * changes.
    */
-  virtual void each(Taker* taker) const = 0;
+  virtual void each(Visitor* visitor) const = 0;
 
   void write(SnapshotWriter* writer) const;
 };
 
-class Shelf : public Keepers {
+class Shelf : public FeedsAndNotes {
  public:
   using FeedMap = std::map<std::string, FeedValue, std::less<>>;
   using NoteMap = std::map<std::string, std::string, std::less<>>;
 
-  void each(Taker* taker) const override;
+  void each(Visitor* visitor) const override;
 
   /** Applies a record. Returns false for a record that makes no sense. */
   bool apply(const JournalRecord& record, std::string_view text);
@@ -80,11 +81,11 @@ class Shelf : public Keepers {
   std::string read(SnapshotReader* reader);
 
   const FeedMap& feeds() const { return feeds_; }
-  NoteMap takeNotes() { return std::exchange(notes_, {}); }
+  NoteMap detachNotes() { return std::exchange(notes_, {}); }
 
  private:
   bool publish(const JournalRecord& record, std::string_view text);
-  bool append(Cursor cursor, std::string_view key, std::string_view item, uint32_t kept);
+  bool append(Cursor cursor, std::string_view key, std::string_view item, uint32_t keptItems);
 
   FeedMap feeds_;
   NoteMap notes_;

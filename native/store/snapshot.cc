@@ -66,30 +66,31 @@ SnapshotResult refused(std::string problem) { return {.problem = std::move(probl
 /** Reads and writes the private parts of a Pool. */
 class SnapshotAccess {
  public:
-  static SnapshotSources sourcesOf(const Pool& clients) {
-    SnapshotSources sources(*clients.limits_);
-    eachClient(clients, [&](const Pool::Client& client) {
+  static SnapshotSources sourcesOf(const Pool& pool) {
+    SnapshotSources sources(*pool.limits_);
+    eachClient(pool, [&](const Pool::Client& client) {
       sources.add(client.source);
-      eachWaitingFor(clients, client,
+      eachWaitingFor(pool, client,
                      [&](const Sprite& sprite, uint32_t) { sources.add(sprite.source); });
     });
-    eachCrosser(clients, [&](const Sprite& sprite) { sources.add(sprite.source); });
+    eachCrosser(pool, [&](const Sprite& sprite) { sources.add(sprite.source); });
     return sources;
   }
 
-  static void write(const Pool& clients, const Keepers& beside, const SnapshotSources& sources,
-                    SnapshotMark mark, SnapshotWriter* writer) {
-    const Counts& counts = clients.counts_;
-    const Torus& torus = clients.torus_;
+  static void write(const Pool& pool, const FeedsAndNotes& feedsAndNotes,
+                    const SnapshotSources& sources, SnapshotIdentity identity,
+                    SnapshotWriter* writer) {
+    const Counts& counts = pool.counts_;
+    const Torus& torus = pool.torus_;
     Header header = {.magic = {},
                      .version = kVersion,
                      .byteOrder = kByteOrder,
-                     .clients = counts.clients + clients.leaving_.size(),
+                     .clients = counts.clients + pool.leaving_.size(),
                      .sprites = counts.waiting,
                      .opened = torus.opened(),
                      .ownRows = torus.ownRows(),
                      .ownColumns = torus.ownColumns(),
-                     .run = mark.run,
+                     .run = identity.run,
                      .joined = counts.joined,
                      .left = counts.left,
                      .expired = counts.expired,
@@ -98,48 +99,48 @@ class SnapshotAccess {
                      .lost = counts.lost,
                      .flown = counts.flown};
     memcpy(header.magic, kMagic, sizeof kMagic);
-    writer->put(header);
-    writer->put(MoreHeader{.generation = mark.generation,
-                           .holes = torus.holeCount(),
-                           .leaving = static_cast<uint32_t>(clients.leaving_.size())});
-    for (uint32_t i = 0; i < torus.holeCount(); ++i) writer->put(torus.holes()[i]);
-    eachClient(clients, [&](const Pool::Client& client) {
+    writer->append(header);
+    writer->append(MoreHeader{.generation = identity.generation,
+                              .holes = torus.holeCount(),
+                              .leaving = static_cast<uint32_t>(pool.leaving_.size())});
+    for (uint32_t i = 0; i < torus.holeCount(); ++i) writer->append(torus.holes()[i]);
+    eachClient(pool, [&](const Pool::Client& client) {
       const Mailbox& mailbox = client.mailbox;
       const uint32_t record = client.id.record();
       // The sprites in the backlog are the newest that wait for the client.
-      const uint32_t behind = clients.backlogs_.length(record);
-      writer->put(ClientEntry{.record = record,
-                              .slot = torus.slot(record),
-                              .id = client.id,
-                              .newestNumber = client.newestNumber,
-                              .seenNumbers = client.seenNumbers,
-                              .sequence = mailbox.sequence + behind,
-                              .waiting = mailbox.waiting + behind,
-                              .unsent = mailbox.unsent + behind});
-      eachWaitingFor(clients, client, [writer](const Sprite& sprite, uint32_t in) {
+      const uint32_t behind = pool.backlogs_.length(record);
+      writer->append(ClientEntry{.record = record,
+                                 .slot = torus.slot(record),
+                                 .id = client.id,
+                                 .newestNumber = client.newestNumber,
+                                 .seenNumbers = client.seenNumbers,
+                                 .sequence = mailbox.sequence + behind,
+                                 .waiting = mailbox.waiting + behind,
+                                 .unsent = mailbox.unsent + behind});
+      eachWaitingFor(pool, client, [writer](const Sprite& sprite, uint32_t flag) {
         const uint32_t flown = sprite.flown ? kFlown : 0;
-        writer->put(SpriteEntry{static_cast<uint32_t>(sprite.length),
-                                static_cast<uint32_t>(sprite.from) | flown | in});
-        writer->put(sprite.text().data(), sprite.length);
+        writer->append(SpriteEntry{static_cast<uint32_t>(sprite.length),
+                                   static_cast<uint32_t>(sprite.from) | flown | flag});
+        writer->append(sprite.text().data(), sprite.length);
       });
     });
-    for (const uint32_t record : clients.leaving_) writer->put(record);
-    writer->put(clients.ownedSeams_ == nullptr ? 0 : kInWorld);
-    if (clients.ownedSeams_ != nullptr) writeWorld(*clients.ownedSeams_, counts, writer);
-    writer->put(static_cast<uint32_t>(sources.table().size()));
-    for (const Address& address : sources.table()) writer->put(address);
-    for (const uint32_t number : sources.numbers()) writer->put(number);
-    beside.write(writer);
+    for (const uint32_t record : pool.leaving_) writer->append(record);
+    writer->append(pool.ownedSeams_ == nullptr ? 0 : kInWorld);
+    if (pool.ownedSeams_ != nullptr) writeWorld(*pool.ownedSeams_, counts, writer);
+    writer->append(static_cast<uint32_t>(sources.table().size()));
+    for (const Address& address : sources.table()) writer->append(address);
+    for (const uint32_t number : sources.numbers()) writer->append(number);
+    feedsAndNotes.write(writer);
   }
 
   /** Reads a snapshot behind its headers. Returns what is wrong with it, or nothing. */
-  static std::string read(Pool* clients, Shelf* shelf, const Header& header, const MoreHeader& more,
-                          SnapshotReader* reader) {
-    if (header.clients > clients->options_.capacity) return kTooManyClients;
+  static std::string read(Pool* pool, Shelf* shelf, const Header& header,
+                          const MoreHeader& moreHeader, SnapshotReader* reader) {
+    if (header.clients > pool->options_.capacity) return kTooManyClients;
     std::vector<uint32_t> holes;
-    for (uint32_t i = 0; i < more.holes; ++i) {
+    for (uint32_t i = 0; i < moreHeader.holes; ++i) {
       uint32_t slot;
-      if (!reader->get(&slot)) return kTooEarly;
+      if (!reader->read(&slot)) return kTooEarly;
       holes.push_back(slot);
     }
     std::vector<Seat> seats;
@@ -147,90 +148,89 @@ class SnapshotAccess {
     uint64_t sprites = 0;
     for (uint64_t i = 0; i < header.clients; ++i) {
       ClientEntry entry;
-      if (!reader->get(&entry)) return kTooEarly;
-      if (entry.record >= clients->options_.capacity) return kTooManyClients;
+      if (!reader->read(&entry)) return kTooEarly;
+      if (entry.record >= pool->options_.capacity) return kTooManyClients;
       // Records come in rising order: none comes twice, and the free ones between are known.
-      if (entry.record < clients->usedRecords_ || entry.id.record() != entry.record ||
+      if (entry.record < pool->usedRecords_ || entry.id.record() != entry.record ||
           !entry.id.isWellFormed() || entry.unsent > entry.waiting ||
           entry.waiting > entry.sequence || entry.sequence > kMostCounted ||
           entry.newestNumber > kMostCounted) {
         return "a client in it makes no sense";
       }
-      Pool::Client& client = addClient(clients, entry);
+      Pool::Client& client = addClient(pool, entry);
       seats.push_back({entry.record, entry.slot});
       sprites += entry.waiting;
       uint32_t behind = 0;
       for (uint32_t n = 0; n < entry.waiting; ++n) {
         SpriteEntry sprite;
         std::string_view text;
-        if (!reader->get(&sprite) || !reader->get(sprite.length, &text)) {
+        if (!reader->read(&sprite) || !reader->read(sprite.length, &text)) {
           return kTooEarly;
         }
         // The text goes to browsers, so it is checked as a thrown one is.
-        const uint32_t where = sprite.from & (kFlown | kBehind);
-        const uint32_t from = sprite.from - where;
-        if (from > 3 || text.size() > kLongestSprite || where == (kFlown | kBehind) ||
-            (behind > 0 && where != kBehind) || !base::isJsonObject(text.data(), text.size())) {
+        const uint32_t flags = sprite.from & (kFlown | kBehind);
+        const uint32_t from = sprite.from - flags;
+        if (from > 3 || text.size() > kLongestSprite || flags == (kFlown | kBehind) ||
+            (behind > 0 && flags != kBehind) || !base::isJsonObject(text.data(), text.size())) {
           return "a sprite in it makes no sense";
         }
         // For delivery times the sprite waits since this start.
-        Sprite* made = Sprite::make(text, Edge{static_cast<uint8_t>(from)}, kNoSource,
-                                    clients->deliveryTimes_.stamp(clients->turnTime()));
-        if (where == kBehind) {
-          clients->backlogs_.push(entry.record, made);
+        Sprite* restoredSprite = Sprite::make(text, Edge{static_cast<uint8_t>(from)}, kNoSource,
+                                              pool->deliveryTimes_.stamp(pool->turnTime()));
+        if (flags == kBehind) {
+          pool->backlogs_.push(entry.record, restoredSprite);
           client.hasBacklog = true;
           ++behind;
-        } else if (where == kFlown) {
-          clients->putFlown(&client, made);
+        } else if (flags == kFlown) {
+          pool->putFlown(&client, restoredSprite);
         } else {
-          client.mailbox.push(made);
+          client.mailbox.push(restoredSprite);
         }
-        if (client.mailbox.bytes > kMostSent) return "a client in it makes no sense";
-        clients->counts_.mailboxBytes += Sprite::cost(text.size());
-        ++clients->counts_.waiting;
+        if (client.mailbox.bytes > kMostMailboxBytes) return "a client in it makes no sense";
+        pool->counts_.mailboxBytes += Sprite::cost(text.size());
+        ++pool->counts_.waiting;
       }
       if (behind > entry.unsent) return "a client in it makes no sense";
       client.mailbox.sequence = entry.sequence - behind;
       client.mailbox.unsent = entry.unsent - behind;
     }
-    if (more.leaving > header.clients) return "its counts do not add up";
-    for (uint32_t i = 0; i < more.leaving; ++i) {
+    if (moreHeader.leaving > header.clients) return "its counts do not add up";
+    for (uint32_t i = 0; i < moreHeader.leaving; ++i) {
       uint32_t record;
-      if (!reader->get(&record)) return kTooEarly;
-      if (record >= clients->usedRecords_ || !clients->clients_[record].live) {
+      if (!reader->read(&record)) return kTooEarly;
+      if (record >= pool->usedRecords_ || !pool->clients_[record].live) {
         return "a client in it makes no sense";
       }
-      clients->startLeaving(&clients->clients_[record]);
-      clients->wheel_.disarm(record);
+      pool->startLeaving(&pool->clients_[record]);
+      pool->wheel_.disarm(record);
     }
-    Counts& counts = clients->counts_;
+    Counts& counts = pool->counts_;
     uint32_t inWorld = header.version == 4 ? kInWorld : 0;
-    if (header.version >= 5 && !reader->get(&inWorld)) return kTooEarly;
+    if (header.version >= 5 && !reader->read(&inWorld)) return kTooEarly;
     if (inWorld > kInWorld) return "its world makes no sense";
     if (inWorld == kInWorld) {
-      const auto make = [clients](std::string_view text, Edge from) {
-        return Sprite::make(text, from, kNoSource,
-                            clients->deliveryTimes_.stamp(clients->turnTime()));
+      const auto makeSprite = [pool](std::string_view text, Edge from) {
+        return Sprite::make(text, from, kNoSource, pool->deliveryTimes_.stamp(pool->turnTime()));
       };
-      std::string problem = readWorld(reader, make, &clients->ownedSeams_, &counts);
+      std::string problem = readWorld(reader, makeSprite, &pool->ownedSeams_, &counts);
       if (!problem.empty()) return problem;
-      sprites += clients->ownedSeams_->sprites();
+      sprites += pool->ownedSeams_->sprites();
     }
-    std::string problem = readSources(clients, seats, reader);
+    std::string problem = readSources(pool, seats, reader);
     if (problem.empty() && header.version >= 5) problem = shelf->read(reader);
     if (!problem.empty()) return problem;
-    const uint64_t counted[] = {header.joined, header.left, header.expired, header.thrown,
-                                header.acked,  header.lost, header.flown};
+    const uint64_t totals[] = {header.joined, header.left, header.expired, header.thrown,
+                               header.acked,  header.lost, header.flown};
     if (!reader->atEnd() || sprites != header.sprites ||
-        std::any_of(std::begin(counted), std::end(counted),
+        std::any_of(std::begin(totals), std::end(totals),
                     [](uint64_t count) { return count > kMostCounted; }) ||
-        header.joined != header.clients - more.leaving + header.left + header.expired ||
+        header.joined != header.clients - moreHeader.leaving + header.left + header.expired ||
         header.thrown + counts.crossedIn !=
             header.acked + header.lost + sprites + counts.crossedOut) {
       return "its counts do not add up";
     }
-    if (!clients->torus_.restore(header.opened, header.ownRows, header.ownColumns, seats.data(),
-                                 seats.size(), &holes)) {
+    if (!pool->torus_.restore(header.opened, header.ownRows, header.ownColumns, seats.data(),
+                              seats.size(), &holes)) {
       return "its torus does not hold together";
     }
     counts.joined = header.joined;
@@ -245,99 +245,100 @@ class SnapshotAccess {
 
  private:
   /**
-   * Calls `see(client)` with the clients, and leaving ones that still have a node, in the order of
-   * records.
+   * Calls `visit(client)` with the clients, and leaving ones that still have a node, in the order
+   * of records.
    */
-  template <typename See>
-  static void eachClient(const Pool& clients, See&& see) {
-    for (uint32_t record = 0; record < clients.usedRecords_; ++record) {
-      if (clients.torus_.contains(record)) see(clients.clients_[record]);
+  template <typename Visit>
+  static void eachClient(const Pool& pool, Visit&& visit) {
+    for (uint32_t record = 0; record < pool.usedRecords_; ++record) {
+      if (pool.torus_.contains(record)) visit(pool.clients_[record]);
     }
   }
 
   /**
-   * Calls `see(sprite, in)` with each sprite that waits for a client; `in` is kBehind for its
+   * Calls `visit(sprite, flag)` with each sprite that waits for a client; `flag` is kBehind for its
    * backlog, or 0.
    */
-  template <typename See>
-  static void eachWaitingFor(const Pool& clients, const Pool::Client& client, See&& see) {
+  template <typename Visit>
+  static void eachWaitingFor(const Pool& pool, const Pool::Client& client, Visit&& visit) {
     for (Sprite* sprite = client.mailbox.first; sprite != nullptr; sprite = sprite->next) {
-      see(*sprite, 0);
+      visit(*sprite, 0);
     }
     if (!client.hasBacklog) return;
-    for (Sprite* sprite = clients.backlogs_.front(client.id.record()); sprite != nullptr;
+    for (Sprite* sprite = pool.backlogs_.front(client.id.record()); sprite != nullptr;
          sprite = sprite->next) {
-      see(*sprite, kBehind);
+      visit(*sprite, kBehind);
     }
   }
 
-  /** Calls `see(sprite)` with each sprite that waits to cross to another server. */
-  template <typename See>
-  static void eachCrosser(const Pool& clients, See&& see) {
-    if (clients.ownedSeams_ == nullptr) return;
-    for (size_t number = 0; number < clients.ownedSeams_->size(); ++number) {
-      clients.ownedSeams_->peer(static_cast<PeerNumber>(number))
-          .outbox.each([&see](const Crosser& one) { see(*one.sprite); });
+  /** Calls `visit(sprite)` with each sprite that waits to cross to another server. */
+  template <typename Visit>
+  static void eachCrosser(const Pool& pool, Visit&& visit) {
+    if (pool.ownedSeams_ == nullptr) return;
+    for (size_t number = 0; number < pool.ownedSeams_->size(); ++number) {
+      pool.ownedSeams_->peer(static_cast<PeerNumber>(number))
+          .outbox.each([&visit](const Crosser& one) { visit(*one.sprite); });
     }
   }
 
   /** Counts the clients and the waiting sprites for their source addresses. */
-  static std::string readSources(Pool* clients, const std::vector<Seat>& seats,
+  static std::string readSources(Pool* pool, const std::vector<Seat>& seats,
                                  SnapshotReader* reader) {
     uint32_t count;
-    if (!reader->get(&count)) return kTooEarly;
+    if (!reader->read(&count)) return kTooEarly;
     std::vector<Address> table;
     for (uint32_t i = 0; i < count; ++i) {
       Address address;
-      if (!reader->get(&address)) return kTooEarly;
+      if (!reader->read(&address)) return kTooEarly;
       table.push_back(address);
     }
-    AddressLimits& limits = *clients->limits_;
-    bool whole = true;
+    AddressLimits& limits = *pool->limits_;
+    bool isWhole = true;
     const auto next = [&]() -> Source {
       uint32_t number = 0;
-      whole = whole && reader->get(&number) && number <= table.size();
-      return whole && number > 0 ? limits.findOrAdd(table[number - 1]) : kNoSource;
+      isWhole = isWhole && reader->read(&number) && number <= table.size();
+      return isWhole && number > 0 ? limits.findOrAdd(table[number - 1]) : kNoSource;
     };
     for (const Seat& seat : seats) {
-      Pool::Client& client = clients->clients_[seat.node];
+      Pool::Client& client = pool->clients_[seat.node];
       client.source = next();
       limits.addClientAnyway(client.source);
-      eachWaitingFor(*clients, client, [&](Sprite& sprite, uint32_t) {
+      eachWaitingFor(*pool, client, [&](Sprite& sprite, uint32_t) {
         sprite.source = next();
         limits.chargeAnyway(sprite.source, Sprite::charge(sprite.length));
       });
     }
-    eachCrosser(*clients, [&](Sprite& sprite) {
+    eachCrosser(*pool, [&](Sprite& sprite) {
       sprite.source = next();
       limits.chargeAnyway(sprite.source, Sprite::charge(sprite.length));
     });
-    return whole ? "" : "an address in it makes no sense";
+    return isWhole ? "" : "an address in it makes no sense";
   }
 
-  static Pool::Client& addClient(Pool* clients, const ClientEntry& entry) {
-    for (; clients->usedRecords_ < entry.record; ++clients->usedRecords_) {
-      clients->clients_[clients->usedRecords_].token = clients->freeRecord_;
-      clients->freeRecord_ = clients->usedRecords_ + 1;
+  static Pool::Client& addClient(Pool* pool, const ClientEntry& entry) {
+    for (; pool->usedRecords_ < entry.record; ++pool->usedRecords_) {
+      pool->clients_[pool->usedRecords_].token = pool->freeRecord_;
+      pool->freeRecord_ = pool->usedRecords_ + 1;
     }
-    ++clients->usedRecords_;
-    ++clients->counts_.clients;
-    Pool::Client& client = clients->clients_[entry.record];
+    ++pool->usedRecords_;
+    ++pool->counts_.clients;
+    Pool::Client& client = pool->clients_[entry.record];
     client.id = entry.id;
     client.newestNumber = entry.newestNumber;
     client.seenNumbers = entry.seenNumbers;
-    client.nextPoll = static_cast<uint32_t>(clients->now_);
+    client.nextPoll = static_cast<uint32_t>(pool->now_);
     client.live = true;
-    clients->arm(entry.record, clients->options_.lease * uint64_t{1000});
+    pool->arm(entry.record, pool->options_.lease * uint64_t{1000});
     return client;
   }
 };
 
-SnapshotResult Snapshot::save(const Pool& pool, const Keepers& beside, const std::string& path,
-                              uint64_t most, SnapshotMark mark, Replace replace) {
+SnapshotResult Snapshot::save(const Pool& pool, const FeedsAndNotes& feedsAndNotes,
+                              const std::string& path, uint64_t most, SnapshotIdentity identity,
+                              Replace replace) {
   const SnapshotSources sources = SnapshotAccess::sourcesOf(pool);
-  SnapshotWriter counter(SnapshotWriter::kNowhere);
-  SnapshotAccess::write(pool, beside, sources, mark, &counter);
+  SnapshotWriter counter(SnapshotWriter::kCountOnly);
+  SnapshotAccess::write(pool, feedsAndNotes, sources, identity, &counter);
   const uint64_t size = counter.bytes() + sizeof(uint32_t);  // with its checksum
   if (size > most) {
     return refused("the state has " + std::to_string(size) + " bytes, and --state-bytes allows " +
@@ -352,7 +353,7 @@ SnapshotResult Snapshot::save(const Pool& pool, const Keepers& beside, const std
                          S_IRUSR | S_IWUSR));
     if (file.fd() < 0) return failed(errno);
     SnapshotWriter writer(file.fd());
-    SnapshotAccess::write(pool, beside, sources, mark, &writer);
+    SnapshotAccess::write(pool, feedsAndNotes, sources, identity, &writer);
     result.error = writer.finish();
     result.bytes = writer.bytes();
   }
@@ -375,8 +376,8 @@ SnapshotResult Snapshot::save(const Pool& pool, const Keepers& beside, const std
   result.error = base::syncDirectoryOf(path);
   result.clients = pool.counts().clients;
   result.sprites = pool.counts().waiting;
-  result.generation = mark.generation;
-  result.run = mark.run;
+  result.generation = identity.generation;
+  result.run = identity.run;
   return result;
 }
 
@@ -398,7 +399,7 @@ SnapshotResult Snapshot::load(Pool* pool, Shelf* shelf, const std::string& path,
   }
   Header header;
   SnapshotReader reader(bytes.substr(0, size - std::min<uint64_t>(size, sizeof(uint32_t))));
-  if (!reader.get(&header)) return refused("it is cut off");
+  if (!reader.read(&header)) return refused("it is cut off");
   if (header.byteOrder != kByteOrder) return refused("it is of a machine with another byte order");
   if (header.version > kVersion) {
     return refused("it is of version " + std::to_string(header.version) +
@@ -412,12 +413,12 @@ SnapshotResult Snapshot::load(Pool* pool, Shelf* shelf, const std::string& path,
   if (sum != checksum.value()) return refused("it is damaged or cut off: its checksum is wrong");
   if (header.version < kOldestVersion) return refused("it is of an unknown version");
 
-  MoreHeader more = {};
-  if (!reader.get(&more)) return refused("it is cut off");
+  MoreHeader moreHeader = {};
+  if (!reader.read(&moreHeader)) return refused("it is cut off");
   SnapshotResult result;
-  result.generation = more.generation;
+  result.generation = moreHeader.generation;
   result.run = header.run;
-  result.problem = SnapshotAccess::read(pool, shelf, header, more, &reader);
+  result.problem = SnapshotAccess::read(pool, shelf, header, moreHeader, &reader);
   result.clients = header.clients;
   result.sprites = header.sprites;
   result.bytes = size;

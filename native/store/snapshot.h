@@ -45,7 +45,7 @@ struct SnapshotResult {
 };
 
 /** The identity of a snapshot, in its header. */
-struct SnapshotMark {
+struct SnapshotIdentity {
   uint64_t generation = 0;  // the journal that goes on from it
   uint32_t run = 0;         // run of the server that writes it
 };
@@ -58,9 +58,10 @@ enum class Replace : uint8_t {
 
 class Snapshot {
  public:
-  /** Writes `pool` and `beside` to `path`, unless the file is larger than `most` bytes. */
-  static SnapshotResult save(const Pool& pool, const Keepers& beside, const std::string& path,
-                             uint64_t most, SnapshotMark mark, Replace replace);
+  /** Writes `pool` and `feedsAndNotes` to `path`, unless the file is larger than `most` bytes. */
+  static SnapshotResult save(const Pool& pool, const FeedsAndNotes& feedsAndNotes,
+                             const std::string& path, uint64_t most, SnapshotIdentity identity,
+                             Replace replace);
 
   /**
    * Reads the state at `path`, of at most `most` bytes, into `pool` and `shelf`, which must be new.

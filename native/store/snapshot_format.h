@@ -64,7 +64,7 @@ constexpr uint32_t kInWorld = 1;
 struct WorldHeader {
   uint64_t memory;
   uint64_t life;  // of the last process that had one; 0: none had
-  uint64_t crossedIn, crossedOut, doubted;
+  uint64_t crossedIn, crossedOut, crossedInDoubt;
   uint32_t peers;
   uint32_t unused;
 };
@@ -75,11 +75,11 @@ struct PeerEntry {
   char name[32];  // padded with zeros
   uint64_t life;  // of its process that sent last; 0: none yet
   uint64_t memory;
-  uint64_t taken;
+  uint64_t lastTaken;
   uint64_t base;
   uint32_t waiting;
-  uint32_t asking;  // 0: it has answered this process, which may have sent all sprites; else 1 and
-                    // how many of them an earlier process may have sent
+  uint32_t maybeSentPlusOne;  // 0: it has answered this process, which may have sent all sprites;
+                              // else 1 and how many of them an earlier process may have sent
 };
 static_assert(sizeof(PeerEntry) == 72, "a change of the format is a new version");
 
@@ -96,7 +96,7 @@ struct CrosserEntry {
 static_assert(sizeof(CrosserEntry) == 16, "a change of the format is a new version");
 
 /** Most bytes of a mailbox that is read (Mailbox::bytes). */
-constexpr uint32_t kMostSent = UINT32_MAX / 2;
+constexpr uint32_t kMostMailboxBytes = UINT32_MAX / 2;
 
 }  // namespace server::snapshot_format
 

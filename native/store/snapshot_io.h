@@ -26,27 +26,27 @@ constexpr char kTooManyClients[] = "it needs a larger --capacity: give as large 
 /** Reads a snapshot, never past the end of the file. */
 class SnapshotReader {
  public:
-  explicit SnapshotReader(std::string_view bytes) : left_(bytes) {}
+  explicit SnapshotReader(std::string_view bytes) : unread_(bytes) {}
 
   template <typename T>
-  bool get(T* value) {
-    if (left_.size() < sizeof *value) return false;
-    memcpy(value, left_.data(), sizeof *value);
-    left_.remove_prefix(sizeof *value);
+  bool read(T* value) {
+    if (unread_.size() < sizeof *value) return false;
+    memcpy(value, unread_.data(), sizeof *value);
+    unread_.remove_prefix(sizeof *value);
     return true;
   }
 
-  bool get(size_t length, std::string_view* bytes) {
-    if (left_.size() < length) return false;
-    *bytes = left_.substr(0, length);
-    left_.remove_prefix(length);
+  bool read(size_t length, std::string_view* bytes) {
+    if (unread_.size() < length) return false;
+    *bytes = unread_.substr(0, length);
+    unread_.remove_prefix(length);
     return true;
   }
 
-  bool atEnd() const { return left_.empty(); }
+  bool atEnd() const { return unread_.empty(); }
 
  private:
-  std::string_view left_;
+  std::string_view unread_;
 };
 
 /**
@@ -56,33 +56,34 @@ class SnapshotReader {
 class SnapshotWriter {
  public:
   /** In place of a descriptor: the bytes are only counted. */
-  static constexpr int kNowhere = -1;
+  static constexpr int kCountOnly = -1;
 
-  explicit SnapshotWriter(int fd) : fd_(fd), buffer_(fd == kNowhere ? nullptr : new char[kPiece]) {}
+  explicit SnapshotWriter(int fd)
+      : fd_(fd), buffer_(fd == kCountOnly ? nullptr : new char[kPiece]) {}
 
   template <typename T>
-  void put(const T& value) {
-    put(reinterpret_cast<const char*>(&value), sizeof value);
+  void append(const T& value) {
+    append(reinterpret_cast<const char*>(&value), sizeof value);
   }
 
-  void put(const char* bytes, size_t length) {
+  void append(const char* bytes, size_t length) {
     bytes_ += length;
-    if (fd_ == kNowhere) return;
+    if (fd_ == kCountOnly) return;
     checksum_.add(bytes, length);
     while (length > 0) {
-      const size_t piece = std::min(length, kPiece - used_);
-      memcpy(buffer_.get() + used_, bytes, piece);
-      used_ += piece;
+      const size_t piece = std::min(length, kPiece - buffered_);
+      memcpy(buffer_.get() + buffered_, bytes, piece);
+      buffered_ += piece;
       bytes += piece;
       length -= piece;
-      if (used_ == kPiece) flush();
+      if (buffered_ == kPiece) flush();
     }
   }
 
   /** Ends the file with its checksum. Returns errno of the first failure, or 0. */
   int finish() {
     const uint32_t sum = checksum_.value();
-    put(sum);
+    append(sum);
     flush();
     if (error_ == 0 && fsync(fd_) != 0) error_ = errno;
     return error_;
@@ -95,19 +96,19 @@ class SnapshotWriter {
   static constexpr size_t kPiece = 1 << 20;
 
   /** Most bytes in flight to the disk. */
-  static constexpr uint64_t kUnderWay = 8 << 20;
+  static constexpr uint64_t kMostInFlight = 8 << 20;
 
   void flush() {
-    for (size_t done = 0; done < used_ && error_ == 0;) {
-      const ssize_t wrote = write(fd_, buffer_.get() + done, used_ - done);
+    for (size_t written = 0; written < buffered_ && error_ == 0;) {
+      const ssize_t wrote = write(fd_, buffer_.get() + written, buffered_ - written);
       if (wrote >= 0) {
-        done += wrote;
+        written += wrote;
       } else if (errno != EINTR) {
         error_ = errno;
       }
     }
-    sendOn();
-    used_ = 0;
+    startWriteback();
+    buffered_ = 0;
   }
 
   /**
@@ -115,12 +116,12 @@ class SnapshotWriter {
    * minute's worth at once fills the memory that the system allows for unwritten pages. Then all
    * writers wait, and with them the turn that writes the journal.
    */
-  void sendOn() {
-    if (error_ == 0) error_ = sync(sent_, used_, SYNC_FILE_RANGE_WRITE);
-    sent_ += used_;
-    if (error_ == 0 && sent_ > kUnderWay) {
+  void startWriteback() {
+    if (error_ == 0) error_ = sync(writebackBytes_, buffered_, SYNC_FILE_RANGE_WRITE);
+    writebackBytes_ += buffered_;
+    if (error_ == 0 && writebackBytes_ > kMostInFlight) {
       error_ =
-          sync(0, sent_ - kUnderWay,
+          sync(0, writebackBytes_ - kMostInFlight,
                SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
     }
   }
@@ -136,8 +137,8 @@ class SnapshotWriter {
   const int fd_;
   const std::unique_ptr<char[]> buffer_;
   Checksum checksum_;
-  size_t used_ = 0;
-  uint64_t sent_ = 0;  // bytes that are written and in flight to the disk
+  size_t buffered_ = 0;
+  uint64_t writebackBytes_ = 0;  // bytes that are written and in flight to the disk
   uint64_t bytes_ = 0;
   int error_ = 0;
 };

@@ -13,18 +13,19 @@ using namespace snapshot_format;
 
 namespace {
 
-constexpr char kNonsense[] = "its world makes no sense";
+constexpr char kBadWorld[] = "its world makes no sense";
 
 PeerEntry entryOf(const Peer& peer) {
-  PeerEntry entry = {.name = {},
-                     .life = peer.sender.life,
-                     .memory = peer.sender.memory,
-                     .taken = peer.lastTaken,
-                     .base = peer.outbox.base(),
-                     .waiting = static_cast<uint32_t>(peer.outbox.size()),
-                     .asking = peer.outbox.isSettled()
-                                   ? 0
-                                   : static_cast<uint32_t>(peer.outbox.maybeSentAtRestart()) + 1};
+  PeerEntry entry = {
+      .name = {},
+      .life = peer.sender.life,
+      .memory = peer.sender.memory,
+      .lastTaken = peer.lastTaken,
+      .base = peer.outbox.base(),
+      .waiting = static_cast<uint32_t>(peer.outbox.size()),
+      .maybeSentPlusOne = peer.outbox.isSettled()
+                              ? 0
+                              : static_cast<uint32_t>(peer.outbox.maybeSentAtRestart()) + 1};
   memcpy(entry.name, peer.name.data(), std::min(peer.name.size(), sizeof entry.name));
   return entry;
 }
@@ -34,83 +35,84 @@ PeerEntry entryOf(const Peer& peer) {
  * nothing.
  */
 std::string readOutbox(SnapshotReader* reader, uint32_t count,
-                       const std::function<Sprite*(std::string_view text, Edge from)>& make,
+                       const std::function<Sprite*(std::string_view text, Edge from)>& makeSprite,
                        Outbox* outbox) {
   for (uint32_t i = 0; i < count; ++i) {
     CrosserEntry entry;
     std::string_view text;
-    if (!reader->get(&entry) || !reader->get(entry.length, &text)) return kTooEarly;
+    if (!reader->read(&entry) || !reader->read(entry.length, &text)) return kTooEarly;
     // The text goes to browsers, so it is checked as a thrown one is.
     if (entry.from > 3 || entry.exitEdge > 1 || entry.round > 1 || text.size() > kLongestSprite ||
         !base::isJsonObject(text.data(), text.size())) {
-      return kNonsense;
+      return kBadWorld;
     }
-    outbox->push(
-        {make(text, Edge{entry.from}), entry.row, Edge{entry.exitEdge}, entry.round, entry.hops});
+    outbox->push({makeSprite(text, Edge{entry.from}), entry.row, Edge{entry.exitEdge}, entry.round,
+                  entry.hops});
   }
   return {};
 }
 
 }  // namespace
 
-void writeWorld(const Seams& memory, const Counts& counts, SnapshotWriter* writer) {
-  writer->put(WorldHeader{.memory = memory.self().memory,
-                          .life = memory.self().life,
-                          .crossedIn = counts.crossedIn,
-                          .crossedOut = counts.crossedOut,
-                          .doubted = counts.crossedInDoubt,
-                          .peers = static_cast<uint32_t>(memory.size()),
-                          .unused = 0});
-  for (size_t number = 0; number < memory.size(); ++number) {
-    const Peer& peer = memory.peer(static_cast<PeerNumber>(number));
-    writer->put(entryOf(peer));
+void writeWorld(const Seams& seams, const Counts& counts, SnapshotWriter* writer) {
+  writer->append(WorldHeader{.memory = seams.self().memory,
+                             .life = seams.self().life,
+                             .crossedIn = counts.crossedIn,
+                             .crossedOut = counts.crossedOut,
+                             .crossedInDoubt = counts.crossedInDoubt,
+                             .peers = static_cast<uint32_t>(seams.size()),
+                             .unused = 0});
+  for (size_t number = 0; number < seams.size(); ++number) {
+    const Peer& peer = seams.peer(static_cast<PeerNumber>(number));
+    writer->append(entryOf(peer));
     peer.outbox.each([writer](const Crosser& one) {
-      writer->put(CrosserEntry{.length = static_cast<uint32_t>(one.sprite->length),
-                               .row = one.row,
-                               .hops = one.hops,
-                               .from = static_cast<uint8_t>(one.sprite->from),
-                               .exitEdge = static_cast<uint8_t>(one.exitEdge),
-                               .round = one.round,
-                               .unused = {}});
-      writer->put(one.sprite->text().data(), one.sprite->length);
+      writer->append(CrosserEntry{.length = static_cast<uint32_t>(one.sprite->length),
+                                  .row = one.row,
+                                  .hops = one.hops,
+                                  .from = static_cast<uint8_t>(one.sprite->from),
+                                  .exitEdge = static_cast<uint8_t>(one.exitEdge),
+                                  .round = one.round,
+                                  .unused = {}});
+      writer->append(one.sprite->text().data(), one.sprite->length);
     });
   }
 }
 
 std::string readWorld(SnapshotReader* reader,
-                      const std::function<Sprite*(std::string_view text, Edge from)>& make,
-                      std::unique_ptr<Seams>* memory, Counts* counts) {
+                      const std::function<Sprite*(std::string_view text, Edge from)>& makeSprite,
+                      std::unique_ptr<Seams>* seams, Counts* counts) {
   WorldHeader header;
-  if (!reader->get(&header)) return kTooEarly;
+  if (!reader->read(&header)) return kTooEarly;
   for (const uint64_t number :
-       {header.memory, header.life, header.crossedIn, header.crossedOut, header.doubted}) {
-    if (number > kMostCounted) return kNonsense;
+       {header.memory, header.life, header.crossedIn, header.crossedOut, header.crossedInDoubt}) {
+    if (number > kMostCounted) return kBadWorld;
   }
-  if (header.memory == 0 || header.peers > kMostPeers) return kNonsense;
-  *memory = std::make_unique<Seams>(header.memory);
-  (*memory)->setLife(header.life);
+  if (header.memory == 0 || header.peers > kMostPeers) return kBadWorld;
+  *seams = std::make_unique<Seams>(header.memory);
+  (*seams)->setLife(header.life);
   for (uint32_t i = 0; i < header.peers; ++i) {
     PeerEntry entry;
-    if (!reader->get(&entry)) return kTooEarly;
+    if (!reader->read(&entry)) return kTooEarly;
     const std::string_view name(entry.name, strnlen(entry.name, sizeof entry.name));
-    if (!isPeerName(name) || (*memory)->find(name) != kNoPeer || entry.base == 0 ||
-        std::max({entry.life, entry.memory, entry.taken, entry.base}) >= kMostFrameNumber) {
-      return kNonsense;
+    if (!isPeerName(name) || (*seams)->find(name) != kNoPeer || entry.base == 0 ||
+        std::max({entry.life, entry.memory, entry.lastTaken, entry.base}) >= kMostFrameNumber) {
+      return kBadWorld;
     }
-    Peer& peer = (*memory)->peer((*memory)->add(name));
+    Peer& peer = (*seams)->peer((*seams)->add(name));
     peer.sender = {.life = entry.life, .memory = entry.memory};
-    peer.lastTaken = entry.taken;
+    peer.lastTaken = entry.lastTaken;
     peer.outbox.setBase(entry.base);
-    if (entry.asking > entry.waiting + uint64_t{1}) return kNonsense;
-    entry.asking == 0 ? peer.outbox.setSettled() : peer.outbox.setMaybeSent(entry.asking - 1);
-    std::string problem = readOutbox(reader, entry.waiting, make, &peer.outbox);
+    if (entry.maybeSentPlusOne > entry.waiting + uint64_t{1}) return kBadWorld;
+    entry.maybeSentPlusOne == 0 ? peer.outbox.setSettled()
+                                : peer.outbox.setMaybeSent(entry.maybeSentPlusOne - 1);
+    std::string problem = readOutbox(reader, entry.waiting, makeSprite, &peer.outbox);
     if (!problem.empty()) return problem;
     counts->waiting += peer.outbox.size();
     counts->mailboxBytes += peer.outbox.bytes();
   }
   counts->crossedIn = header.crossedIn;
   counts->crossedOut = header.crossedOut;
-  counts->crossedInDoubt = header.doubted;
+  counts->crossedInDoubt = header.crossedInDoubt;
   return {};
 }
 

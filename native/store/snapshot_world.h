@@ -24,7 +24,7 @@ class SnapshotSources {
   /** Adds the source of the next client or sprite. */
   void add(Source source) {
     if (source == kNoSource) return numbers_.push_back(0);
-    const auto [found, isNew] = found_.try_emplace(source, table_.size() + 1);
+    const auto [found, isNew] = numberBySource_.try_emplace(source, table_.size() + 1);
     if (isNew) table_.push_back(limits_.addressOf(source));
     numbers_.push_back(found->second);
   }
@@ -34,7 +34,7 @@ class SnapshotSources {
 
  private:
   const AddressLimits& limits_;
-  std::unordered_map<Source, uint32_t> found_;
+  std::unordered_map<Source, uint32_t> numberBySource_;
   std::vector<Address> table_;
   std::vector<uint32_t> numbers_;
 };
@@ -42,16 +42,16 @@ class SnapshotSources {
 // The world's part of a snapshot: the other servers, the sprites taken from each (by number), and
 // the sprites that wait to cross. A server that was never in a world has no such part.
 
-void writeWorld(const Seams& memory, const Counts& counts, SnapshotWriter* writer);
+void writeWorld(const Seams& seams, const Counts& counts, SnapshotWriter* writer);
 
 /**
- * Reads the world's part into `memory`, and into `counts` the crossed sprites, the waiting ones and
- * their memory. `make` makes a sprite from its text and the edge that it enters by. Returns what is
- * wrong with the part, or nothing.
+ * Reads the world's part into `seams`, and into `counts` the crossed sprites, the waiting ones and
+ * their memory. `makeSprite` makes a sprite from its text and the edge that it enters by. Returns
+ * what is wrong with the part, or nothing.
  */
 std::string readWorld(SnapshotReader* reader,
-                      const std::function<Sprite*(std::string_view text, Edge from)>& make,
-                      std::unique_ptr<Seams>* memory, Counts* counts);
+                      const std::function<Sprite*(std::string_view text, Edge from)>& makeSprite,
+                      std::unique_ptr<Seams>* seams, Counts* counts);
 
 }  // namespace server
 

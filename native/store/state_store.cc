@@ -27,7 +27,7 @@ namespace {
 constexpr char kJournalMark[] = ".journal-";
 
 /** Fewest bytes of a journal that are a reason for a snapshot, however old the journal is. */
-constexpr uint64_t kWorthASnapshot = 64 << 10;
+constexpr uint64_t kLeastForSnapshot = 64 << 10;
 
 /** Milliseconds until a failed snapshot is tried again. */
 constexpr uint64_t kSnapshotRetry = 10000;
@@ -36,7 +36,7 @@ constexpr uint64_t kSnapshotRetry = 10000;
 constexpr uint64_t kSyncEvery = 1000;
 
 /** Milliseconds between two checks that the journal is still there. */
-constexpr uint64_t kLookEvery = 500;
+constexpr uint64_t kCheckEvery = 500;
 
 /** Milliseconds a sync may take before the disk counts as too slow to promise anything. */
 constexpr uint64_t kSlowSync = 5000;
@@ -56,7 +56,7 @@ std::string nameOf(const std::string& path) {
 }
 
 /** Says in words what is wrong with a file: its problem, or the text of errno. */
-std::string said(const std::string& file, int error, const std::string& problem) {
+std::string describeProblem(const std::string& file, int error, const std::string& problem) {
   return file + ": " + (problem.empty() ? strerror(error) : problem);
 }
 
@@ -108,7 +108,7 @@ bool mayBeCopy(const JournalFile& journal) {
  * Returns whether the run of a journal may have shown more to clients than is in it: the machine
  * has lost bytes that were not on the disk, or the file is a copy.
  */
-bool mayLack(const JournalFile& journal) {
+bool mayBeIncomplete(const JournalFile& journal) {
   return mayBeCopy(journal) || (journal.origin.synced != 1 && isOfOtherBoot(journal));
 }
 
@@ -130,15 +130,15 @@ bool isOfBackup(JournalFile* journal) {
 bool lacksHeader(std::string_view bytes) {
   if (bytes.size() < sizeof(JournalBegin)) return true;
   const bool isZero = bytes.substr(0, sizeof(JournalBegin)).find_first_not_of('\0') == bytes.npos;
-  return isZero && !knowsOfDisk(bytes);
+  return isZero && !provesOnDisk(bytes);
 }
 
 /**
  * Returns whether a power cut may have taken any part of a journal: nothing of it is known to have
  * been on the disk.
  */
-bool mayBeTaken(const JournalFile& journal) {
-  return isOfOtherBoot(journal) && !knowsOfDisk(journal.file.bytes());
+bool mayBeLost(const JournalFile& journal) {
+  return isOfOtherBoot(journal) && !provesOnDisk(journal.file.bytes());
 }
 
 /**
@@ -150,7 +150,7 @@ size_t countWithHeader(std::vector<JournalFile>* journals) {
   const auto first = std::find_if(journals->begin(), journals->end(), lacks);
   const bool all = std::all_of(first, journals->end(), [&](JournalFile& one) {
     return lacks(one) || (readJournalHeader(one.file.bytes(), &one.header, &one.origin).empty() &&
-                          mayBeTaken(one));
+                          mayBeLost(one));
   });
   return all ? first - journals->begin() : journals->size();
 }
@@ -161,12 +161,12 @@ size_t countWithHeader(std::vector<JournalFile>* journals) {
  * knew that these journals were on the disk, and no batch says so; else the journal before is
  * damaged. Adds their bytes to `dropped`. Returns 0 or errno.
  */
-int dropOutrun(std::vector<JournalFile>* journals, uint64_t* dropped) {
-  size_t kept = journals->size();
-  while (kept > 0 && mayBeTaken((*journals)[kept - 1])) --kept;
+int dropAfterLostEnd(std::vector<JournalFile>* journals, uint64_t* dropped) {
+  size_t keptJournals = journals->size();
+  while (keptJournals > 0 && mayBeLost((*journals)[keptJournals - 1])) --keptJournals;
   // None of these journals is known to have been on the disk, and the journal before them may lack
   // its end.
-  for (size_t next = std::max<size_t>(1, kept); next < journals->size(); ++next) {
+  for (size_t next = std::max<size_t>(1, keptJournals); next < journals->size(); ++next) {
     if (isWholeTo((*journals)[next - 1].file.bytes(), (*journals)[next].header.previous)) continue;
     for (; journals->size() > next; journals->pop_back()) {
       *dropped += journals->back().file.bytes().size();
@@ -187,11 +187,11 @@ int syncFile(const std::string& path) {
 
 }  // namespace
 
-StateStore::StateStore(StateStoreOptions options, Pool* pool, const Keepers* beside)
+StateStore::StateStore(StateStoreOptions options, Pool* pool, const FeedsAndNotes* feedsAndNotes)
     : options_(std::move(options)),
       run_(newRun()),
       pool_(pool),
-      beside_(beside),
+      feedsAndNotes_(feedsAndNotes),
       journal_(run_, options_.backlogBytes) {}
 
 StateStore::~StateStore() {
@@ -200,7 +200,7 @@ StateStore::~StateStore() {
   pool_->keepJournal(nullptr);
   // A failed start leaves no file.
   const bool empty = journal_.isOpen() && journal_.batches() == 0 && !journal_.pending();
-  if (empty && isThere()) unlink(journalPath(generation_).c_str());
+  if (empty && hasJournalFile()) unlink(journalPath(generation_).c_str());
 }
 
 std::string StateStore::journalPath(uint64_t generation) const {
@@ -230,11 +230,11 @@ std::vector<uint64_t> StateStore::journalsOnDisk(int* error) const {
 // ---- Reading ------------------------------------------------------------------------------------
 
 /**
- * Restores `pool` and `shelf` as of the end of the journals below `upTo`. `count`: how many bytes
- * of the last one count; UINT64_MAX: it may have a torn end, which is cut from the file.
+ * Restores `pool` and `shelf` as of the end of the journals below `upTo`. `lastBytes`: how many
+ * bytes of the last one count; UINT64_MAX: it may have a torn end, which is cut from the file.
  */
-Recovery StateStore::read(Pool* pool, Shelf* shelf, uint64_t upTo, uint64_t count) const {
-  const bool mayCut = count == UINT64_MAX;
+Recovery StateStore::read(Pool* pool, Shelf* shelf, uint64_t upTo, uint64_t lastBytes) const {
+  const bool mayTruncate = lastBytes == UINT64_MAX;
   Recovery recovery;
   const auto fail = [&](const std::string& file, int error, std::string problem) {
     recovery.file = file;
@@ -243,21 +243,21 @@ Recovery StateStore::read(Pool* pool, Shelf* shelf, uint64_t upTo, uint64_t coun
     return recovery;
   };
   recovery.snapshot = Snapshot::load(pool, shelf, options_.path, options_.stateBytes);
-  const bool fresh = recovery.snapshot.error == ENOENT;
-  if (fresh) recovery.snapshot = {};
+  const bool isNew = recovery.snapshot.error == ENOENT;
+  if (isNew) recovery.snapshot = {};
   if (!recovery.snapshot.ok()) {
     return fail(options_.path, recovery.snapshot.error, recovery.snapshot.problem);
   }
-  recovery.next = recovery.snapshot.generation;
+  recovery.nextGeneration = recovery.snapshot.generation;
   recovery.run = recovery.snapshot.run;
 
   int error;
   std::vector<JournalFile> journals;
-  bool ofBackup = false;
+  bool hasBackupJournals = false;
   for (const uint64_t generation : journalsOnDisk(&error)) {
     JournalFile one = {generation, journalPath(generation), {}, {}, {}};
     if (generation < recovery.snapshot.generation) {
-      ofBackup = ofBackup || isOfBackup(&one);
+      hasBackupJournals = hasBackupJournals || isOfBackup(&one);
       continue;
     }
     if (generation >= upTo) continue;
@@ -269,10 +269,10 @@ Recovery StateStore::read(Pool* pool, Shelf* shelf, uint64_t upTo, uint64_t coun
     journals.push_back(std::move(one));
   }
   if (error != 0) return fail(options_.path, error, "");
-  recovery.doubtful = ofBackup && journals.empty();
-  const size_t whole = mayCut ? countWithHeader(&journals) : journals.size();
-  while (journals.size() > whole) {
-    recovery.torn += journals.back().file.bytes().size();
+  recovery.doubtful = hasBackupJournals && journals.empty();
+  const size_t countedJournals = mayTruncate ? countWithHeader(&journals) : journals.size();
+  while (journals.size() > countedJournals) {
+    recovery.tornBytes += journals.back().file.bytes().size();
     // The journal's process may have shown its contents to clients.
     recovery.doubtful = true;
     if (unlink(journals.back().path.c_str()) != 0) return fail(journals.back().path, errno, "");
@@ -283,34 +283,34 @@ Recovery StateStore::read(Pool* pool, Shelf* shelf, uint64_t upTo, uint64_t coun
     if (problem.empty() && one.header.generation != one.generation) {
       problem = "it is the journal of generation " + std::to_string(one.header.generation);
     }
-    if (problem.empty() && one.generation != recovery.next) {
-      problem = "it goes on from " + journalPath(recovery.next) + ", which is not there";
+    if (problem.empty() && one.generation != recovery.nextGeneration) {
+      problem = "it goes on from " + journalPath(recovery.nextGeneration) + ", which is not there";
     }
     if (!problem.empty()) return fail(one.path, 0, problem);
-    ++recovery.next;
+    ++recovery.nextGeneration;
   }
-  if (mayCut) {
+  if (mayTruncate) {
     const size_t all = journals.size();
-    error = dropOutrun(&journals, &recovery.torn);
+    error = dropAfterLostEnd(&journals, &recovery.tornBytes);
     if (error != 0) return fail(journals.back().path, error, "");
-    recovery.next -= all - journals.size();
+    recovery.nextGeneration -= all - journals.size();
   }
   for (size_t i = 0; i < journals.size(); ++i) {
-    const bool last = i + 1 == journals.size();
-    const uint64_t counts = last ? count : journals[i + 1].header.previous;
-    const ReplayResult result = replayJournal(journals[i].file.bytes(), counts, pool, shelf);
+    const bool isLast = i + 1 == journals.size();
+    const uint64_t countedBytes = isLast ? lastBytes : journals[i + 1].header.previous;
+    const ReplayResult result = replayJournal(journals[i].file.bytes(), countedBytes, pool, shelf);
     if (!result.problem.empty()) return fail(journals[i].path, 0, result.problem);
     ++recovery.journals;
     // A run that has written nothing does not count. Neither does a run of this version, if an
     // earlier version's files beside the state have outlived it: it ended while it took them over.
     const bool isRun = result.batches > 0 && journals[i].header.version < kWithFeeds;
     if (isRun) recovery.run = journals[i].header.run;
-    recovery.doubtful = recovery.doubtful || mayLack(journals[i]);
+    recovery.doubtful = recovery.doubtful || mayBeIncomplete(journals[i]);
     recovery.records += result.records;
-    recovery.torn += result.torn;
-    recovery.whole = result.whole;
-    if (last && result.torn > 0 &&
-        truncate(journals[i].path.c_str(), static_cast<off_t>(result.whole)) != 0) {
+    recovery.tornBytes += result.tornBytes;
+    recovery.wholeBytes = result.wholeBytes;
+    if (isLast && result.tornBytes > 0 &&
+        truncate(journals[i].path.c_str(), static_cast<off_t>(result.wholeBytes)) != 0) {
       return fail(journals[i].path, errno, "");
     }
   }
@@ -320,10 +320,10 @@ Recovery StateStore::read(Pool* pool, Shelf* shelf, uint64_t upTo, uint64_t coun
 
 Recovery StateStore::recover(Shelf* shelf) {
   Recovery recovery = read(pool_, shelf, UINT64_MAX, UINT64_MAX);
-  generation_ = recovery.next;
-  lastWhole_ = recovery.whole;
+  generation_ = recovery.nextGeneration;
+  previousBytes_ = recovery.wholeBytes;
   snapshotGeneration_ = recovery.snapshot.generation;
-  replace_ = recovery.snapshot.bytes > 0 ? Replace::kOwn : Replace::kNothing;
+  replaceable_ = recovery.snapshot.bytes > 0 ? Replace::kOwn : Replace::kNothing;
   return recovery;
 }
 
@@ -345,7 +345,7 @@ int StateStore::openJournal(uint64_t generation, uint64_t previous) {
 }
 
 /** Allows promises while they can be written. */
-void StateStore::takePromises() {
+void StateStore::updatePromises() {
   const bool taken = blocked() == 0;
   journal_.setPromising(taken);
   pool_->takePromises(taken);
@@ -361,11 +361,11 @@ int StateStore::start() {
   for (uint64_t left = snapshotGeneration_; left < generation_; ++left) {
     if (const int error = syncFile(journalPath(left))) return error;
   }
-  if (const int error = openJournal(generation_, lastWhole_)) return error;
+  if (const int error = openJournal(generation_, previousBytes_)) return error;
   if (const int error = base::syncDirectoryOf(options_.path)) return error;
   pool_->keepJournal(&journal_);
   // A disk without room for one turn is noticed at once.
-  takePromises();
+  updatePromises();
   if (options_.sync != Sync::kNever) {
     if (const int error = sync_.start()) return error;
     requestSync();
@@ -385,11 +385,11 @@ Commit StateStore::commit() {
 /** Writes the batch. Returns 0 or errno: then the batch is kept, and its answers are held back. */
 int StateStore::flush() {
   const uint64_t before = microseconds();
-  const uint64_t bytes = committed();
-  int error = journal_.write(syncedHere());
+  const uint64_t bytes = committedBytes();
+  int error = journal_.write(syncedInJournal());
   if (error == 0) pool_->releaseHeldBack();
   // Clients that catch up add steps of their own.
-  if (error == 0 && journal_.pending()) error = journal_.write(syncedHere());
+  if (error == 0 && journal_.pending()) error = journal_.write(syncedInJournal());
   longestWrite_ = std::max(longestWrite_, microseconds() - before);
   journal_.forEachStuck([this](const JournalRecord& record) {
     const bool lands =
@@ -401,15 +401,15 @@ int StateStore::flush() {
       pool_->holdBackSprites(record.record);
     }
   });
-  if (options_.sync == Sync::kTurn && committed() > bytes) requestSync();
-  takePromises();
+  if (options_.sync == Sync::kTurn && committedBytes() > bytes) requestSync();
+  updatePromises();
   return error;
 }
 
 /** Requests a sync of all bytes in the file. */
 void StateStore::requestSync() {
-  const uint64_t upTo = committed();
-  syncedAt_ = now_;
+  const uint64_t upTo = committedBytes();
+  syncRequestedAt_ = now_;
   sync_.request(generation_, journal_.file(), [this, upTo, at = now_, of = generation_](int error) {
     // After a failed sync the system may have dropped the pages, and the next sync reports success.
     // So nothing counts as synced until a snapshot has it. Files are synced in their order.
@@ -417,15 +417,15 @@ void StateStore::requestSync() {
       unsafeFile_ = of;
       syncError_ = error;
     } else if (syncError_ == 0) {
-      synced_ = upTo;
+      syncedBytes_ = upTo;
       safeAt_ = at;
     }
-    if (notify_) notify_();
+    if (onSynced_) onSynced_();
   });
 }
 
 /** Returns whether a start would find the journal: bytes in a file without a name are lost. */
-bool StateStore::isThere() const {
+bool StateStore::hasJournalFile() const {
   struct stat named;
   struct stat open;
   if (stat(journalPath(generation_).c_str(), &named) != 0) {
@@ -436,7 +436,7 @@ bool StateStore::isThere() const {
 }
 
 int StateStore::blocked() const {
-  if (lost_) return ENOENT;
+  if (filesLost_) return ENOENT;
   if (const int error = journal_.blocked()) return error;
   if (const int error = syncError_) return error;
   const uint64_t since = sync_.busySince();
@@ -446,33 +446,34 @@ int StateStore::blocked() const {
 void StateStore::tick(uint64_t now) {
   now_ = now;
   if (!journal_.isOpen()) return;
-  if (begunAt_ == 0) begunAt_ = now;
-  if (committed() <= synced_) safeAt_ = now;
+  if (journalBegunAt_ == 0) journalBegunAt_ = now;
+  if (committedBytes() <= syncedBytes_) safeAt_ = now;
   if (journal_.pending() || journal_.blocked() != 0 || pool_->isHoldingBack()) (void)flush();
-  takePromises();
-  if (options_.sync != Sync::kNever && committed() > synced_ && now >= syncedAt_ + kSyncEvery &&
-      sync_.busySince() == 0) {
+  updatePromises();
+  if (options_.sync != Sync::kNever && committedBytes() > syncedBytes_ &&
+      now >= syncRequestedAt_ + kSyncEvery && sync_.busySince() == 0) {
     requestSync();
   }
-  if (compactor_.joinable() && !compacting_.load(std::memory_order_acquire)) endCompaction();
-  if (now >= lookedAt_ + kLookEvery) {
-    lookedAt_ = now;
-    lost_ = lost_ || !isThere();
+  if (compactor_.joinable() && !isCompacting_.load(std::memory_order_acquire)) endCompaction();
+  if (now >= checkedAt_ + kCheckEvery) {
+    checkedAt_ = now;
+    filesLost_ = filesLost_ || !hasJournalFile();
   }
-  if (lost_) return takePromises();
+  if (filesLost_) return updatePromises();
   const bool due = journal_.bytes() >= options_.journalBytes ||
-                   (journal_.bytes() >= kWorthASnapshot &&
-                    now >= begunAt_ + options_.snapshotSeconds * uint64_t{1000});
-  if (!(due || failed()) || now < retryAt_ || compactor_.joinable()) return;
+                   (journal_.bytes() >= kLeastForSnapshot &&
+                    now >= journalBegunAt_ + options_.snapshotSeconds * uint64_t{1000});
+  if (!(due || hasFailedFile()) || now < retryAt_ || compactor_.joinable()) return;
   // After a failure a journal is left for a new one only if its own file has failed.
-  const bool sound = failed() && journal_.blocked() != EIO && unsafeFile_ != generation_;
-  if (sound || rotate()) beginCompaction();
+  const bool isJournalSound =
+      hasFailedFile() && journal_.blocked() != EIO && unsafeFile_ != generation_;
+  if (isJournalSound || rotate()) beginCompaction();
 }
 
 bool StateStore::isQuiet() const {
-  const bool safe = options_.sync == Sync::kNever || committed() <= synced_;
+  const bool safe = options_.sync == Sync::kNever || committedBytes() <= syncedBytes_;
   const bool busy = journal_.pending() || compactor_.joinable() || sync_.busySince() != 0;
-  return safe && !busy && blocked() == 0 && !failed() && !pool_->isHoldingBack();
+  return safe && !busy && blocked() == 0 && !hasFailedFile() && !pool_->isHoldingBack();
 }
 
 /**
@@ -482,17 +483,17 @@ bool StateStore::isQuiet() const {
 bool StateStore::rotate() {
   if (flush() != 0 && journal_.blocked() != EIO) return false;
   if (options_.sync != Sync::kNever) requestSync();
-  const uint64_t whole = journal_.bytes();
-  if (const int error = openJournal(generation_ + 1, whole)) {
+  const uint64_t sealedBytes = journal_.bytes();
+  if (const int error = openJournal(generation_ + 1, sealedBytes)) {
     snapshotProblem_ = journalPath(generation_ + 1) + ": " + strerror(error);
     ++snapshotsFailed_;
     retryAt_ = now_ + kSnapshotRetry;
     return false;
   }
-  earlier_ += whole;
-  lastWhole_ = whole;
+  earlierBytes_ += sealedBytes;
+  previousBytes_ = sealedBytes;
   ++generation_;
-  begunAt_ = now_;
+  journalBegunAt_ = now_;
   if (journal_.pending()) (void)flush();
   return true;
 }
@@ -500,49 +501,49 @@ bool StateStore::rotate() {
 // ---- Snapshots ----------------------------------------------------------------------------------
 
 /**
- * Makes the snapshot of all steps before journal `upTo`, which include `whole` bytes of the journal
+ * Makes the snapshot of all steps before journal `upTo`, which include `sealedBytes` of the journal
  * before it. Returns what went wrong, or nothing.
  */
-std::string StateStore::compact(uint64_t upTo, uint64_t whole) {
+std::string StateStore::compact(uint64_t upTo, uint64_t sealedBytes) {
   unreadable_ = false;
   // After a crash the new journal must be found, before the journals that it continues are removed.
   if (const int error = base::syncDirectoryOf(options_.path)) return strerror(error);
   Pool pool(pool_->options(), nullptr, 0);
   Shelf shelf;
-  const Recovery recovery = read(&pool, &shelf, upTo, whole);
+  const Recovery recovery = read(&pool, &shelf, upTo, sealedBytes);
   if (!recovery.ok()) {
     unreadable_ = recovery.error == 0 || recovery.error == ENOENT || recovery.error == EIO;
-    return said(recovery.file, recovery.error, recovery.problem);
+    return describeProblem(recovery.file, recovery.error, recovery.problem);
   }
-  if (recovery.next != upTo) {
+  if (recovery.nextGeneration != upTo) {
     unreadable_ = true;
-    return journalPath(recovery.next) + ": it is not there";
+    return journalPath(recovery.nextGeneration) + ": it is not there";
   }
   const SnapshotResult saved =
-      Snapshot::save(pool, shelf, options_.path, options_.stateBytes, {upTo, run_}, replace_);
+      Snapshot::save(pool, shelf, options_.path, options_.stateBytes, {upTo, run_}, replaceable_);
   // The snapshot is in place, even if its directory could not be synced.
-  if (saved.generation == upTo) replace_ = Replace::kOwn;
-  if (!saved.ok()) return said(options_.path, saved.error, saved.problem);
+  if (saved.generation == upTo) replaceable_ = Replace::kOwn;
+  if (!saved.ok()) return describeProblem(options_.path, saved.error, saved.problem);
   removeJournalsBelow(upTo);
   return {};
 }
 
 void StateStore::beginCompaction() {
-  compacting_.store(true, std::memory_order_release);
+  isCompacting_.store(true, std::memory_order_release);
   compactingTo_ = generation_;
-  const auto run = [this, upTo = generation_, whole = lastWhole_] {
+  const auto run = [this, upTo = generation_, sealedBytes = previousBytes_] {
     setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), kNice);
     try {
-      compacted_ = compact(upTo, whole);
+      compactionProblem_ = compact(upTo, sealedBytes);
     } catch (const std::bad_alloc&) {
-      compacted_ = "no memory for a second pool";
+      compactionProblem_ = "no memory for a second pool";
     }
-    compacting_.store(false, std::memory_order_release);
+    isCompacting_.store(false, std::memory_order_release);
   };
   try {
     compactor_ = std::thread(run);
   } catch (const std::system_error&) {
-    compacted_ = "no thread for it";
+    compactionProblem_ = "no thread for it";
     unreadable_ = false;
     endCompaction();
   }
@@ -550,7 +551,7 @@ void StateStore::beginCompaction() {
 
 void StateStore::endCompaction() {
   if (compactor_.joinable()) compactor_.join();
-  snapshotProblem_ = std::move(compacted_);
+  snapshotProblem_ = std::move(compactionProblem_);
   if (snapshotProblem_.empty()) {
     ++snapshots_;
     const int error = syncError_.exchange(0);
@@ -558,7 +559,7 @@ void StateStore::endCompaction() {
   } else {
     ++snapshotsFailed_;
     retryAt_ = now_ + kSnapshotRetry;
-    lost_ = lost_ || unreadable_;
+    filesLost_ = filesLost_ || unreadable_;
   }
 }
 
@@ -567,40 +568,40 @@ std::string StateStore::rescue() {
   const uint64_t next = generation_ + 1;
   // A file there belongs to no server: the new state goes on in a file of its own.
   if (unlink(journalPath(next).c_str()) != 0 && errno != ENOENT) return strerror(errno);
-  const SnapshotResult saved = Snapshot::save(*pool_, *beside_, options_.path, options_.stateBytes,
-                                              {next, run_}, Replace::kOwn);
-  if (!saved.ok()) return said(options_.path, saved.error, saved.problem);
+  const SnapshotResult saved = Snapshot::save(*pool_, *feedsAndNotes_, options_.path,
+                                              options_.stateBytes, {next, run_}, Replace::kOwn);
+  if (!saved.ok()) return describeProblem(options_.path, saved.error, saved.problem);
   // The snapshot has the steps that the old file has not taken.
   journal_.discardPending();
-  const uint64_t whole = journal_.bytes();
+  const uint64_t sealedBytes = journal_.bytes();
   if (const int error = openJournal(next, 0)) {
     return journalPath(next) + ": " + strerror(error);
   }
-  earlier_ += whole;
+  earlierBytes_ += sealedBytes;
   generation_ = next;
-  begunAt_ = now_;
+  journalBegunAt_ = now_;
   removeJournalsBelow(next);
   if (const int error = base::syncDirectoryOf(options_.path)) return strerror(error);
-  synced_ = earlier_;
+  syncedBytes_ = earlierBytes_;
   syncError_ = 0;
-  lost_ = false;
+  filesLost_ = false;
   // The new journal is not on the disk yet.
   if (options_.sync != Sync::kNever) requestSync();
-  replace_ = Replace::kOwn;
+  replaceable_ = Replace::kOwn;
   ++snapshots_;
   snapshotProblem_.clear();
   pool_->releaseHeldBack();
-  takePromises();
+  updatePromises();
   return {};
 }
 
 std::string StateStore::compactNow() {
   if (compactor_.joinable()) endCompaction();
   if (!rotate()) return snapshotProblem_;
-  compacted_ = compact(generation_, lastWhole_);
-  lost_ = lost_ || unreadable_;
-  takePromises();
-  return compacted_;
+  compactionProblem_ = compact(generation_, previousBytes_);
+  filesLost_ = filesLost_ || unreadable_;
+  updatePromises();
+  return compactionProblem_;
 }
 
 SnapshotResult StateStore::finish() {
@@ -609,8 +610,9 @@ SnapshotResult StateStore::finish() {
   if (flush() != 0) pool_->keepJournal(nullptr);
   pool_->freeAllLeaving();
   (void)flush();
-  SnapshotResult result = Snapshot::save(*pool_, *beside_, options_.path, options_.stateBytes,
-                                         {generation_ + 1, run_}, replace_);
+  SnapshotResult result =
+      Snapshot::save(*pool_, *feedsAndNotes_, options_.path, options_.stateBytes,
+                     {generation_ + 1, run_}, replaceable_);
   if (result.ok()) {
     pool_->keepJournal(nullptr);
     journal_.close();
@@ -620,7 +622,7 @@ SnapshotResult StateStore::finish() {
 }
 
 StateStoreCounts StateStore::counts() const {
-  const uint64_t unsynced = committed() - std::min(committed(), synced_.load());
+  const uint64_t unsynced = committedBytes() - std::min(committedBytes(), syncedBytes_.load());
   return {.generation = generation_,
           .journalBytes = journal_.bytes(),
           .batches = journal_.batches(),

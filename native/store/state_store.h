@@ -70,13 +70,13 @@ struct Recovery {
   SnapshotResult snapshot;
   uint64_t journals = 0;
   uint64_t records = 0;
-  uint64_t torn = 0;      // bytes cut from the end of the last journal
-  uint64_t whole = 0;     // bytes of the last journal that count
-  uint32_t run = 0;       // run of the server that wrote last; 0: not known
-  uint64_t next = 0;      // the generation of the journal to begin
-  std::string file;       // the file that `problem` or `error` is about
-  std::string problem;    // why the state is not used, in words; empty when all is well
-  int error = 0;          // errno of what failed in the system
+  uint64_t tornBytes = 0;       // bytes cut from the end of the last journal
+  uint64_t wholeBytes = 0;      // bytes of the last journal that count
+  uint32_t run = 0;             // run of the server that wrote last; 0: not known
+  uint64_t nextGeneration = 0;  // the generation of the journal to begin
+  std::string file;             // the file that `problem` or `error` is about
+  std::string problem;          // why the state is not used, in words; empty when all is well
+  int error = 0;                // errno of what failed in the system
   bool doubtful = false;  // its end may be lost, or it is a copy: versions of feeds may have been
                           // used that are not in it
 
@@ -98,10 +98,10 @@ struct StateStoreCounts {
 class StateStore {
  public:
   /**
-   * Touches no file yet. `pool` and `beside`, whose feeds and notes are written with the pool from
+   * Touches no file yet. `pool` and `feedsAndNotes`, which are written with the pool from
    * memory, must outlive the store.
    */
-  StateStore(StateStoreOptions options, Pool* pool, const Keepers* beside);
+  StateStore(StateStoreOptions options, Pool* pool, const FeedsAndNotes* feedsAndNotes);
   ~StateStore();
   StateStore(const StateStore&) = delete;
   StateStore& operator=(const StateStore&) = delete;
@@ -120,13 +120,15 @@ class StateStore {
   Commit commit();
 
   /** Whether with Sync::kTurn something that was committed is not on the disk yet. */
-  bool awaitsDisk() const { return options_.sync == Sync::kTurn && synced_ < committed(); }
+  bool awaitsDisk() const {
+    return options_.sync == Sync::kTurn && syncedBytes_ < committedBytes();
+  }
 
   /**
    * Sets the callback for whenever the disk has caught up. It is called in another thread: check
    * awaitsDisk then.
    */
-  void onSynced(std::function<void()> notify) { notify_ = std::move(notify); }
+  void onSynced(std::function<void()> onSynced) { onSynced_ = std::move(onSynced); }
 
   /** Ends the thread that syncs. Call it while the callback of onSynced is still valid. */
   void stopSyncing() { sync_.stop(); }
@@ -147,7 +149,7 @@ class StateStore {
   int blocked() const;
 
   /** Returns whether the files on the disk would be useless after a crash. */
-  bool lost() const { return lost_; }
+  bool filesLost() const { return filesLost_; }
 
   /**
    * Writes the whole state from memory and begins a new journal. The loop stands still for it. Call
@@ -172,64 +174,64 @@ class StateStore {
  private:
   std::string journalPath(uint64_t generation) const;
   std::vector<uint64_t> journalsOnDisk(int* error) const;
-  Recovery read(Pool* pool, Shelf* shelf, uint64_t upTo, uint64_t count) const;
+  Recovery read(Pool* pool, Shelf* shelf, uint64_t upTo, uint64_t lastBytes) const;
   void removeJournalsBelow(uint64_t generation) const;
   int openJournal(uint64_t generation, uint64_t previous);
   int flush();
   bool rotate();
-  std::string compact(uint64_t upTo, uint64_t whole);
+  std::string compact(uint64_t upTo, uint64_t sealedBytes);
   void beginCompaction();
   void endCompaction();
   void requestSync();
-  bool isThere() const;
-  void takePromises();
+  bool hasJournalFile() const;
+  void updatePromises();
 
   /**
    * Whether a file has failed, so that a new file and a snapshot of all steps before are needed.
    */
-  bool failed() const { return journal_.blocked() == EIO || syncError_ != 0; }
+  bool hasFailedFile() const { return journal_.blocked() == EIO || syncError_ != 0; }
 
   /** Bytes written in this run, of all its journals. */
-  uint64_t committed() const { return earlier_ + journal_.bytes(); }
+  uint64_t committedBytes() const { return earlierBytes_ + journal_.bytes(); }
   /** Bytes of the open journal that are known to be on the disk. */
-  uint64_t syncedHere() const {
-    const uint64_t synced = synced_;
-    return synced > earlier_ ? synced - earlier_ : 0;
+  uint64_t syncedInJournal() const {
+    const uint64_t synced = syncedBytes_;
+    return synced > earlierBytes_ ? synced - earlierBytes_ : 0;
   }
 
   const StateStoreOptions options_;
   const uint32_t run_;
   Pool* const pool_;
-  const Keepers* const beside_;
+  const FeedsAndNotes* const feedsAndNotes_;
   Journal journal_;
-  uint64_t generation_ = 0;              // of the journal that is being written
-  uint64_t lastWhole_ = 0;               // bytes of the journal before it that count
-  uint64_t snapshotGeneration_ = 0;      // of the snapshot that was found
-  Replace replace_ = Replace::kNothing;  // what a snapshot may replace at the path
-  uint64_t now_ = 0;                     // milliseconds, of the last tick
-  uint64_t begunAt_ = 0;                 // milliseconds, of the journal
-  uint64_t retryAt_ = 0;                 // milliseconds: no snapshot is tried before
-  uint64_t syncedAt_ = 0;                // milliseconds, of the last sync request
-  uint64_t lookedAt_ = 0;                // milliseconds, of the last check that the file is there
+  uint64_t generation_ = 0;                  // of the journal that is being written
+  uint64_t previousBytes_ = 0;               // bytes of the journal before it that count
+  uint64_t snapshotGeneration_ = 0;          // of the snapshot that was found
+  Replace replaceable_ = Replace::kNothing;  // what a snapshot may replace at the path
+  uint64_t now_ = 0;                         // milliseconds, of the last tick
+  uint64_t journalBegunAt_ = 0;              // milliseconds, of the journal
+  uint64_t retryAt_ = 0;                     // milliseconds: no snapshot is tried before
+  uint64_t syncRequestedAt_ = 0;             // milliseconds, of the last sync request
+  uint64_t checkedAt_ = 0;  // milliseconds, of the last check that the file is there
   uint64_t longestWrite_ = 0;
   uint64_t snapshots_ = 0;
   uint64_t snapshotsFailed_ = 0;
 
   uint64_t compactingTo_ = 0;  // journals below this one go into the snapshot
   std::thread compactor_;
-  std::atomic<bool> compacting_ = false;
-  std::string compacted_;    // what went wrong; the thread's while it runs
-  bool unreadable_ = false;  // whether that was the reading; the thread's while it runs
-  bool lost_ = false;        // a file is gone, or can't be read
+  std::atomic<bool> isCompacting_ = false;
+  std::string compactionProblem_;  // what went wrong; the thread's while it runs
+  bool unreadable_ = false;        // whether that was the reading; the thread's while it runs
+  bool filesLost_ = false;         // a file is gone, or can't be read
   std::string snapshotProblem_;
 
-  std::function<void()> notify_;
-  uint64_t earlier_ = 0;                  // bytes of the journals of this run before the open one
-  std::atomic<uint64_t> synced_ = 0;      // bytes of this run that are on the disk
-  std::atomic<uint64_t> safeAt_ = 0;      // milliseconds: all bytes from before are on the disk
-  std::atomic<int> syncError_ = 0;        // errno of a failed sync, until a snapshot has all steps
-  std::atomic<uint64_t> unsafeFile_ = 0;  // the newest journal that a sync has failed for
-  DiskSync sync_;                         // last: its thread ends before anything it uses
+  std::function<void()> onSynced_;
+  uint64_t earlierBytes_ = 0;              // bytes of the journals of this run before the open one
+  std::atomic<uint64_t> syncedBytes_ = 0;  // bytes of this run that are on the disk
+  std::atomic<uint64_t> safeAt_ = 0;       // milliseconds: all bytes from before are on the disk
+  std::atomic<int> syncError_ = 0;         // errno of a failed sync, until a snapshot has all steps
+  std::atomic<uint64_t> unsafeFile_ = 0;   // the newest journal that a sync has failed for
+  DiskSync sync_;                          // last: its thread ends before anything it uses
 };
 
 }  // namespace server

@@ -254,17 +254,17 @@ void noFailure() {
 
 /** Checks that the server promises nothing that is not in the files, until all is written again. */
 void isRescued(const Folder& folder, Stage& stage) {
-  stage.until([&] { return stage.store().lost(); });
+  stage.until([&] { return stage.store().filesLost(); });
   EXPECT(stage.store().blocked() == ENOENT);
   EXPECT(stage.join() == Outcome::kStateUnwritable);
   EXPECT(stage.store().rescue().empty());
-  EXPECT(!stage.store().lost() && stage.store().blocked() == 0);
+  EXPECT(!stage.store().filesLost() && stage.store().blocked() == 0);
   EXPECT(afterACrash(folder) == stateOf(stage.pool()));
   stage.joins();
   EXPECT(afterACrash(folder) == stateOf(stage.pool()));
   base::MappedFile file;
   EXPECT(file.open(journalOf(folder, stage.store().counts().generation), UINT64_MAX) == 0);
-  EXPECT(!knowsOfDisk(file.bytes()));  // The file was not synced.
+  EXPECT(!provesOnDisk(file.bytes()));  // The file was not synced.
   EXPECT(stage.store().compactNow().empty());
   EXPECT(afterACrash(folder) == stateOf(stage.pool()));
 }
@@ -296,7 +296,7 @@ void aFolderThatGoes() {
   EXPECT(stage.join() == Outcome::kOk && stage.join() == Outcome::kOk);
   EXPECT(stage.end() == Commit::kDone);
   std::filesystem::remove_all(folder.path());
-  stage.until([&] { return stage.store().lost(); });
+  stage.until([&] { return stage.store().filesLost(); });
   EXPECT(!stage.store().rescue().empty());
   EXPECT(stage.store().blocked() == ENOENT);
   std::filesystem::create_directory(folder.path());
@@ -349,7 +349,7 @@ void noThread() {
   threadsFail = true;
   EXPECT(stage.join() == Outcome::kOk);
   stage.until([&] { return stage.store().counts().snapshotsFailed == 1; });
-  EXPECT(stage.store().blocked() == 0 && !stage.store().lost());
+  EXPECT(stage.store().blocked() == 0 && !stage.store().filesLost());
   threadsFail = false;
   stage.joins();
   stage.until([&] { return stage.store().counts().snapshots == 1; });

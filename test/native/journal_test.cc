@@ -50,7 +50,7 @@ class Run {
         fprintf(stderr, "%s: %s (%d)\n", recovery.file.c_str(), recovery.problem.c_str(),
                 recovery.error);
       }
-      EXPECT(recovery.ok() && recovery.torn == 0);
+      EXPECT(recovery.ok() && recovery.tornBytes == 0);
       if (!state.empty()) EXPECT(stateOf(life) == state);
       expectLaw(life.pool());
       EXPECT(life.start() == 0);
@@ -98,7 +98,7 @@ class Run {
     std::filesystem::resize_file(journal, std::filesystem::file_size(journal) - cut);
     Life next(1, kCapacity, storeOptions(folder));
     const Recovery recovery = next.recover();
-    EXPECT(recovery.ok() && recovery.torn == batch - cut);
+    EXPECT(recovery.ok() && recovery.tornBytes == batch - cut);
     EXPECT(stateOf(next) == promised);
     ++tornEnds_;
   }
@@ -296,7 +296,7 @@ void whatAPowerCutHasTakenIsCut() {
     Life life(1, 10, storeOptions(folder));
     const Recovery recovery = life.recover();
     EXPECT(recovery.ok() && recovery.doubtful && stateOf(life) == state);
-    EXPECT((recovery.torn > 0) == isCut && std::filesystem::exists(second) != isCut);
+    EXPECT((recovery.tornBytes > 0) == isCut && std::filesystem::exists(second) != isCut);
     EXPECT(life.start() == 0);
   }
 }
@@ -311,7 +311,7 @@ void aCutHeaderSaysNothing() {
     std::ofstream(folder.file() + ".journal-1") << std::string(length, 'x');
     Life next(1, 10, storeOptions(folder));
     const Recovery recovery = next.recover();
-    EXPECT(recovery.ok() && recovery.torn == length && stateOf(next) == state);
+    EXPECT(recovery.ok() && recovery.tornBytes == length && stateOf(next) == state);
     EXPECT(next.start() == 0);
   }
 }

@@ -229,7 +229,7 @@ class Run : private PollResponder {
     return read([&](Pool* pool, Shelf* shelf) {
       const std::string_view all(exact.data(), exact.length());
       const ReplayResult result = replayJournal(all, upTo, pool, shelf);
-      EXPECT(result.whole + result.torn <= bytes.size());
+      EXPECT(result.wholeBytes + result.tornBytes <= bytes.size());
       if (result.problem.empty()) finishReplay(pool);
       return result.problem;
     });
@@ -253,7 +253,7 @@ class Run : private PollResponder {
     Shelf shelf;
     std::string problem = into(&pool, &shelf);
     if (!problem.empty()) return problem;
-    beside_ = besideOf(shelf.feeds(), Shelf(shelf).takeNotes());
+    beside_ = besideOf(shelf.feeds(), Shelf(shelf).detachNotes());
     expectLaw(pool);
     // The accepted state is a state like any other: it is saved, and accepted again.
     expectSound(stateOf(pool, shelf));

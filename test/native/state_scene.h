@@ -387,7 +387,7 @@ inline std::string stateOf(const Pool& pool) {
 /** Returns the same with the feeds and notes beside the pool. */
 inline std::string stateOf(const Life& life) { return stateOf(life.pool()) + life.beside(); }
 inline std::string stateOf(const Pool& pool, Shelf shelf) {
-  return stateOf(pool) + besideOf(shelf.feeds(), shelf.takeNotes());
+  return stateOf(pool) + besideOf(shelf.feeds(), shelf.detachNotes());
 }
 
 /** A pool with a store: one life of a process. */

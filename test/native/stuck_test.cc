@@ -284,7 +284,7 @@ void aPlaceOfAnArenaIsTheLastPlayers() {
   Shelf shelf;
   EXPECT(replayJournal(file.bytes(), UINT64_MAX, &pool, &shelf).problem.empty());
   Arena after(options, &limits, 0);
-  for (const auto& [name, bytes] : shelf.takeNotes()) after.restore(name, bytes);
+  for (const auto& [name, bytes] : shelf.detachNotes()) after.restore(name, bytes);
   after.finishRestore();
   EXPECT(after.playerNumber("hall", stays) == number);
 }
