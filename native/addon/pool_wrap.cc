@@ -98,7 +98,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
   static void caughtUp(uv_async_t* async) {
     auto* self = static_cast<PoolObject*>(async->data);
     LoopScope scope(self);
-    self->turn_.caughtUp();
+    self->turn_.onDiskCaughtUp();
   }
 
   /**
@@ -256,7 +256,8 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
 
   // commit() → 0: the answers may go out; 1: they may after onDurable; 2: none may
   static void commit(const Nan::FunctionCallbackInfo<Value>& info) {
-    info.GetReturnValue().Set(static_cast<uint32_t>(unwrap<PoolObject>(info)->turn_.endOwn()));
+    info.GetReturnValue().Set(
+        static_cast<uint32_t>(unwrap<PoolObject>(info)->turn_.endOutsideFront()));
   }
 
   // openState({path, stateBytes, journalBytes, snapshotEvery, sync}, onDurable(0 or 2)) →
@@ -298,7 +299,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
   static void startState(const Nan::FunctionCallbackInfo<Value>& info) {
     auto* self = unwrap<PoolObject>(info);
     self->async_ = makeQuietHandle<uv_async_t>(self, uv_async_init, caughtUp);
-    self->turn_.onWaits([self](bool whether) { self->stayAwake(whether); });
+    self->turn_.onWaitChange([self](bool whether) { self->stayAwake(whether); });
     if (const int error =
             self->turn_.start([async = self->async_.get()] { uv_async_send(async); })) {
       Nan::ThrowError(startError(error, "open"));

@@ -1,6 +1,6 @@
 // The messages between a worker's thread and the main thread.
 //
-//   worker ─▶ [ask│text][ask│text] … ─▶ ring ─▶ main      main ─▶ [say│text] … ─▶ ring ─▶ worker
+//   worker ─▶ [ask│text][ask│text] … ─▶ ring ─▶ main   main ─▶ [notice│text] … ─▶ ring ─▶ worker
 //
 //   ask       who      number  ticket   text     answer
 //   kJoin     address                            kOutcome; kOk with the id as text
@@ -13,7 +13,7 @@
 //   kDrop                      the poll's        none
 //   kEnded                     the poll's        kOver, after an answer if there is one
 //   kInput    id       n       its      input    kOutcome; the text begins with the arena and a /
-//   kRequest  address  body's  its      bytes    kTaken; then kRespond, kWatch, kProceed or
+//   kRequest  address  body's  its      bytes    kRequestTaken; then kRespond, kWatch, kProceed or
 //                                                kAbandon, perhaps after a kPark
 //   kGone                      its               none: the connection of a parked request is gone
 //
@@ -76,11 +76,11 @@ enum class Ask : uint8_t {
 struct AskHead {
   uint32_t length = 0;  // bytes of the text after it
   Ask ask = Ask::kJoin;
-  Edge edge = Edge::kLeft;           // of a throw
-  uint16_t hold = kNoHold;           // of a poll, seconds
-  Ticket ticket = {};                // of the request; of kFeedWant {number of the want}
-  uint64_t number = kNoNumber;       // n of a throw or an input, or ack of a poll
-  std::array<uint8_t, 16> who = {};  // an Id or an Address
+  Edge edge = Edge::kLeft;               // of a throw
+  uint16_t hold = kNoHold;               // of a poll, seconds
+  Ticket ticket = {};                    // of the request; of kFeedWant {number of the want}
+  uint64_t number = kNoNumber;           // n of a throw or an input, or ack of a poll
+  std::array<uint8_t, 16> subject = {};  // an Id or an Address
 };
 static_assert(sizeof(AskHead) == 40, "what crosses has no room for surprises");
 
@@ -94,20 +94,20 @@ struct RequestMarks {
 static_assert(sizeof(RequestMarks) == sizeof(uint64_t), "it is a number");
 
 /** The client or address that a head names. */
-template <typename Who>
-Who whoOf(const AskHead& head) {
-  static_assert(sizeof(Who) == sizeof head.who);
-  Who who;
-  memcpy(&who, head.who.data(), sizeof who);
-  return who;
+template <typename Subject>
+Subject subjectOf(const AskHead& head) {
+  static_assert(sizeof(Subject) == sizeof head.subject);
+  Subject subject;
+  memcpy(&subject, head.subject.data(), sizeof subject);
+  return subject;
 }
 
-/** Returns a head that names `who`. */
-template <typename Who>
-AskHead askBy(Ask ask, Ticket ticket, const Who& who) {
-  static_assert(sizeof(Who) == sizeof AskHead::who);
+/** Returns a head that names `subject`. */
+template <typename Subject>
+AskHead askBy(Ask ask, Ticket ticket, const Subject& subject) {
+  static_assert(sizeof(Subject) == sizeof AskHead::subject);
   AskHead head = {.ask = ask, .ticket = ticket};
-  memcpy(head.who.data(), &who, sizeof who);
+  memcpy(head.subject.data(), &subject, sizeof subject);
   return head;
 }
 
@@ -117,14 +117,14 @@ constexpr char kEndOfName = '/';
 /** Ends the key of a feed, which does not contain it. */
 constexpr char kEndOfKey = ' ';
 
-enum class Say : uint8_t {
+enum class Notice : uint8_t {
   kOutcome,
   kUnknown,  // instead of an outcome: the journal could not be written; send no answer
   kAnswer,
   kOver,
-  kTaken,    // JavaScript was asked: another kRequest may come
-  kRespond,  // text: RespondLengths, status line, fields, body
-  kWatch,    // text: a pointer to a WatchOrder
+  kRequestTaken,  // JavaScript was asked: another kRequest may come
+  kRespond,       // text: RespondLengths, status line, fields, body
+  kWatch,         // text: a pointer to a WatchOrder
   kProceed,
   kPark,
   kAbandon,
@@ -136,14 +136,14 @@ enum class Say : uint8_t {
 };
 
 /** The head of the main thread's message. */
-struct SayHead {
+struct NoticeHead {
   uint32_t length = 0;  // bytes of the text after it
-  Say say = Say::kOutcome;
+  Notice notice = Notice::kOutcome;
   Outcome outcome = Outcome::kOk;  // of kOutcome; the reason of kFeedEnd
   uint16_t unused = 0;
   Ticket ticket = {};  // of the request; of a feed {number of the worker's last kFeedWant}
 };
-static_assert(sizeof(SayHead) == 16, "what crosses has no room for surprises");
+static_assert(sizeof(NoticeHead) == 16, "what crosses has no room for surprises");
 
 /** The lengths of an answer's parts in the text of kRespond. */
 struct RespondLengths {
@@ -154,11 +154,11 @@ struct RespondLengths {
 /** The feeds that a request watches, with its own copies of all texts. */
 struct WatchOrder {
   /** A FeedRequest with its own copies of the texts. */
-  struct One {
+  struct WantedCopy {
     std::string key, after;
     Outcome problem;
   };
-  std::vector<One> wanted;
+  std::vector<WantedCopy> wanted;
   WatchOptions how;
   std::string noneMatch;                // of `how`
   std::optional<GrantRights> verified;  // of `how`
@@ -175,17 +175,17 @@ struct FeedNews {
 using Command = std::function<void(Worker&)>;
 
 /** An object that a message passes to its reader: the text is its address. */
-class Handed {
+class PassedObject {
  public:
   /** Takes the ownership of a new object. */
   template <typename T>
-  explicit Handed(std::unique_ptr<T> object) : address_(object.release()) {}
+  explicit PassedObject(std::unique_ptr<T> object) : address_(object.release()) {}
 
   operator std::string_view() const { return bytesOfValue(address_); }
 
   /** Returns the object, which the reader owns from now on. */
   template <typename T>
-  static std::unique_ptr<T> take(std::string_view text) {
+  static std::unique_ptr<T> reclaim(std::string_view text) {
     return std::unique_ptr<T>(static_cast<T*>(valueOfBytes<void*>(text)));
   }
 
@@ -195,10 +195,11 @@ class Handed {
 
 /** Frees the objects of the messages of a batch that is not read any more. */
 inline void discard(std::string_view batch) {
-  eachMessage<SayHead>(batch, [](const SayHead& head, std::string_view text) {
-    if (head.say == Say::kWatch) Handed::take<WatchOrder>(text);
-    if (head.say == Say::kFeed || head.say == Say::kFeedGzip) Handed::take<FeedNews>(text);
-    if (head.say == Say::kRun) Handed::take<Command>(text);
+  eachMessage<NoticeHead>(batch, [](const NoticeHead& head, std::string_view text) {
+    if (head.notice == Notice::kWatch) PassedObject::reclaim<WatchOrder>(text);
+    if (head.notice == Notice::kFeed || head.notice == Notice::kFeedGzip)
+      PassedObject::reclaim<FeedNews>(text);
+    if (head.notice == Notice::kRun) PassedObject::reclaim<Command>(text);
   });
 }
 

@@ -9,9 +9,10 @@
 // batch. The memory of a batch stays in its place of the ring, so that nothing is allocated once
 // the ring has been full. The reader is woken once until it has looked (Waker).
 //
-// Threads: the reader owns the places from `taken_` to `put_`, the writer all others. Only the
-// writer changes `put_`, only the reader changes `taken_`; each change releases the place that it
-// passes. The writer sets `wanted_` and the reader clears it. Only the writer changes `owes_`.
+// Threads: the reader owns the places from `takenCount_` to `putCount_`, the writer all others.
+// Only the writer changes `putCount_`, only the reader changes `takenCount_`; each change releases
+// the place that it passes. The writer sets `writerWaits_` and the reader clears it. Only the
+// writer changes `hasUnsent_`.
 //
 // Cost: two loads and a store for each batch, and one system call if the reader sleeps. Rejected: a
 // ring of messages (each would touch the other core's cache line), a lock (a writer would wait for
@@ -54,41 +55,42 @@ class Waker {
 
   /** Wakes the thread; from any thread. The next look sees all batches put before. */
   void wake() {
-    if (!asked_.exchange(true)) events_->wake();
+    if (!isPending_.exchange(true)) events_->wake();
   }
 
   /**
    * Microseconds from `now` until the pace allows a wake; 0: it does, or the thread is being woken.
    */
   uint64_t pause(uint64_t now) const {
-    const uint64_t paid = paidAt_.load(std::memory_order_relaxed);
-    return asked_.load() || paid <= most(now) ? 0 : paid - most(now);
+    const uint64_t paidAt = paidAt_.load(std::memory_order_relaxed);
+    return isPending_.load() || paidAt <= latestPaidAt(now) ? 0 : paidAt - latestPaidAt(now);
   }
 
   /**
    * Calls `wake` and returns 0 if the pace allows it at `now`, in microseconds; otherwise returns
    * the `pause` until it does.
    */
-  uint64_t wakeInTime(uint64_t now) {
+  uint64_t wakeAtPace(uint64_t now) {
     const uint64_t wait = pause(now);
-    if (wait > 0 || asked_.load()) return wait;
-    const uint64_t paid = paidAt_.load(std::memory_order_relaxed);
+    if (wait > 0 || isPending_.load()) return wait;
+    const uint64_t paidAt = paidAt_.load(std::memory_order_relaxed);
     // Two threads may do this at once: then the thread is woken once too often, or once too rarely.
-    paidAt_.store(std::min(std::max(paid, now), most(now)) + pace_, std::memory_order_relaxed);
+    paidAt_.store(std::min(std::max(paidAt, now), latestPaidAt(now)) + pace_,
+                  std::memory_order_relaxed);
     wake();
     return 0;
   }
 
   /** Clears the wake: by the woken thread, after its events and before it looks into its rings. */
-  void looks() { asked_.store(false); }
+  void clear() { isPending_.store(false); }
 
  private:
   /** The latest `paidAt_` that the credit allows at `now`. */
-  uint64_t most(uint64_t now) const { return now + uint64_t{kAtOnce - 1} * pace_; }
+  uint64_t latestPaidAt(uint64_t now) const { return now + uint64_t{kAtOnce - 1} * pace_; }
 
   EventSet* const events_;
   const uint32_t pace_;
-  std::atomic<bool> asked_{false};
+  std::atomic<bool> isPending_{false};
   std::atomic<uint64_t> paidAt_{0};  // microseconds: the time at which all wakes are paid for
 };
 
@@ -107,11 +109,11 @@ class BatchRing {
    * Returns false when the ring is full; the writer is woken when a batch is taken.
    */
   bool put(std::string* batch) {
-    const uint32_t at = put_.load(std::memory_order_relaxed);
+    const uint32_t at = putCount_.load(std::memory_order_relaxed);
     if (!hasRoom(kPlaces)) return false;
     places_[at % kPlaces].swap(*batch);
     batch->clear();
-    put_.store(at + 1);
+    putCount_.store(at + 1);
     return true;
   }
 
@@ -119,50 +121,52 @@ class BatchRing {
    * By the writer: sets whether it has messages that are not in the ring yet and that the reader
    * must not go on without. To be set before the reader can hear of them from another thread.
    */
-  void setOwes(bool whether) { owes_.store(whether); }
+  void setHasUnsent(bool whether) { hasUnsent_.store(whether); }
 
   /** By both; the reader asks before it takes the batches of the ring. */
-  bool owes() const { return owes_.load(); }
+  bool hasUnsent() const { return hasUnsent_.load(); }
 
   /** By the reader: replaces `batch` by the next one. Returns false when there is none. */
   bool take(std::string* batch) {
-    const uint32_t at = taken_.load(std::memory_order_relaxed);
-    if (at == put_.load()) return false;
+    const uint32_t at = takenCount_.load(std::memory_order_relaxed);
+    if (at == putCount_.load()) return false;
     // The memory of an unusually long batch is freed.
-    if (batch->capacity() > kMostKept) *batch = std::string();
+    if (batch->capacity() > kMostRetained) *batch = std::string();
     batch->clear();
     places_[at % kPlaces].swap(*batch);
-    taken_.store(at + 1);
-    if (wanted_.load() && wanted_.exchange(false)) writer_->wake();
+    takenCount_.store(at + 1);
+    if (writerWaits_.load() && writerWaits_.exchange(false)) writer_->wake();
     return true;
   }
 
   /** By the writer: whether the reader has taken all batches. */
-  bool isEmpty() const { return waiting() == 0; }
+  bool isEmpty() const { return waitingBatches() == 0; }
 
   /**
    * By the writer: whether fewer than `most` batches wait. If not, the writer is woken at the next
    * take.
    */
   bool hasRoom(uint32_t most) {
-    if (waiting() < most) return true;
-    wanted_.store(true);
+    if (waitingBatches() < most) return true;
+    writerWaits_.store(true);
     // The reader may have taken one in between, without waking the writer.
-    return waiting() < most;
+    return waitingBatches() < most;
   }
 
  private:
   /** Most bytes of a batch whose memory is kept. */
-  static constexpr size_t kMostKept = 1 << 18;
+  static constexpr size_t kMostRetained = 1 << 18;
 
-  uint32_t waiting() const { return put_.load(std::memory_order_relaxed) - taken_.load(); }
+  uint32_t waitingBatches() const {
+    return putCount_.load(std::memory_order_relaxed) - takenCount_.load();
+  }
 
   Waker* const writer_;
   std::array<std::string, kPlaces> places_;
-  alignas(64) std::atomic<uint32_t> put_{0};
-  alignas(64) std::atomic<uint32_t> taken_{0};
-  std::atomic<bool> wanted_{false};  // the writer wants a wake when there is room
-  std::atomic<bool> owes_{false};    // see setOwes
+  alignas(64) std::atomic<uint32_t> putCount_{0};
+  alignas(64) std::atomic<uint32_t> takenCount_{0};
+  std::atomic<bool> writerWaits_{false};  // the writer wants a wake when there is room
+  std::atomic<bool> hasUnsent_{false};    // see setHasUnsent
 };
 
 /** Adds a message to a batch: its head, whose `length` is that of the text, and the text. */
@@ -173,14 +177,14 @@ void addMessage(std::string* batch, const Head& head, std::string_view text) {
   batch->append(text);
 }
 
-/** Calls `take(head, text)` for each message of a batch; both live for the call only. */
-template <typename Head, typename Take>
-void eachMessage(std::string_view batch, Take&& take) {
+/** Calls `handle(head, text)` for each message of a batch; both live for the call only. */
+template <typename Head, typename Handle>
+void eachMessage(std::string_view batch, Handle&& handle) {
   while (!batch.empty()) {
     Head head;
     memcpy(&head, batch.data(), sizeof head);
     const std::string_view text = batch.substr(sizeof head, head.length);
-    take(head, text);
+    handle(head, text);
     batch.remove_prefix(sizeof head + head.length);
   }
 }

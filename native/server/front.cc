@@ -38,7 +38,7 @@ Front::Front(const DoorOptions& options, const FrontParts& parts, const Replies&
   parts_.turn->onReleased([this](TurnEnd end) {
     if (closed_) return;
     finishTurn(end);
-    tellWaits_(false);
+    onWaitChange_(false);
   });
   parts_.turn->onEnded([this] { sendToWorkers(); });
   if (parts_.feeds != nullptr) parts_.feeds->setObserver(this);
@@ -47,7 +47,7 @@ Front::Front(const DoorOptions& options, const FrontParts& parts, const Replies&
 DoorParts Front::doorParts() {
   return {.events = &events_,
           .limits = parts_.limits,
-          .open = &open_,
+          .open = &openConnections_,
           .requests = &pool_,
           .feeds = parts_.feeds,
           .counts = parts_.counts};
@@ -58,12 +58,12 @@ void Front::startWorkers(const DoorOptions& options, const Replies& replies, uin
   parts_.limits->shareBetweenThreads();
   WorkerParts shared = {.door = options,
                         .limits = parts_.limits,
-                        .open = &open_,
+                        .open = &openConnections_,
                         .replies = replies,
                         .bodies = asker_.bodies,
                         .feeds = {},
                         .inputs = parts_.arena != nullptr,
-                        .main = &waker_};
+                        .mainWaker = &waker_};
   if (parts_.feeds != nullptr) {
     shared.feeds = parts_.feeds->options();
     shared.feeds->mainTable = parts_.feeds;
@@ -89,13 +89,13 @@ void Front::startWorkers(const DoorOptions& options, const Replies& replies, uin
                         std::make_unique<WorkerService>(service, PollHolder{holder},
                                                         options.connections + Door::kBeyondLimit)});
   }
-  for (const Served& one : workers_) one.worker->start();
+  for (const ServedWorker& one : workers_) one.worker->start();
 }
 
 void Front::close() {
   if (std::exchange(closed_, true)) return;
   if (parts_.feeds != nullptr) parts_.feeds->setObserver(nullptr);
-  for (const Served& one : workers_) one.worker->stop();
+  for (const ServedWorker& one : workers_) one.worker->stop();
   workers_.clear();
   door_.closeAll();
 }
@@ -110,11 +110,11 @@ void Front::turn() {
 
 void Front::serveWorkers() {
   if (workers_.empty()) return;
-  waker_.looks();
+  waker_.clear();
   const uint64_t end = EventSet::now() + kServeShare;
-  ++first_;
+  ++nextServed_;
   for (size_t i = 0; i < workers_.size() && EventSet::now() < end; ++i) {
-    const Served& one = workers_[(first_ + i) % workers_.size()];
+    const ServedWorker& one = workers_[(nextServed_ + i) % workers_.size()];
     while (EventSet::now() < end && one.worker->asks().take(&batch_)) one.service->serve(batch_);
   }
   // The rest waits for the next turn, which begins with the next worker.
@@ -125,13 +125,13 @@ void Front::serveWorkers() {
 /** Asks JavaScript for the workers' requests, in turn, within the share. */
 void Front::askForRequests() {
   uint64_t hot = 0;
-  for (const Served& one : workers_) hot += one.service->hot();
+  for (const ServedWorker& one : workers_) hot += one.service->hotRequests();
   script_.begin(hot, EventSet::now());
-  const auto has = [](const Served& one) { return one.service->hasRequests(); };
+  const auto has = [](const ServedWorker& one) { return one.service->hasRequests(); };
   while (script_.hasTimeLeft()) {
     const auto waiting = std::count_if(workers_.begin(), workers_.end(), has);
     if (waiting == 0) return;
-    WorkerService& service = *workers_[first_++ % workers_.size()].service;
+    WorkerService& service = *workers_[nextServed_++ % workers_.size()].service;
     if (!service.hasRequests()) continue;
     const uint64_t began = EventSet::now();
     service.askForOne();
@@ -146,7 +146,7 @@ void Front::request(uint32_t worker, const AskHead& head, std::string_view text)
   RequestMarks marks;
   memcpy(&marks, &head.number, sizeof marks);
   readRequest(text, headBytes_, &head_);
-  const auto client = whoOf<Address>(head);
+  const auto client = subjectOf<Address>(head);
   asker_.ask(worker, {.ticket = head.ticket,
                       .head = head_,
                       .text = text.substr(0, head_.headLength),
@@ -158,9 +158,10 @@ void Front::request(uint32_t worker, const AskHead& head, std::string_view text)
 
 /** Sends the answers of a turn, or closes their connections, or waits. */
 void Front::finishTurn(TurnEnd end) {
-  if (end == TurnEnd::kWait) return tellWaits_(true);
-  const Settled settled = end == TurnEnd::kSend ? Settled::kHolds : Settled::kUnknown;
-  for (const Served& one : workers_) one.service->settle(settled);
+  if (end == TurnEnd::kWait) return onWaitChange_(true);
+  const DecisionState decisions =
+      end == TurnEnd::kSend ? DecisionState::kHolds : DecisionState::kUnknown;
+  for (const ServedWorker& one : workers_) one.service->settleTurn(decisions);
   if (end == TurnEnd::kSend) {
     door_.sendAnswers();
   } else {
@@ -170,7 +171,7 @@ void Front::finishTurn(TurnEnd end) {
 }
 
 void Front::sendToWorkers() {
-  for (const Served& one : workers_) one.send();
+  for (const ServedWorker& one : workers_) one.send();
 }
 
 void Front::tick(uint64_t deadlines) {
@@ -181,10 +182,10 @@ void Front::tick(uint64_t deadlines) {
 
 // ---- Answers of JavaScript ----------------------------------------------------------------------
 
-void Front::say(Caller caller, SayHead head, std::string_view text) {
-  const Served& one = workers_[caller.worker - 1];
+void Front::notify(Caller caller, NoticeHead head, std::string_view text) {
+  const ServedWorker& one = workers_[caller.worker - 1];
   head.ticket = caller.ticket;
-  one.service->say(head, text);
+  one.service->addNotice(head, text);
   one.send();
 }
 
@@ -195,7 +196,7 @@ void Front::respond(Caller caller, std::string_view statusLine, std::string_view
                                   static_cast<uint32_t>(fields.size())};
   std::string text(bytesOfValue(lengths));
   text.append(statusLine).append(fields).append(body);
-  say(caller, {.say = Say::kRespond}, text);
+  notify(caller, {.notice = Notice::kRespond}, text);
 }
 
 void Front::watch(Caller caller, const FeedRequest* wanted, uint32_t count,
@@ -207,46 +208,46 @@ void Front::watch(Caller caller, const FeedRequest* wanted, uint32_t count,
     const auto& [key, after, problem] = wanted[i];
     order->wanted.push_back({std::string(key), std::string(after), problem});
   }
-  say(caller, {.say = Say::kWatch}, Handed(std::move(order)));
+  notify(caller, {.notice = Notice::kWatch}, PassedObject(std::move(order)));
 }
 
 void Front::proceed(Caller caller) {
   if (caller.worker == 0) return door_.proceed(caller.ticket);
-  say(caller, {.say = Say::kProceed});
+  notify(caller, {.notice = Notice::kProceed});
 }
 
 void Front::abandon(Caller caller) {
   if (caller.worker == 0) return door_.abandon(caller.ticket);
-  say(caller, {.say = Say::kAbandon});
+  notify(caller, {.notice = Notice::kAbandon});
 }
 
 bool Front::park(Caller caller) {
   if (caller.worker == 0) return door_.park(caller.ticket);
   // If the connection is gone, the worker reports it.
-  say(caller, {.say = Say::kPark});
+  notify(caller, {.notice = Notice::kPark});
   return true;
 }
 
 // ---- All serving threads ------------------------------------------------------------------------
 
 /** Sends the gathered messages to the worker. */
-void Front::Served::send() const {
-  if (service->send(&worker->says())) worker->wake();
+void Front::ServedWorker::send() const {
+  if (service->send(&worker->notices())) worker->wake();
 }
 
 /** Has the worker's thread do a command, before it reads further requests. */
-void Front::Served::tell(const Command& command) const {
-  service->say({.say = Say::kRun}, Handed(std::make_unique<Command>(command)));
-  service->announce(&worker->says());
+void Front::ServedWorker::runCommand(const Command& command) const {
+  service->addNotice({.notice = Notice::kRun}, PassedObject(std::make_unique<Command>(command)));
+  service->markUnsent(&worker->notices());
   send();
 }
 
 /** Has every worker do a command. */
-void Front::run(const Command& command) {
-  for (const Served& one : workers_) one.tell(command);
+void Front::runInWorkers(const Command& command) {
+  for (const ServedWorker& one : workers_) one.runCommand(command);
 }
 
-int Front::listen(const PortOptions& options, uint16_t* taken) {
+int Front::listen(const PortOptions& options, uint16_t* boundPort) {
   // All sockets or none: each serving thread has its own.
   std::vector<Listener> sockets(std::max<size_t>(1, workers_.size()));
   Listener& first = sockets.front();
@@ -265,7 +266,7 @@ int Front::listen(const PortOptions& options, uint16_t* taken) {
     if (error == 0) error = one.listenOn(options.backlog, keepIdle_);
   }
   if (error != 0) return error;
-  *taken = first.port();
+  *boundPort = first.port();
   const bool tls = options.tls;
   const bool transient = options.transient;
   if (workers_.empty()) door_.adopt(first.release(), {tls ? &tls_ : nullptr, transient});
@@ -273,7 +274,7 @@ int Front::listen(const PortOptions& options, uint16_t* taken) {
     // If a worker ends before it reads the command, the command closes the socket.
     const auto socket = std::make_shared<Listener>();
     socket->adopt(sockets[i].release());
-    workers_[i].tell([=](Worker& worker) {
+    workers_[i].runCommand([=](Worker& worker) {
       worker.door().adopt(socket->release(), {tls ? &worker.tls() : nullptr, transient});
     });
   }
@@ -287,54 +288,54 @@ void Front::setTls(const std::string& certificate, const std::string& key,
     context->setCertificate(certificate, key);
   };
   set(&tls_);
-  run([set](Worker& worker) { set(&worker.tls()); });
+  runInWorkers([set](Worker& worker) { set(&worker.tls()); });
 }
 
 void Front::stopListening() {
   door_.stopListening();
-  run([](Worker& worker) { worker.door().stopListening(); });
+  runInWorkers([](Worker& worker) { worker.door().stopListening(); });
 }
 
 uint32_t Front::closeIdle() {
   door_.closeIdle();
-  run([](Worker& worker) { worker.door().closeIdle(); });
-  return open_;
+  runInWorkers([](Worker& worker) { worker.door().closeIdle(); });
+  return openConnections_;
 }
 
 void Front::drain(uint32_t window) {
-  run([window](Worker& worker) {
+  runInWorkers([window](Worker& worker) {
     if (worker.feeds() != nullptr) worker.feeds()->table().drain(window);
   });
 }
 
 void Front::endGrants(GrantPart part, const std::string& name) {
   if (parts_.feeds != nullptr) parts_.feeds->endGrants(part, name);
-  run([part, name](Worker& worker) {
+  runInWorkers([part, name](Worker& worker) {
     if (worker.feeds() != nullptr) worker.feeds()->table().endGrants(part, name);
   });
 }
 
 void Front::setOtherServers(ServerTag own, const std::vector<ServerTag>& tags) {
   door_.setOtherServers(own, tags);
-  run([own, tags](Worker& worker) { worker.door().setOtherServers(own, tags); });
+  runInWorkers([own, tags](Worker& worker) { worker.door().setOtherServers(own, tags); });
 }
 
 std::vector<WorkerCounts> Front::counts() const {
   std::vector<WorkerCounts> all;
   all.emplace_back();
   all.back().door = door_.counts();
-  for (const Served& one : workers_) all.push_back(one.worker->counts());
+  for (const ServedWorker& one : workers_) all.push_back(one.worker->counts());
   return all;
 }
 
 void Front::wantLogEvents() {
   door_.logEvents().enable();
-  run([](Worker& worker) { worker.door().logEvents().enable(); });
+  runInWorkers([](Worker& worker) { worker.door().logEvents().enable(); });
 }
 
 std::pair<std::vector<LogEvent>, uint64_t> Front::takeLogEvents() {
   auto [events, omitted] = door_.logEvents().takeAll();
-  for (const Served& one : workers_) {
+  for (const ServedWorker& one : workers_) {
     const auto [more, left] = one.worker->takeLogEvents();
     events.insert(events.end(), more.begin(), more.end());
     omitted += left;
@@ -345,25 +346,25 @@ std::pair<std::vector<LogEvent>, uint64_t> Front::takeLogEvents() {
 // ---- Feeds --------------------------------------------------------------------------------------
 
 /** Sends news to all workers. All rings are marked before the first worker can report the news. */
-template <typename Tell>
-void Front::tellAll(Tell&& tell) {
-  for (const Served& one : workers_) {
-    tell(*one.service);
-    one.service->announce(&one.worker->says());
+template <typename AddNews>
+void Front::sendNews(AddNews&& addNews) {
+  for (const ServedWorker& one : workers_) {
+    addNews(*one.service);
+    one.service->markUnsent(&one.worker->notices());
   }
   sendToWorkers();
 }
 
 void Front::published(const Feed& feed) {
-  tellAll([&](WorkerService& service) { service.published(feed); });
+  sendNews([&](WorkerService& service) { service.published(feed); });
 }
 
 void Front::compressed(const Feed& feed) {
-  tellAll([&](WorkerService& service) { service.compressed(feed); });
+  sendNews([&](WorkerService& service) { service.compressed(feed); });
 }
 
 void Front::ended(std::string_view key, Outcome why) {
-  tellAll([&](WorkerService& service) { service.ended(key, why); });
+  sendNews([&](WorkerService& service) { service.ended(key, why); });
 }
 
 }  // namespace server

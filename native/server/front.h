@@ -1,7 +1,7 @@
 // The front: listens and serves, and does the front door's part of every turn.
 //
 //   without workers   door ──▶ pool, arena, feeds ──▶ Turn: the store ──▶ answers
-//   with workers      worker ═ ring ═▶ WorkerService ──▶ the same ──▶ says ═ ring ═▶ worker
+//   with workers      worker ═ ring ═▶ WorkerService ─▶ the same ─▶ notices ═ ring ═▶ worker
 //
 //   turn():  read ─▶ decide ─▶ Turn::end ─┬─ kSend: answers, and messages to workers
 //                                         ├─ kWait: not called again until the disk has all
@@ -75,7 +75,9 @@ class Front : private FeedsObserver {
    * Sets a function that is called with true when a turn begins to wait for the disk, and with
    * false when that is over. In between no turn may be taken.
    */
-  void onWaits(std::function<void(bool)> waits) { tellWaits_ = std::move(waits); }
+  void onWaitChange(std::function<void(bool)> onWaitChange) {
+    onWaitChange_ = std::move(onWaitChange);
+  }
 
   /** Does a turn. */
   void turn();
@@ -95,8 +97,8 @@ class Front : private FeedsObserver {
    */
   bool isQuiet(uint32_t ticks) const { return door_.isQuiet(ticks); }
 
-  /** Listens on a further port. Returns 0 or errno; sets `taken` to the port. */
-  int listen(const PortOptions& options, uint16_t* taken);
+  /** Listens on a further port. Returns 0 or errno; sets `boundPort` to the port. */
+  int listen(const PortOptions& options, uint16_t* boundPort);
 
   /**
    * Passes certificate, key and ticket keys, which were tested before, to all threads that serve
@@ -139,11 +141,11 @@ class Front : private FeedsObserver {
 
  private:
   /** A worker, and the main thread's side of it. */
-  struct Served {
+  struct ServedWorker {
     std::unique_ptr<Worker> worker;
     std::unique_ptr<WorkerService> service;
 
-    void tell(const Command& command) const;
+    void runCommand(const Command& command) const;
     void send() const;
   };
 
@@ -152,8 +154,8 @@ class Front : private FeedsObserver {
   void askForRequests();
   void request(uint32_t worker, const AskHead& head, std::string_view text);
   void sendToWorkers();
-  void say(Caller caller, SayHead head, std::string_view text = {});
-  void run(const Command& command);
+  void notify(Caller caller, NoticeHead head, std::string_view text = {});
+  void runInWorkers(const Command& command);
   void finishTurn(TurnEnd end);
   DoorParts doorParts();
 
@@ -161,8 +163,8 @@ class Front : private FeedsObserver {
   void published(const Feed& feed) override;
   void compressed(const Feed& feed) override;
   void ended(std::string_view key, Outcome why) override;
-  template <typename Tell>
-  void tellAll(Tell&& tell);
+  template <typename AddNews>
+  void sendNews(AddNews&& addNews);
 
   const FrontParts parts_;
   const FrontAsker asker_;
@@ -171,15 +173,15 @@ class Front : private FeedsObserver {
   PoolHandler pool_;
   EventSet events_;
   Waker waker_;
-  std::atomic<uint32_t> open_{0};  // number of connections of all threads
+  std::atomic<uint32_t> openConnections_{0};  // number of connections of all threads
   TlsContext tls_;
   Door door_;
-  std::vector<Served> workers_;
+  std::vector<ServedWorker> workers_;
   TurnShare script_ = TurnShare::forScript();  // for the workers' requests
-  size_t first_ = 0;                           // rotates the order in which workers are served
+  size_t nextServed_ = 0;                      // rotates the order in which workers are served
   std::string batch_;                          // the batch being read
   RequestHead head_;                           // of a worker's request
-  std::function<void(bool)> tellWaits_;
+  std::function<void(bool)> onWaitChange_;
   bool closed_ = false;
 };
 

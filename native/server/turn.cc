@@ -5,7 +5,7 @@ namespace server {
 namespace {
 
 /** Whether a note belongs to the arena. */
-bool isArenas(std::string_view name) {
+bool isArenaNote(std::string_view name) {
   return name.starts_with("arena/") || name.starts_with("player/");
 }
 
@@ -15,28 +15,28 @@ bool isArenas(std::string_view name) {
 
 Recovery Turn::open(const StateStoreOptions& options) {
   store_ = std::make_unique<StateStore>(options, pool_, static_cast<const FeedsAndNotes*>(this));
-  Recovery recovery = store_->recover(&left_);
+  Recovery recovery = store_->recover(&lastRun_);
   if (!recovery.ok()) {
     store_.reset();
     return recovery;
   }
-  notes_ = left_.detachNotes();
+  notes_ = lastRun_.detachNotes();
   return recovery;
 }
 
-int Turn::start(std::function<void()> caughtUp) {
-  store_->onSynced(std::move(caughtUp));
+int Turn::start(std::function<void()> onDiskCaughtUp) {
+  store_->onSynced(std::move(onDiskCaughtUp));
   return store_->start();
 }
 
 Outcome Turn::attach(Feeds* feeds, std::string* key) {
-  for (const auto& [name, feed] : left_.feeds()) {
+  for (const auto& [name, feed] : lastRun_.feeds()) {
     const Outcome outcome = feeds->restore(name, feed);
     if (outcome == Outcome::kOk) continue;
     *key = name;
     return outcome;
   }
-  left_ = {};
+  lastRun_ = {};
   feeds_ = feeds;
   if (store_) feeds->keepJournal(store_->journal());
   return Outcome::kOk;
@@ -46,10 +46,10 @@ void Turn::attach(Arena* arena) {
   Journal* const journal = store_ ? store_->journal() : nullptr;
   // From now on the arena itself has its notes.
   std::erase_if(notes_, [&](const auto& note) {
-    if (!isArenas(note.first)) return false;
+    if (!isArenaNote(note.first)) return false;
     // An arena that is gone, or has fewer places now: its players have left.
-    const bool taken = arena != nullptr && arena->restore(note.first, note.second);
-    if (!taken && journal != nullptr) journal->unnote(note.first);
+    const bool isRestored = arena != nullptr && arena->restore(note.first, note.second);
+    if (!isRestored && journal != nullptr) journal->unnote(note.first);
     return true;
   });
   arena_ = arena;
@@ -82,7 +82,7 @@ std::string Turn::rescue() {
   // The snapshot has the records that the old file lacks.
   revealAll();
   std::string problem = store_->rescue();
-  if (problem.empty()) endOwn();
+  if (problem.empty()) endOutsideFront();
   return problem;
 }
 
@@ -106,7 +106,7 @@ SnapshotResult Turn::save(const std::string& path, uint64_t most) const {
 
 void Turn::each(Visitor* visitor) const {
   if (feeds_ == nullptr) {
-    for (const auto& [key, feed] : left_.feeds()) visitor->feed(key, feed);
+    for (const auto& [key, feed] : lastRun_.feeds()) visitor->feed(key, feed);
   } else {
     feeds_->forEach([&](const Feed& feed) { visitor->feed(feed.key, feed); });
   }
@@ -125,12 +125,12 @@ TurnEnd Turn::end() {
   if (feeds_ != nullptr && store_ && !store_->journal()->pending()) feeds_->written();
   switch (commit) {
     case Commit::kDone:
-      release();
+      answerAndReveal();
       return TurnEnd::kSend;
     case Commit::kHoldsBack:
       return TurnEnd::kSend;
     case Commit::kAwaitsDisk:
-      wait(true);
+      setWaiting(true);
       return TurnEnd::kWait;
     case Commit::kNotWritten:
       break;
@@ -138,10 +138,10 @@ TurnEnd Turn::end() {
   return TurnEnd::kDrop;
 }
 
-TurnEnd Turn::endOwn() {
-  const TurnEnd how = end();
-  if (how == TurnEnd::kSend && ended_) ended_();
-  return how;
+TurnEnd Turn::endOutsideFront() {
+  const TurnEnd turnEnd = end();
+  if (turnEnd == TurnEnd::kSend && onEnded_) onEnded_();
+  return turnEnd;
 }
 
 /** Reveals all publications, written or not. */
@@ -152,35 +152,35 @@ void Turn::revealAll() {
 }
 
 /** Answers the parked polls and reveals publications: the decisions are as safe as they will be. */
-void Turn::release() {
+void Turn::answerAndReveal() {
   pool_->answerPolls();
   // Later publications may wait for a stuck journal; the earlier ones hold.
   if (feeds_ != nullptr) feeds_->reveal();
 }
 
-void Turn::caughtUp() {
+void Turn::onDiskCaughtUp() {
   if (!store_ || store_->awaitsDisk()) return;
-  release();
+  answerAndReveal();
   endWait(TurnEnd::kSend);
 }
 
-void Turn::wait(bool whether) {
-  waits_ = whether;
-  if (tellWaits_) tellWaits_(whether);
+void Turn::setWaiting(bool whether) {
+  waitsForDisk_ = whether;
+  if (onWaitChange_) onWaitChange_(whether);
 }
 
 void Turn::endWait(TurnEnd end) {
-  if (!waits_) return;
-  wait(false);
-  for (const auto& released : released_) released(end);
+  if (!waitsForDisk_) return;
+  setWaiting(false);
+  for (const auto& onReleased : onReleased_) onReleased(end);
 }
 
 bool Turn::tick(uint64_t now, uint64_t deadline) {
   const bool done = pool_->tick(deadline);
   if (store_) store_->tick(now);
-  endOwn();
+  endOutsideFront();
   // The disk takes too long, or fails: the loop goes on without it.
-  if (waits_ && store_->blocked() != 0) endWait(TurnEnd::kDrop);
+  if (waitsForDisk_ && store_->blocked() != 0) endWait(TurnEnd::kDrop);
   return done;
 }
 

@@ -51,10 +51,10 @@ class Turn : private FeedsAndNotes {
   Recovery open(const StateStoreOptions& options);
 
   /**
-   * Starts writing every step. `caughtUp` is called in another thread when the disk has caught up.
-   * Returns 0 or errno.
+   * Starts writing every step. `onDiskCaughtUp` is called in another thread when the disk has
+   * caught up. Returns 0 or errno.
    */
-  int start(std::function<void()> caughtUp);
+  int start(std::function<void()> onDiskCaughtUp);
 
   /**
    * Attaches the feeds, which must be new and outlive the turn, and restores those of the last run.
@@ -99,10 +99,10 @@ class Turn : private FeedsAndNotes {
   TurnEnd end();
 
   /** Ends a turn that the front does not end. With kSend, calls `onEnded`. */
-  TurnEnd endOwn();
+  TurnEnd endOutsideFront();
 
   /** To be called when the disk may have caught up. */
-  void caughtUp();
+  void onDiskCaughtUp();
 
   /**
    * To be called every kTickMilliseconds; false: call again soon. `deadline`: see
@@ -116,35 +116,37 @@ class Turn : private FeedsAndNotes {
   }
 
   /** Adds a function that is called when a turn that was kWait is over, with kSend or kDrop. */
-  void onReleased(std::function<void(TurnEnd)> released) {
-    released_.push_back(std::move(released));
+  void onReleased(std::function<void(TurnEnd)> onReleased) {
+    onReleased_.push_back(std::move(onReleased));
   }
 
-  /** Sets a function that `endOwn` calls after kSend. */
-  void onEnded(std::function<void()> ended) { ended_ = std::move(ended); }
+  /** Sets a function that `endOutsideFront` calls after kSend. */
+  void onEnded(std::function<void()> onEnded) { onEnded_ = std::move(onEnded); }
 
   /**
    * Sets a function that is called with true when a turn begins to wait for the disk, and with
    * false when that is over.
    */
-  void onWaits(std::function<void(bool)> waits) { tellWaits_ = std::move(waits); }
+  void onWaitChange(std::function<void(bool)> onWaitChange) {
+    onWaitChange_ = std::move(onWaitChange);
+  }
 
  private:
   void each(Visitor* visitor) const override;
   void revealAll();
-  void release();
-  void wait(bool whether);
+  void answerAndReveal();
+  void setWaiting(bool whether);
   void endWait(TurnEnd end);
 
   Pool* const pool_;
   Feeds* feeds_ = nullptr;
   Arena* arena_ = nullptr;
   Shelf::NoteMap notes_;
-  Shelf left_;  // the feeds of the last run, until they are attached
-  bool waits_ = false;
-  std::vector<std::function<void(TurnEnd)>> released_;
-  std::function<void()> ended_;
-  std::function<void(bool)> tellWaits_;
+  Shelf lastRun_;  // the feeds of the last run, until they are attached
+  bool waitsForDisk_ = false;
+  std::vector<std::function<void(TurnEnd)>> onReleased_;
+  std::function<void()> onEnded_;
+  std::function<void(bool)> onWaitChange_;
   std::unique_ptr<StateStore> store_;  // nullptr: no state is kept
 };
 

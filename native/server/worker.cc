@@ -18,9 +18,9 @@ uint64_t milliseconds() { return EventSet::now() / 1000; }
 Worker::Worker(uint32_t number, const WorkerParts& parts, uint64_t now)
     : number_(number),
       waker_(&events_),
-      main_(parts.main),
+      mainWaker_(parts.mainWaker),
       asksRing_(&waker_),
-      saysRing_(parts.main),
+      noticesRing_(parts.mainWaker),
       asks_({.maxSprite = parts.door.maxSprite, .inputs = parts.inputs}),
       feeds_(parts.feeds ? std::make_unique<WorkerFeeds>(*parts.feeds, now, EventSet::now, &asks_)
                          : nullptr),
@@ -63,11 +63,11 @@ void Worker::start() {
 
 void Worker::stop() {
   if (!thread_.joinable()) return;
-  stops_ = true;
+  isStopping_ = true;
   waker_.wake();
   thread_.join();
   // Frees the messages that the thread has not read.
-  while (saysRing_.take(&batch_)) discard(batch_);
+  while (noticesRing_.take(&batch_)) discard(batch_);
 }
 
 WorkerCounts Worker::counts() {
@@ -83,30 +83,30 @@ std::pair<std::vector<LogEvent>, uint64_t> Worker::takeLogEvents() {
 // ---- The thread ---------------------------------------------------------------------------------
 
 void Worker::run() {
-  while (!stops_.load()) {
+  while (!isStopping_.load()) {
     // Another worker may have woken the main thread meanwhile.
-    asked_ = asked_ && !asksRing_.isEmpty();
-    if (!asks_.hasRoom() || behind_) {
+    mainWakePending_ = mainWakePending_ && !asksRing_.isEmpty();
+    if (!asks_.hasRoom() || mainHasUnsent_) {
       // No request is read until the main thread takes a batch, or sends the messages it owes; both
       // wake this thread. The sockets stay readable meanwhile. So the main thread is woken whatever
       // the pace.
-      if (std::exchange(asked_, false)) main_->wake();
+      if (std::exchange(mainWakePending_, false)) mainWaker_->wake();
       events_.sleepUntilWoken(uint64_t{kTickMilliseconds} * 1000);
-    } else if (asked_ && !busy_) {
+    } else if (mainWakePending_ && !hasDueWatchers_) {
       // Requests read now would wait as well: one turn for all of them costs less. The main thread
       // is woken after that turn, for those requests too.
-      const uint64_t pause = main_->pause(EventSet::now());
+      const uint64_t pause = mainWaker_->pause(EventSet::now());
       if (pause > 0) events_.sleepUntilWoken(pause);
-    } else if (!busy_) {
+    } else if (!hasDueWatchers_) {
       const uint64_t passed = milliseconds() - tickedAt_;
-      rests_ = quiet_;
-      const uint64_t span = rests_ ? kRest : kTickMilliseconds;
+      isResting_ = isQuiet_;
+      const uint64_t span = isResting_ ? kRest : kTickMilliseconds;
       if (passed < span) events_.waitAtNextCollect(static_cast<int>(span - passed));
     }
     turn();
     tickInTime();
     // Publishes the counts after the tick: the thread may sleep now.
-    tell();
+    publishCounts();
   }
 }
 
@@ -117,13 +117,13 @@ void Worker::run() {
  */
 void Worker::turn() {
   events_.collect();
-  if (rests_) tickInTime();
-  rests_ = false;
-  if (events_.hasEvents()) quiet_ = false;
-  waker_.looks();
-  behind_ = saysRing_.owes();
-  takeSays();
-  if (!behind_) {
+  if (isResting_) tickInTime();
+  isResting_ = false;
+  if (events_.hasEvents()) isQuiet_ = false;
+  waker_.clear();
+  mainHasUnsent_ = noticesRing_.hasUnsent();
+  readNotices();
+  if (!mainHasUnsent_) {
     if (feeds_ != nullptr) feeds_->table().resolveAhead();
     door_.turn();
     // The main thread can start on these asks.
@@ -134,18 +134,18 @@ void Worker::turn() {
   if (feeds_ != nullptr) {
     if (feeds_->table().hasWork()) feeds_->step();
     feeds_->turn();
-    busy_ = feeds_->table().hasWork();
+    hasDueWatchers_ = feeds_->table().hasWork();
   }
   send();
 }
 
 /** Puts the gathered asks into the ring, and wakes the main thread. */
 void Worker::send() {
-  const bool full = !asks_.hasRoom();
+  const bool wasFull = !asks_.hasRoom();
   const bool sent = asks_.send(&asksRing_);
   // The door can read requests again.
-  if (sent && full) events_.wake();
-  if (sent || asked_) asked_ = main_->wakeInTime(EventSet::now()) > 0;
+  if (sent && wasFull) events_.wake();
+  if (sent || mainWakePending_) mainWakePending_ = mainWaker_->wakeAtPace(EventSet::now()) > 0;
 }
 
 void Worker::tickInTime() {
@@ -155,15 +155,15 @@ void Worker::tickInTime() {
 
 void Worker::tick(uint64_t now) {
   tickedAt_ = now;
-  door_.tick(clock_.advance(now, rests_ ? kRest : kTickMilliseconds));
-  quiet_ = door_.isQuiet(kRestTicks);
+  door_.tick(clock_.advance(now, isResting_ ? kRest : kTickMilliseconds));
+  isQuiet_ = door_.isQuiet(kRestTicks);
   if (feeds_ == nullptr) return;
   if (!feeds_->tick(now)) events_.wake();
-  quiet_ = quiet_ && feeds_->table().isQuiet(kRestTicks);
+  isQuiet_ = isQuiet_ && feeds_->table().isQuiet(kRestTicks);
 }
 
 /** Publishes the counts. */
-void Worker::tell() {
+void Worker::publishCounts() {
   WorkerCounts counts;
   counts.door = door_.counts();
   counts.refused = asks_.refused();
@@ -184,32 +184,32 @@ void Worker::tell() {
 
 // ---- Messages of the main thread ----------------------------------------------------------------
 
-void Worker::takeSays() {
-  while (saysRing_.take(&batch_)) {
-    quiet_ = false;
-    eachMessage<SayHead>(batch_,
-                         [this](const SayHead& head, std::string_view text) { take(head, text); });
+void Worker::readNotices() {
+  while (noticesRing_.take(&batch_)) {
+    isQuiet_ = false;
+    eachMessage<NoticeHead>(
+        batch_, [this](const NoticeHead& head, std::string_view text) { handle(head, text); });
   }
 }
 
-void Worker::take(const SayHead& head, std::string_view text) {
-  switch (head.say) {
-    case Say::kOutcome: {
+void Worker::handle(const NoticeHead& head, std::string_view text) {
+  switch (head.notice) {
+    case Notice::kOutcome: {
       const Id id = text.size() == sizeof(Id) ? valueOfBytes<Id>(text) : Id{};
       return door_.complete(head.ticket, head.outcome, &id);
     }
-    case Say::kUnknown:
+    case Notice::kUnknown:
       return door_.complete(head.ticket, std::nullopt, nullptr);
-    case Say::kAnswer:
+    case Notice::kAnswer:
       return door_.answer(head.ticket, text);
-    case Say::kOver:
+    case Notice::kOver:
       return door_.closeParkedPoll(head.ticket);
-    case Say::kTaken:
-      return asks_.taken();
-    case Say::kRespond:
+    case Notice::kRequestTaken:
+      return asks_.onRequestTaken();
+    case Notice::kRespond:
       return respond(head.ticket, text);
-    case Say::kWatch: {
-      const auto order = Handed::take<WatchOrder>(text);
+    case Notice::kWatch: {
+      const auto order = PassedObject::reclaim<WatchOrder>(text);
       std::vector<FeedRequest> wanted;
       for (const auto& one : order->wanted) wanted.push_back({one.key, one.after, one.problem});
       order->how.noneMatch = order->noneMatch;
@@ -217,19 +217,19 @@ void Worker::take(const SayHead& head, std::string_view text) {
       return door_.watch(head.ticket, wanted.data(), static_cast<uint32_t>(wanted.size()),
                          order->how);
     }
-    case Say::kProceed:
+    case Notice::kProceed:
       return door_.proceed(head.ticket);
-    case Say::kPark:
+    case Notice::kPark:
       return park(head.ticket);
-    case Say::kAbandon:
+    case Notice::kAbandon:
       return door_.abandon(head.ticket);
-    case Say::kFeed:
-    case Say::kFeedGzip:
-    case Say::kFeedEnd:
-    case Say::kFeedAwaited:
-      return feeds_->take(head, text);
-    case Say::kRun:
-      return (*Handed::take<Command>(text))(*this);
+    case Notice::kFeed:
+    case Notice::kFeedGzip:
+    case Notice::kFeedEnd:
+    case Notice::kFeedAwaited:
+      return feeds_->handle(head, text);
+    case Notice::kRun:
+      return (*PassedObject::reclaim<Command>(text))(*this);
   }
 }
 

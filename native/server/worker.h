@@ -3,13 +3,13 @@
 //
 //   port ─┬─ socket 1 ─▶ worker 1: door ─▶ asks ─ring─▶ ┐ main thread: pool, arena, feeds, store,
 //         └─ socket N ─▶ worker N: door ─▶ asks ─ring─▶ ┘ JavaScript
-//                                  door ◀────── ring ── says
+//                                  door ◀────── ring ── notices
 //
 // It accepts, reads, checks, answers and parks; the main thread decides. Each worker has its own
 // listening socket; the kernel spreads new connections evenly over them (SO_REUSEPORT, socket(7)).
 //
 // Threads: from `start` to `stop` the worker's own thread owns everything here, except the rings
-// (batch_ring.h), the waker, `stops_`, and `counts_` and `logEvents_`, which have a lock. All
+// (batch_ring.h), the waker, `isStopping_`, and `counts_` and `logEvents_`, which have a lock. All
 // threads share AddressLimits, under its lock; and SharedFeedCounts, references to bytes and the
 // number of connections, which are atomic. The main thread sends a kRun to have a command done
 // here.
@@ -60,8 +60,8 @@ struct WorkerParts {
   Replies replies;
   BodyBounds bodies;
   std::optional<FeedsOptions> feeds;
-  bool inputs;  // there are arenas
-  Waker* main;  // wakes the main thread
+  bool inputs;       // there are arenas
+  Waker* mainWaker;  // wakes the main thread
 };
 
 class Worker {
@@ -82,7 +82,7 @@ class Worker {
 
   /** Its messages to the main thread, and those of the main thread. */
   BatchRing& asks() { return asksRing_; }
-  BatchRing& says() { return saysRing_; }
+  BatchRing& notices() { return noticesRing_; }
 
   /** Wakes the thread to read its messages. */
   void wake() { waker_.wake(); }
@@ -106,33 +106,34 @@ class Worker {
  private:
   void run();
   void tickInTime();
-  void takeSays();
-  void take(const SayHead& head, std::string_view text);
+  void readNotices();
+  void handle(const NoticeHead& head, std::string_view text);
   void respond(Ticket ticket, std::string_view text);
   void park(Ticket ticket);
   void send();
-  void tell();
+  void publishCounts();
   DoorParts doorParts(const WorkerParts& parts);
 
   const uint32_t number_;
   EventSet events_;
   Waker waker_;
-  Waker* const main_;
+  Waker* const mainWaker_;
   BatchRing asksRing_;
-  BatchRing saysRing_;
+  BatchRing noticesRing_;
   WorkerAsks asks_;
   std::unique_ptr<WorkerFeeds> feeds_;  // nullptr: none
   TlsContext tls_;
   Door door_;
   base::DeadlineClock clock_;
-  uint64_t tickedAt_ = 0;  // milliseconds
-  std::string batch_;      // the batch being read
-  bool busy_ = false;      // due watchers are left, or may be
-  bool behind_ = false;    // the main thread has messages that the ring does not have yet
-  bool quiet_ = false;     // nothing is due in the next ticks, and no event has come
-  bool rests_ = false;     // the thread sleeps over several ticks
-  bool asked_ = false;     // the ring has messages for which the main thread was not woken yet
-  std::atomic<bool> stops_{false};
+  uint64_t tickedAt_ = 0;        // milliseconds
+  std::string batch_;            // the batch being read
+  bool hasDueWatchers_ = false;  // due watchers are left, or may be
+  bool mainHasUnsent_ = false;   // the main thread has messages that the ring does not have yet
+  bool isQuiet_ = false;         // nothing is due in the next ticks, and no event has come
+  bool isResting_ = false;       // the thread sleeps over several ticks
+  bool mainWakePending_ =
+      false;  // the ring has messages for which the main thread was not woken yet
+  std::atomic<bool> isStopping_{false};
   std::mutex mutex_;
   WorkerCounts counts_;  // under the lock
   LogEvents logEvents_;  // under the lock

@@ -77,7 +77,7 @@ void WorkerAsks::requestCountsOf(Ticket ticket, const Id& id) {
 }
 
 void WorkerAsks::ask(const ScriptRequest& question) {
-  ++requests_;
+  ++waitingRequests_;
   AskHead head = askBy(Ask::kRequest, question.ticket, question.client);
   const RequestMarks marks = {question.body.state, question.secure, question.transient, {}};
   memcpy(&head.number, &marks, sizeof marks);

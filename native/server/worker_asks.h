@@ -2,7 +2,7 @@
 //
 //   worker's thread                              main thread
 //   door ─▶ WorkerAsks ─▶ [ask│ask│…] ─ring─▶ WorkerService ─▶ pool, arena, feeds, JavaScript
-//   door ◀──── Worker ◀── [say│say│…] ◀─ring─ WorkerService ◀─ their answers
+//   door ◀──── Worker ◀── [notice│…] ◀─ring─ WorkerService ◀─ their answers
 //
 // A parked poll, at a worker's connection 7 of generation 3:
 //
@@ -27,7 +27,7 @@
 namespace server {
 
 /** Most bytes that wait for the main thread; above this, requests wait in the kernel. */
-constexpr size_t kMostAsked = 16 << 20;
+constexpr size_t kMostAskBytes = 16 << 20;
 
 /** Most requests of a worker that JavaScript has not been asked for yet. */
 constexpr uint32_t kMostRequests = 16;
@@ -42,7 +42,7 @@ class WorkerAsks : public RequestHandler {
   explicit WorkerAsks(const Options& options) : options_(options) {}
 
   // Of RequestHandler.
-  bool hasRoom() const override { return gathered_.size() < kMostAsked; }
+  bool hasRoom() const override { return gathered_.size() < kMostAskBytes; }
   std::optional<Outcome> join(Ticket ticket, const Address& address, Id* id) override;
   std::optional<Outcome> throwSprite(Ticket ticket, const HotRequest& request,
                                      std::string_view text) override;
@@ -58,12 +58,12 @@ class WorkerAsks : public RequestHandler {
   void requestCountsOf(Ticket ticket, const Id& id) override;
 
   // Of ScriptHandler.
-  bool mayAsk() const { return requests_ < kMostRequests; }
+  bool mayAsk() const { return waitingRequests_ < kMostRequests; }
   void ask(const ScriptRequest& question);
   void gone(Ticket ticket);
 
   /** Counts a request that JavaScript was asked for. */
-  void taken() { --requests_; }
+  void onRequestTaken() { --waitingRequests_; }
 
   void add(AskHead head, std::string_view text) {
     head.length = static_cast<uint32_t>(text.size());
@@ -79,7 +79,7 @@ class WorkerAsks : public RequestHandler {
  private:
   const Options options_;
   std::string gathered_;
-  uint32_t requests_ = 0;
+  uint32_t waitingRequests_ = 0;
   std::array<uint64_t, kOutcomes> refused_ = {};
 };
 

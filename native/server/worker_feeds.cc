@@ -16,21 +16,21 @@ void WorkerFeeds::turn() {
     head.number = want.waitsForFirst ? 1 : 0;
     asks_->add(head, want.key);
   }
-  std::vector<std::string> left;
+  std::vector<std::string> unwatchedKeys;
   table_.takeDirty([&](const Feed& feed) {
     // The main thread no longer counts watchers of a feed that has ended; a new feed may have its
     // key.
     if (feed.isDeleted) return;
     const WatcherCounts watchers = {feed.watching, feed.patching, feed.patchesUntil};
     asks_->add(askBy(Ask::kFeedWatched, {}, watchers), feed.key);
-    if (feed.isAwaited && feed.watching == 0) left.push_back(feed.key);
+    if (feed.isAwaited && feed.watching == 0) unwatchedKeys.push_back(feed.key);
   });
-  table_.takeNameChanges([this](std::string_view key, std::string_view name, bool there) {
-    asks_->add({.ask = Ask::kFeedNamed, .number = there ? uint64_t{1} : 0},
+  table_.takeNameChanges([this](std::string_view key, std::string_view name, bool isPresent) {
+    asks_->add({.ask = Ask::kFeedNamed, .number = isPresent ? uint64_t{1} : 0},
                std::string(key).append(1, kEndOfKey).append(name));
   });
-  for (const std::string& key : left) {
-    if (table_.removeAwaited(key)) leave(key);
+  for (const std::string& key : unwatchedKeys) {
+    if (table_.removeAwaited(key)) leaveFeed(key);
   }
 }
 
@@ -38,27 +38,27 @@ bool WorkerFeeds::step() { return table_.step(kFeedShare); }
 
 bool WorkerFeeds::tick(uint64_t now) {
   const bool done = table_.tick(now);
-  if (now >= lookAt_) {
-    lookAt_ = now + kLookEvery;
-    table_.removeIdle(kIdle, [this](std::string_view key) { leave(key); });
+  if (now >= nextIdleCheckAt_) {
+    nextIdleCheckAt_ = now + kIdleCheckEvery;
+    table_.removeIdle(kIdle, [this](std::string_view key) { leaveFeed(key); });
   }
   return done;
 }
 
-void WorkerFeeds::take(const SayHead& head, std::string_view text) {
-  const bool isNews = head.say == Say::kFeed || head.say == Say::kFeedGzip;
-  const auto news = isNews ? Handed::take<FeedNews>(text) : nullptr;
+void WorkerFeeds::handle(const NoticeHead& head, std::string_view text) {
+  const bool isNews = head.notice == Notice::kFeed || head.notice == Notice::kFeedGzip;
+  const auto news = isNews ? PassedObject::reclaim<FeedNews>(text) : nullptr;
   const std::string_view key = isNews ? news->key : text;
   const Feed* const feed = table_.find(key);
   // The feed may have been forgotten and wanted again while this message was on its way: then its
   // own messages are still to come.
   if (feed == nullptr || feed->fetchTaskNumber != head.ticket.connection) return;
-  switch (head.say) {
-    case Say::kFeed:
+  switch (head.notice) {
+    case Notice::kFeed:
       return table_.show(key, std::move(news->value), std::move(news->gzip));
-    case Say::kFeedGzip:
+    case Notice::kFeedGzip:
       return table_.showCompressed(key, news->value.cursor, std::move(news->gzip));
-    case Say::kFeedAwaited:
+    case Notice::kFeedAwaited:
       return table_.markAwaited(key);
     default:
       // The next request asks the main thread again.

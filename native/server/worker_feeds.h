@@ -47,17 +47,17 @@ class WorkerFeeds {
   bool tick(uint64_t now);
 
   /** Reads a message of the main thread about a feed. */
-  void take(const SayHead& head, std::string_view text);
+  void handle(const NoticeHead& head, std::string_view text);
 
  private:
   /** Milliseconds between two searches for feeds without requests. */
-  static constexpr uint64_t kLookEvery = 1000;
+  static constexpr uint64_t kIdleCheckEvery = 1000;
 
-  void leave(std::string_view key) { asks_->add({.ask = Ask::kFeedLeft}, key); }
+  void leaveFeed(std::string_view key) { asks_->add({.ask = Ask::kFeedLeft}, key); }
 
   Feeds table_;
   WorkerAsks* const asks_;
-  uint64_t lookAt_ = 0;
+  uint64_t nextIdleCheckAt_ = 0;
 };
 
 }  // namespace server

@@ -1,7 +1,7 @@
 // The main thread's side of a worker: serves its asks with pool, arena, feeds and JavaScript, and
 // holds its parked polls.
 //
-//   ask ─▶ pool ─▶ say
+//   ask ─▶ pool ─▶ notice
 //   parked     [ 7: record, generation ][ 8: … ]     by the worker's connection
 //   requests   [ head, body ] …                      that JavaScript was not asked for yet
 //
@@ -40,7 +40,7 @@ struct ServiceParts {
 };
 
 /** Whether the decisions of a turn hold, or that is unknown. */
-enum class Settled : uint8_t { kHolds, kUnknown };
+enum class DecisionState : uint8_t { kHolds, kUnknown };
 
 class WorkerService : public PollResponder {
  public:
@@ -57,7 +57,7 @@ class WorkerService : public PollResponder {
   void serve(std::string_view batch);
 
   /** Number of hot requests served. */
-  uint64_t hot() const { return hot_; }
+  uint64_t hotRequests() const { return hotRequests_; }
 
   /** Whether a request waits for JavaScript to be asked. */
   bool hasRequests() const { return !requests_.empty(); }
@@ -66,9 +66,9 @@ class WorkerService : public PollResponder {
   void askForOne();
 
   /** Ends a turn: the decisions since the last call hold, or must not be answered. */
-  void settle(Settled settled);
+  void settleTurn(DecisionState decisions);
 
-  void say(SayHead head, std::string_view text) {
+  void addNotice(NoticeHead head, std::string_view text) {
     head.length = static_cast<uint32_t>(text.size());
     addMessage(&gathered_, head, text);
   }
@@ -77,7 +77,7 @@ class WorkerService : public PollResponder {
    * Marks that the ring does not have all gathered messages. To be called before another worker is
    * sent the same news.
    */
-  void announce(BatchRing* ring) const;
+  void markUnsent(BatchRing* ring) const;
 
   /**
    * Puts the gathered messages into the ring, as far as there is room. Returns whether its reader
@@ -102,18 +102,18 @@ class WorkerService : public PollResponder {
   };
 
   /** A feed that the worker has asked for. */
-  struct Watched {
-    WatcherCounts watchers;       // at the worker
-    uint32_t want = 0;            // number of its last kFeedWant
-    bool gzip = false;            // a watcher takes it compressed
-    bool owesVersion = false;     // its newest version is in `owed_`
-    bool owesCompressed = false;  // its compressed form is in `owed_`
+  struct WatchedFeed {
+    WatcherCounts watchers;            // at the worker
+    uint32_t want = 0;                 // number of its last kFeedWant
+    bool gzip = false;                 // a watcher takes it compressed
+    bool hasQueuedVersion = false;     // its newest version is in `queuedNews_`
+    bool hasQueuedCompressed = false;  // its compressed form is in `queuedNews_`
   };
 
   /** News of a feed to be sent when there is room: its newest version (kFeed), or kFeedGzip. */
-  struct Owed {
+  struct QueuedNews {
     std::string key;
-    Say what;
+    Notice notice;
   };
 
   /** Number of asks whose memory is prefetched together. */
@@ -129,23 +129,24 @@ class WorkerService : public PollResponder {
   void serveFeed(const AskHead& head, std::string_view key);
   /** The worker's number among the threads that have names. */
   uint32_t thread() const { return static_cast<uint32_t>(holder_); }
-  void want(std::string_view key, const AskHead& head);
-  void owe(Watched* watched, std::string_view key, Say what);
-  void sayOwed();
-  void setWatchers(Watched* watched, std::string_view key, const WatcherCounts& watchers);
-  void decide(Ticket ticket, Outcome outcome, std::string_view text = {});
+  void serveWant(std::string_view key, const AskHead& head);
+  void queueNews(WatchedFeed* watched, std::string_view key, Notice notice);
+  void addQueuedNews();
+  void setWatchers(WatchedFeed* watched, std::string_view key, const WatcherCounts& watchers);
+  void addOutcome(Ticket ticket, Outcome outcome, std::string_view text = {});
 
   const ServiceParts parts_;
   const PollHolder holder_;
   base::Reserved<Parked> parked_;
-  uint32_t used_ = 0;  // places that were ever used
+  uint32_t usedPlaces_ = 0;  // places that were ever used
   std::deque<std::pair<AskHead, std::string>> requests_;
-  std::unordered_map<std::string, Watched> feeds_;
-  std::deque<Owed> owed_;      // in order; entries of feeds that the worker has left are skipped
-  std::string decided_;        // outcomes that wait for the end of the turn
-  std::vector<Ticket> ended_;  // polls to end after the answers of the turn
+  std::unordered_map<std::string, WatchedFeed> feeds_;
+  std::deque<QueuedNews>
+      queuedNews_;        // in order; entries of feeds that the worker has left are skipped
+  std::string outcomes_;  // outcomes that wait for the end of the turn
+  std::vector<Ticket> endedPolls_;  // polls to end after the answers of the turn
   std::string gathered_;
-  uint64_t hot_ = 0;
+  uint64_t hotRequests_ = 0;
 };
 
 }  // namespace server

@@ -27,8 +27,8 @@ bool readable(const EventSet& events, int milliseconds = 0) {
 
 /** Wakes at `now`, and lets the woken thread look. Returns the microseconds to wait before. */
 uint64_t wake(Waker* waker, uint64_t now) {
-  const uint64_t wait = waker->wakeInTime(now);
-  if (wait == 0) waker->looks();
+  const uint64_t wait = waker->wakeAtPace(now);
+  if (wait == 0) waker->clear();
   return wait;
 }
 
@@ -62,7 +62,7 @@ void wokenOnce() {
   events.dispatch([](uint32_t, uint32_t, uint32_t) {});
   waker.wake();
   EXPECT(!readable(events));
-  waker.looks();
+  waker.clear();
   waker.wake();
   EXPECT(readable(events));
 }
@@ -102,14 +102,14 @@ void batches() {
     std::string taken;
     EXPECT(ring.take(&taken) && taken == "0" && readable(events));
     events.dispatch([](uint32_t, uint32_t, uint32_t) {});
-    writer.looks();
+    writer.clear();
     EXPECT(ring.put(&batch) && !ring.hasRoom(BatchRing::kPlaces));
     for (uint32_t i = 1; i < BatchRing::kPlaces; ++i) {
       EXPECT(ring.take(&taken) && taken == std::to_string(i));
     }
     EXPECT(ring.take(&taken) && taken == "kept" && !ring.take(&taken));
     events.dispatch([](uint32_t, uint32_t, uint32_t) {});
-    writer.looks();
+    writer.clear();
   }
 }
 

@@ -214,7 +214,7 @@ class Waves : private Stage {
                  .bodies = test::kColdBodyBounds,
                  .feeds = {},
                  .inputs = false,
-                 .main = &waker_},
+                 .mainWaker = &waker_},
                 now),
         service_({.pool = &pool_,
                   .clock = microseconds,
@@ -277,11 +277,11 @@ class Waves : private Stage {
     test::stepFeeds(&feeds_);
     pool_.answerPolls();
     door_.sendAnswers();
-    waker_.looks();
+    waker_.clear();
     while (worker_.asks().take(&batch_)) service_.serve(batch_);
     while (service_.hasRequests()) service_.askForOne();
-    service_.settle(Settled::kHolds);
-    service_.send(&worker_.says());
+    service_.settleTurn(DecisionState::kHolds);
+    service_.send(&worker_.notices());
     worker_.turn();
   }
 
@@ -291,7 +291,7 @@ class Waves : private Stage {
     EXPECT(readRequest(text, test::kMaxColdHead, &request) == ReadResult::kComplete);
     RequestMarks marks;
     memcpy(&marks, &head.number, sizeof marks);
-    const auto client = whoOf<Address>(head);
+    const auto client = subjectOf<Address>(head);
     workerRoutes_.onRequest({.ticket = head.ticket,
                              .head = request,
                              .text = text.substr(0, request.headLength),

@@ -404,7 +404,7 @@ class Served {
                {.ask = {}, .gone = {}, .bodies = {}}, 0) {
     EXPECT(turn_.open(storeOptions(folder, sync)).ok());
     EXPECT(turn_.start([this] { synced_ = true; }) == 0);
-    front_.onWaits([this](bool whether) { waits_ = whether; });
+    front_.onWaitChange([this](bool whether) { waits_ = whether; });
     EXPECT(front_.listen(
                {.address = "127.0.0.1", .port = 0, .backlog = 16, .tls = false, .transient = false},
                &port_) == 0);
@@ -421,7 +421,7 @@ class Served {
       EXPECT(turns < 200000);
       if (turns > 100) usleep(100);
       if (!waits_) front_.turn();
-      if (synced_.exchange(false)) turn_.caughtUp();
+      if (synced_.exchange(false)) turn_.onDiskCaughtUp();
     }
   }
 

@@ -174,12 +174,12 @@ class Asked {
     const uint64_t before = cpu();
     while (asksRing_.take(&batch_)) service_.serve(batch_);
     pool_.answerPolls();
-    service_.settle(Settled::kHolds);
-    service_.send(&saysRing_);
+    service_.settleTurn(DecisionState::kHolds);
+    service_.send(&noticesRing_);
     const uint64_t took = cpu() - before;
-    while (saysRing_.take(&batch_)) {
-      eachMessage<SayHead>(batch_, [this](const SayHead& head, std::string_view text) {
-        if (head.say == Say::kAnswer) {
+    while (noticesRing_.take(&batch_)) {
+      eachMessage<NoticeHead>(batch_, [this](const NoticeHead& head, std::string_view text) {
+        if (head.notice == Notice::kAnswer) {
           answered_.emplace_back(head.ticket.connection, sequenceOf(text));
         } else {
           EXPECT(head.outcome == Outcome::kDelivered || head.outcome == Outcome::kQueued);
@@ -196,7 +196,7 @@ class Asked {
   EventSet events_;
   Waker waker_{&events_};
   BatchRing asksRing_{&waker_};
-  BatchRing saysRing_{&waker_};
+  BatchRing noticesRing_{&waker_};
   std::string batch_;
   Answered answered_;
 };

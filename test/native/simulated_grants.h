@@ -160,7 +160,7 @@ class Admission {
     const std::string what = (part == server::GrantPart::kSub ? "sub/" : "jti/") + name;
     revoked_[what] = true;
     const bool isNoted = turn_->note(kNote + what, "1");
-    const server::TurnEnd end = turn_->endOwn();
+    const server::TurnEnd end = turn_->endOutsideFront();
     front_->endGrants(part, name);
     if (!isNoted || end == server::TurnEnd::kDrop) return;
     if (end == server::TurnEnd::kSend) return onConfirmed();

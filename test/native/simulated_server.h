@@ -155,7 +155,7 @@ class Life {
         frontClock_(milliseconds(), kTickMilliseconds) {
     pool_.setThrowClock(microseconds);
     turn_.onReleased([this](TurnEnd end) { onTurnEnd(end); });
-    front_.onWaits([this](bool whether) {
+    front_.onWaitChange([this](bool whether) {
       frontWaits_ = whether;
       if (!frontWaits_) schedule_(1, Due::kReady);
     });
@@ -252,7 +252,7 @@ class Life {
         if (feeds_.hasWork()) scheduleFeedsStep();
         break;
       case Due::kCaughtUp:
-        return turn_.caughtUp();
+        return turn_.onDiskCaughtUp();
       case Due::kScript:
         return startNextJob();
       case Due::kReduce:
@@ -437,7 +437,7 @@ class Life {
                      "");
     }
     jobAwaitsTurn_ = true;
-    const TurnEnd end = turn_.endOwn();
+    const TurnEnd end = turn_.endOutsideFront();
     if (end != TurnEnd::kWait) settleJob(end);
   }
 
@@ -548,7 +548,7 @@ class Life {
             &watching);
       }
     }
-    (void)turn_.endOwn();
+    (void)turn_.endOutsideFront();
   }
 
   const ServerPlan plan_;

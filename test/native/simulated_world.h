@@ -169,7 +169,7 @@ class Member : private BrokerClient {
         run_(1 + machine->below(UINT32_MAX)) {
     turn_.onReleased([this](TurnEnd end) { onTurnEnd(end); });
     broker->clients[number_] = this;
-    (void)turn_.endOwn();
+    (void)turn_.endOutsideFront();
   }
   ~Member() override {
     broker->clients[number_] = nullptr;
@@ -386,7 +386,7 @@ class Member : private BrokerClient {
 
   /** Sends due messages when their turn is written. */
   void sendDue() {
-    if (!crossings_) return (void)turn_.endOwn();
+    if (!crossings_) return (void)turn_.endOutsideFront();
     const uint64_t now = milliseconds();
     Messages messages = std::exchange(answers_, {});
     crossings_->rerouteStranded(now);
@@ -396,7 +396,7 @@ class Member : private BrokerClient {
         messages.emplace_back(to, std::exchange(message, {}));
       }
     }
-    const TurnEnd end = turn_.endOwn();
+    const TurnEnd end = turn_.endOutsideFront();
     if (machine->isDead) return;
     if (end == TurnEnd::kSend) send(messages);
     if (end == TurnEnd::kWait) {

@@ -201,8 +201,8 @@ class ThreadPair {
   /** Delivers the oldest batch. Returns false when there is none. */
   bool deliverBatch() {
     if (!notices_.take(&batch_)) return false;
-    eachMessage<SayHead>(batch_, [this](const SayHead& head, std::string_view text) {
-      worker.feeds.take(head, text);
+    eachMessage<NoticeHead>(batch_, [this](const NoticeHead& head, std::string_view text) {
+      worker.feeds.handle(head, text);
     });
     return true;
   }
@@ -211,9 +211,9 @@ class ThreadPair {
   void sendNotices() { main.service.send(&notices_); }
 
   /** Marks that the main thread has messages for the worker. */
-  void announce() { main.service.announce(&notices_); }
+  void markUnsent() { main.service.markUnsent(&notices_); }
 
-  bool owes() const { return notices_.owes(); }
+  bool hasUnsent() const { return notices_.hasUnsent(); }
 
   /** Delivers all messages. */
   void deliverAll() {
@@ -500,20 +500,20 @@ void owesWhatTheRingHasNot() {
   both.main.publish("a", 1);
   both.worker.watch("a", "");
   both.deliverAll();
-  both.announce();
-  EXPECT(!both.owes());
+  both.markUnsent();
+  EXPECT(!both.hasUnsent());
   for (uint64_t version = 2; version <= 80; ++version) {
     both.main.publish("a", version);
-    both.announce();
-    EXPECT(both.owes());
+    both.markUnsent();
+    EXPECT(both.hasUnsent());
     both.sendNotices();
-    EXPECT(both.owes() == (version > 1 + kMostAhead));
+    EXPECT(both.hasUnsent() == (version > 1 + kMostAhead));
   }
   // News of a feed that has ended are not owed.
   both.main.remove("a");
   both.deliverNotices();
   both.deliverAll();
-  EXPECT(!both.owes());
+  EXPECT(!both.hasUnsent());
 }
 
 /** A worker that is behind keeps at most kMostAhead versions of a feed alive. */

@@ -68,7 +68,7 @@ class Server {
                 .gone = [this](Caller) { ++gone_; },
                 .bodies = {}},
                milliseconds()) {
-    front_.onWaits([](bool) {});
+    front_.onWaitChange([](bool) {});
     for (const bool transient : {false, true}) {
       EXPECT(
           front_.listen({.address = "127.0.0.1", .port = 0, .backlog = 256, .transient = transient},
@@ -412,7 +412,7 @@ void standStill() {
     usleep(500);
   }
   // Then sends each worker more than may wait.
-  for (size_t bytes = 0; bytes < 3 * kMostAsked / 2 * kWorkers; bytes += text.size()) {
+  for (size_t bytes = 0; bytes < 3 * kMostAskBytes / 2 * kWorkers; bytes += text.size()) {
     wires.push_back(std::make_unique<Wire>(server.port()));
     wires.back()->send(text);
   }
@@ -453,7 +453,7 @@ struct Alone {
                 .bodies = {},
                 .feeds = std::move(feeds),
                 .inputs = false,
-                .main = &waker},
+                .mainWaker = &waker},
                milliseconds()),
         wire(listen()) {
     worker.turn();
@@ -485,9 +485,9 @@ void awaitsWhatItIsOwed() {
     worker.turn();
     return worker.asks().take(&batch);
   };
-  worker.says().setOwes(true);
+  worker.notices().setHasUnsent(true);
   EXPECT(!asks() && !asks());
-  worker.says().setOwes(false);
+  worker.notices().setHasUnsent(false);
   EXPECT(asks());
 }
 
@@ -535,9 +535,9 @@ void closesTheSlowestOfAll() {
     while (!one->worker.asks().take(&batch)) one->worker.turn();
     batch.clear();
     FeedNews news = {"news", *shown.find("news"), {}};
-    const SayHead head = {.length = sizeof(void*), .say = Say::kFeed, .ticket = {1, 0}};
-    addMessage(&batch, head, Handed(std::make_unique<FeedNews>(std::move(news))));
-    EXPECT(one->worker.says().put(&batch));
+    const NoticeHead head = {.length = sizeof(void*), .notice = Notice::kFeed, .ticket = {1, 0}};
+    addMessage(&batch, head, PassedObject(std::make_unique<FeedNews>(std::move(news))));
+    EXPECT(one->worker.notices().put(&batch));
     one->worker.turn();
     one->worker.tick(milliseconds());
     EXPECT(one->open == 1);
