@@ -36,14 +36,14 @@ class ArenaObject : public Nan::ObjectWrap {
   friend Arena* arenaOf(Local<Value> arena);
 
   ArenaObject(const ArenaOptions& options, Local<Value> limits)
-      : kept_(limits),
+      : limitsHandle_(limits),
         clock_(uv_now(Nan::GetCurrentEventLoop()), kTickMilliseconds),
         arena_(options, addressLimitsOf(limits), uv_now(Nan::GetCurrentEventLoop())) {}
 
   ~ArenaObject() override { stop(); }
 
   void stop() {
-    if (std::exchange(stopped_, true)) return;
+    if (std::exchange(isStopped_, true)) return;
     Unref();
     ticker_.stop();
   }
@@ -51,9 +51,9 @@ class ArenaObject : public Nan::ObjectWrap {
   void tick() {
     // The addon is on the default loop only. Nan::GetCurrentEventLoop needs a context, and none is
     // entered here.
-    const bool done = arena_.tick(clock_.advance(uv_now(uv_default_loop()), ticker_.planned()));
+    const bool done = arena_.tick(clock_.advance(uv_now(uv_default_loop()), ticker_.plannedSpan()));
     // The rest waits for the next turn of the loop, not for a whole tick.
-    if (!done) ticker_.hurry();
+    if (!done) ticker_.tickSoon();
     ticker_.setQuiet(arena_.isQuiet(kRestTicks));
   }
 
@@ -99,21 +99,21 @@ class ArenaObject : public Nan::ObjectWrap {
       memcpy(node::Buffer::Data(info[2]), id.bytes, sizeof id.bytes);
       memcpy(node::Buffer::Data(info[3]), &number, sizeof number);
     }
-    reply(info, outcome);
+    returnOutcome(info, outcome);
   }
 
   // input(name, id, n or -1, text: Buffer) → outcome
   static void input(const Nan::FunctionCallbackInfo<Value>& info) {
     const double number = numberOf(info[2]);
-    reply(info, unwrap<ArenaObject>(info)->arena_.input(
-                    textOf(info[0]), idOf(info[1]),
-                    number < 0 ? kNoNumber : static_cast<uint64_t>(number), bytesOf(info[3]),
-                    uv_hrtime() / 1000));
+    returnOutcome(info, unwrap<ArenaObject>(info)->arena_.input(
+                            textOf(info[0]), idOf(info[1]),
+                            number < 0 ? kNoNumber : static_cast<uint64_t>(number),
+                            bytesOf(info[3]), uv_hrtime() / 1000));
   }
 
   // leave(name, id) → outcome
   static void leave(const Nan::FunctionCallbackInfo<Value>& info) {
-    reply(info, unwrap<ArenaObject>(info)->arena_.leave(textOf(info[0]), idOf(info[1])));
+    returnOutcome(info, unwrap<ArenaObject>(info)->arena_.leave(textOf(info[0]), idOf(info[1])));
   }
 
   // players(room) → how many
@@ -168,11 +168,11 @@ class ArenaObject : public Nan::ObjectWrap {
     unwrap<ArenaObject>(info)->stop();
   }
 
-  Nan::Global<Value> kept_;  // the limits outlive the arena
+  Nan::Global<Value> limitsHandle_;  // the limits outlive the arena
   base::DeadlineClock clock_;
   Arena arena_;
   Ticker ticker_{this, [](void* self) { static_cast<ArenaObject*>(self)->tick(); }};
-  bool stopped_ = false;
+  bool isStopped_ = false;
 };
 
 Arena* arenaOf(Local<Value> arena) {

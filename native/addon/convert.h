@@ -53,7 +53,7 @@ void setList(Local<Object> object, const char* name, const Numbers& numbers) {
 
 /** Sets a property to an array of texts. */
 template <typename Names>
-void setNames(Local<Object> object, const char* name, const Names& names) {
+void setTexts(Local<Object> object, const char* name, const Names& names) {
   Local<Array> list = Nan::New<Array>();
   for (const std::string_view one : names) {
     Nan::Set(list, list->Length(),
@@ -179,7 +179,7 @@ T* unwrap(const Nan::FunctionCallbackInfo<Value>& info) {
 }
 
 /** Returns an outcome to JavaScript, by its number. */
-inline void reply(const Nan::FunctionCallbackInfo<Value>& info, Outcome outcome) {
+inline void returnOutcome(const Nan::FunctionCallbackInfo<Value>& info, Outcome outcome) {
   info.GetReturnValue().Set(static_cast<uint32_t>(outcome));
 }
 

@@ -13,7 +13,7 @@
 #include "loop_turns.h"
 #include "server/front.h"
 #include "ticker.h"
-#include "watch_words.h"
+#include "watch_arguments.h"
 #include "wraps.h"
 
 namespace server {
@@ -70,17 +70,17 @@ std::vector<std::pair<std::string, uint32_t>> mostBodyOf(Local<Value> given) {
 }
 
 /** Factor of a worker's number in the number by which JavaScript knows a connection. */
-constexpr double kOfWorker = 4294967296;
+constexpr double kWorkerFactor = 4294967296;
 
 Caller callerOf(Local<Value> connection, Local<Value> generation) {
   const double number = numberOf(connection);
-  const double worker = std::floor(number / kOfWorker);
+  const double worker = std::floor(number / kWorkerFactor);
   return {static_cast<uint32_t>(worker),
-          {static_cast<uint32_t>(number - worker * kOfWorker), uint32Of(generation)}};
+          {static_cast<uint32_t>(number - worker * kWorkerFactor), uint32Of(generation)}};
 }
 
 Local<Value> numberOfConnection(const Caller& caller) {
-  return Nan::New(caller.worker * kOfWorker + caller.ticket.connection);
+  return Nan::New(caller.worker * kWorkerFactor + caller.ticket.connection);
 }
 
 /** Bytes of a head as JavaScript has them: one character a byte (RFC 9110, section 5.5). */
@@ -119,7 +119,7 @@ class DoorObject : public Nan::ObjectWrap {
  private:
   /** `parts`: see create. */
   DoorObject(const DoorOptions& options, Local<Object> parts)
-      : natives_(nativesOf(parts)),
+      : nativeObjects_(nativeObjectsOf(parts)),
         onRequest_(get(parts, "onRequest").As<Function>()),
         onGone_(get(parts, "onGone").As<Function>()),
         onCounts_(get(parts, "onCounts").As<Function>()),
@@ -127,8 +127,8 @@ class DoorObject : public Nan::ObjectWrap {
         clock_(uv_now(Nan::GetCurrentEventLoop()), kTickMilliseconds),
         front_(options, frontParts(parts), repliesOf(get(parts, "replies")),
                {.ask = [this](uint32_t worker,
-                              const ScriptRequest& question) { ask(worker, question); },
-                .gone = [this](Caller caller) { gone(caller); },
+                              const ScriptRequest& question) { callOnRequest(worker, question); },
+                .gone = [this](Caller caller) { callOnGone(caller); },
                 .bodies = {.most = mostBodyOf(get(parts, "mostBody")),
                            .other = uint32In(parts, "otherBody")}},
                uv_now(Nan::GetCurrentEventLoop())) {
@@ -139,14 +139,14 @@ class DoorObject : public Nan::ObjectWrap {
 
   void tick() {
     LoopScope scope(this);
-    front_.tick(clock_.advance(uv_now(Nan::GetCurrentEventLoop()), ticker_.planned()));
+    front_.tick(clock_.advance(uv_now(Nan::GetCurrentEventLoop()), ticker_.plannedSpan()));
     ticker_.setQuiet(front_.isQuiet(kRestTicks));
   }
 
   ~DoorObject() override { stop(); }
 
   void stop() {
-    if (std::exchange(stopped_, true)) return;
+    if (std::exchange(isStopped_, true)) return;
     Unref();
     front_.close();
     turns_->close();
@@ -158,15 +158,15 @@ class DoorObject : public Nan::ObjectWrap {
   }
 
   /** The native objects of `parts` that the front uses. */
-  static Local<Object> nativesOf(Local<Object> parts) {
-    Local<Object> natives = Nan::New<Object>();
+  static Local<Object> nativeObjectsOf(Local<Object> parts) {
+    Local<Object> nativeObjects = Nan::New<Object>();
     for (const char* name : {"limits", "pool", "feeds", "arena"}) {
-      set(natives, name, get(parts, name));
+      set(nativeObjects, name, get(parts, name));
     }
-    return natives;
+    return nativeObjects;
   }
 
-  void ask(uint32_t worker, const ScriptRequest& question) {
+  void callOnRequest(uint32_t worker, const ScriptRequest& question) {
     Nan::HandleScope scope;
     v8::Isolate* const isolate = v8::Isolate::GetCurrent();
     const RequestHead& head = question.head;
@@ -194,7 +194,7 @@ class DoorObject : public Nan::ObjectWrap {
     onRequest_.Call(9, arguments, resource_.get());
   }
 
-  void gone(Caller caller) {
+  void callOnGone(Caller caller) {
     Nan::HandleScope scope;
     Local<Value> arguments[] = {numberOfConnection(caller), Nan::New(caller.ticket.generation)};
     onGone_.Call(2, arguments, resource_.get());
@@ -203,9 +203,9 @@ class DoorObject : public Nan::ObjectWrap {
   /** The live counts, as text from JavaScript; empty if it returns none. */
   std::string askCounts() {
     Nan::HandleScope scope;
-    const Local<Value> said =
+    const Local<Value> text =
         Nan::Call(onCounts_, 0, nullptr).FromMaybe(Nan::Undefined().As<Value>());
-    return said->IsString() ? textOf(said) : std::string();
+    return text->IsString() ? textOf(text) : std::string();
   }
 
   // new Door({connections, …}, {limits, pool, perhaps feeds and arena, workers, ownsProcess,
@@ -287,9 +287,9 @@ class DoorObject : public Nan::ObjectWrap {
 
   // watch(connection, generation, {keys, afters, hold, delta, gzip, stream, many, noneMatch, from})
   static void watch(const Nan::FunctionCallbackInfo<Value>& info) {
-    const WatchWords words(info[2]);
-    unwrap<DoorObject>(info)->front_.watch(callerOf(info[0], info[1]), words.wanted(),
-                                           words.count(), words.how);
+    const WatchArguments arguments(info[2]);
+    unwrap<DoorObject>(info)->front_.watch(callerOf(info[0], info[1]), arguments.wanted(),
+                                           arguments.count(), arguments.how);
   }
 
   // proceed(connection, generation): see Door::proceed
@@ -400,18 +400,18 @@ class DoorObject : public Nan::ObjectWrap {
   }
 
   FrontParts frontParts(Local<Object> given) {
-    const auto is = [&](const char* name) { return !get(given, name)->IsUndefined(); };
+    const auto isGiven = [&](const char* name) { return !get(given, name)->IsUndefined(); };
     return {.limits = addressLimitsOf(get(given, "limits")),
-            .feeds = is("feeds") ? feedsOf(get(given, "feeds")) : nullptr,
+            .feeds = isGiven("feeds") ? feedsOf(get(given, "feeds")) : nullptr,
             .clock = microseconds,
             .counts = [this] { return askCounts(); },
             .turn = turnOf(get(given, "pool")),
             .pool = poolOf(get(given, "pool")),
-            .arena = is("arena") ? arenaOf(get(given, "arena")) : nullptr,
+            .arena = isGiven("arena") ? arenaOf(get(given, "arena")) : nullptr,
             .workers = uint32In(given, "workers")};
   }
 
-  Nan::Global<Object> natives_;  // outlive the front
+  Nan::Global<Object> nativeObjects_;  // outlive the front
   Nan::Callback onRequest_;
   Nan::Callback onGone_;
   Nan::Callback onCounts_;
@@ -419,7 +419,7 @@ class DoorObject : public Nan::ObjectWrap {
   base::DeadlineClock clock_;
   Front front_;
   std::unique_ptr<LoopTurns> turns_;
-  bool stopped_ = false;
+  bool isStopped_ = false;
   Ticker ticker_{this, [](void* self) { static_cast<DoorObject*>(self)->tick(); }};
 };
 

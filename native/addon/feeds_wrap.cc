@@ -81,7 +81,7 @@ class FeedsObject : public Nan::ObjectWrap {
   friend Feeds* feedsOf(Local<Value> feeds);
 
   FeedsObject(const FeedsOptions& options, Local<Function> onTasks, Local<Value> limits)
-      : kept_(limits),
+      : limitsHandle_(limits),
         feeds_(options, uv_now(Nan::GetCurrentEventLoop()), microseconds,
                limits->IsUndefined() ? nullptr : addressLimitsOf(limits)),
         onTasks_(onTasks),
@@ -115,7 +115,7 @@ class FeedsObject : public Nan::ObjectWrap {
   void tick() {
     LoopScope scope(this);
     // The rest waits for the next turn of the loop, not for a whole tick.
-    if (!feeds_.tick(uv_now(Nan::GetCurrentEventLoop()))) ticker_.hurry();
+    if (!feeds_.tick(uv_now(Nan::GetCurrentEventLoop()))) ticker_.tickSoon();
     ticker_.setQuiet(feeds_.isQuiet(kRestTicks));
   }
 
@@ -153,7 +153,8 @@ class FeedsObject : public Nan::ObjectWrap {
     }
   }
 
-  static void pair(const Nan::FunctionCallbackInfo<Value>& info, uint32_t first, uint32_t second) {
+  static void returnPair(const Nan::FunctionCallbackInfo<Value>& info, uint32_t first,
+                         uint32_t second) {
     Local<Array> result = Nan::New<Array>(2);
     Nan::Set(result, 0, Nan::New(first)).Check();
     Nan::Set(result, 1, Nan::New(second)).Check();
@@ -174,7 +175,7 @@ class FeedsObject : public Nan::ObjectWrap {
             .upstream = flagIn(info[0], "upstream"),
         },
         &watching);
-    pair(info, static_cast<uint32_t>(outcome), watching);
+    returnPair(info, static_cast<uint32_t>(outcome), watching);
   }
 
   // append({key, epoch, version, item, fresh}) → [outcome, watching]. Without an item the log only
@@ -184,7 +185,7 @@ class FeedsObject : public Nan::ObjectWrap {
     uint32_t watching = 0;
     const Outcome outcome = unwrap<FeedsObject>(info)->feeds_.append(
         key, cursorIn(info[0]), bytesIn(info[0], "item"), &watching, flagIn(info[0], "fresh"));
-    pair(info, static_cast<uint32_t>(outcome), watching);
+    returnPair(info, static_cast<uint32_t>(outcome), watching);
   }
 
   // part(key, after) → {epoch, version, gap, items: bytes}: the items of a log after a cursor, or
@@ -226,8 +227,8 @@ class FeedsObject : public Nan::ObjectWrap {
 
   // roomFor(key, value: bytes, gzip: bytes) → outcome
   static void roomFor(const Nan::FunctionCallbackInfo<Value>& info) {
-    reply(info, unwrap<FeedsObject>(info)->feeds_.roomFor(textOf(info[0]), uint32Of(info[1]),
-                                                          uint32Of(info[2])));
+    returnOutcome(info, unwrap<FeedsObject>(info)->feeds_.roomFor(
+                            textOf(info[0]), uint32Of(info[1]), uint32Of(info[2])));
   }
 
   // valueEquals(key, value) → whether that is the feed's value
@@ -238,7 +239,7 @@ class FeedsObject : public Nan::ObjectWrap {
 
   // countUnchanged(key) → outcome: counts a publication that changed nothing
   static void countUnchanged(const Nan::FunctionCallbackInfo<Value>& info) {
-    reply(info, unwrap<FeedsObject>(info)->feeds_.countUnchanged(textOf(info[0])));
+    returnOutcome(info, unwrap<FeedsObject>(info)->feeds_.countUnchanged(textOf(info[0])));
   }
 
   // setCompressed({key, epoch, version, gzip})
@@ -249,7 +250,7 @@ class FeedsObject : public Nan::ObjectWrap {
 
   // remove(key) → outcome
   static void remove(const Nan::FunctionCallbackInfo<Value>& info) {
-    reply(info, unwrap<FeedsObject>(info)->feeds_.remove(textOf(info[0])));
+    returnOutcome(info, unwrap<FeedsObject>(info)->feeds_.remove(textOf(info[0])));
   }
 
   // removeFetched(key) → whether the feed was forgotten
@@ -320,7 +321,7 @@ class FeedsObject : public Nan::ObjectWrap {
       if (task.ownShare) {
         Local<Object> share = Nan::New<Object>();
         set(share, "watching", task.ownShare->watching);
-        setNames(share, "who", task.ownShare->names);
+        setTexts(share, "who", task.ownShare->names);
         set(one, "share", share);
       }
       set(one, "source", task.source);
@@ -350,7 +351,7 @@ class FeedsObject : public Nan::ObjectWrap {
     feed.restore(cursorIn(info[0]), bytesIn(info[0], "value"), bytesIn(info[0], "log"), patches,
                  nullptr);
     feed.upstream = flagIn(info[0], "upstream");
-    reply(info, unwrap<FeedsObject>(info)->feeds_.restore(textIn(info[0], "key"), feed));
+    returnOutcome(info, unwrap<FeedsObject>(info)->feeds_.restore(textIn(info[0], "key"), feed));
   }
 
   // status() → the counts
@@ -435,7 +436,7 @@ class FeedsObject : public Nan::ObjectWrap {
     unwrap<FeedsObject>(info)->stop();
   }
 
-  Nan::Global<Value> kept_;  // the limits, which outlive the table
+  Nan::Global<Value> limitsHandle_;  // the limits, which outlive the table
   Feeds feeds_;
   Nan::Callback onTasks_;
   CallbackResource resource_;

@@ -32,9 +32,9 @@ class LoopDelaysObject : public Nan::ObjectWrap, private SleepListener {
  private:
   LoopDelaysObject()
       : delays_(microseconds(), slept()),
-        end_(makeQuietHandle<uv_prepare_t>(this, uv_prepare_init)) {
+        prepareHandle_(makeQuietHandle<uv_prepare_t>(this, uv_prepare_init)) {
     // Called at the end of every turn, before the loop sleeps.
-    uv_prepare_start(end_.get(), [](uv_prepare_t* end) {
+    uv_prepare_start(prepareHandle_.get(), [](uv_prepare_t* end) {
       static_cast<LoopDelaysObject*>(end->data)->onSleep(microseconds());
     });
   }
@@ -43,7 +43,7 @@ class LoopDelaysObject : public Nan::ObjectWrap, private SleepListener {
 
   void stop() {
     ticker_.stop();
-    end_.reset();
+    prepareHandle_.reset();
   }
 
   void onSleep(uint64_t now) override { delays_.turn(now, slept()); }
@@ -86,16 +86,16 @@ class LoopDelaysObject : public Nan::ObjectWrap, private SleepListener {
   // takeInterval() → {count, min, max, mean, stddev, p50, p90, p99}, in seconds, since the last
   // call
   static void takeInterval(const Nan::FunctionCallbackInfo<Value>& info) {
-    const auto taken = unwrap<LoopDelaysObject>(info)->delays_.takeInterval();
+    const auto interval = unwrap<LoopDelaysObject>(info)->delays_.takeInterval();
     Local<Object> result = Nan::New<Object>();
-    set(result, "count", taken.count);
-    set(result, "min", taken.min / kMicroseconds);
-    set(result, "max", taken.max / kMicroseconds);
-    set(result, "mean", taken.mean / kMicroseconds);
-    set(result, "stddev", taken.deviation / kMicroseconds);
-    set(result, "p50", taken.p50 / kMicroseconds);
-    set(result, "p90", taken.p90 / kMicroseconds);
-    set(result, "p99", taken.p99 / kMicroseconds);
+    set(result, "count", interval.count);
+    set(result, "min", interval.min / kMicroseconds);
+    set(result, "max", interval.max / kMicroseconds);
+    set(result, "mean", interval.mean / kMicroseconds);
+    set(result, "stddev", interval.deviation / kMicroseconds);
+    set(result, "p50", interval.p50 / kMicroseconds);
+    set(result, "p90", interval.p90 / kMicroseconds);
+    set(result, "p99", interval.p99 / kMicroseconds);
     info.GetReturnValue().Set(result);
   }
 
@@ -106,7 +106,7 @@ class LoopDelaysObject : public Nan::ObjectWrap, private SleepListener {
 
   base::LoopDelays delays_;
   Ticker ticker_{this, [](void* self) { static_cast<LoopDelaysObject*>(self)->tick(); }};
-  LoopHandle<uv_prepare_t> end_;
+  LoopHandle<uv_prepare_t> prepareHandle_;
 };
 
 void initLoopDelays(Local<Object> target) { LoopDelaysObject::init(target); }

@@ -65,8 +65,8 @@ class SleepingTurns final : public LoopTurns, private Watcher {
       : object_(object),
         front_(front),
         loop_(Nan::GetCurrentEventLoop()),
-        awake_(makeQuietHandle<uv_idle_t>(this, uv_idle_init)),
-        behind_(makeHandle<uv_check_t>(this, uv_check_init)) {
+        idleHandle_(makeQuietHandle<uv_idle_t>(this, uv_idle_init)),
+        checkHandle_(makeHandle<uv_check_t>(this, uv_check_init)) {
     if (!front->events()->add(uv_backend_fd(loop_), this, EPOLLIN)) {
       throw std::system_error(errno, std::generic_category());
     }
@@ -76,44 +76,44 @@ class SleepingTurns final : public LoopTurns, private Watcher {
   }
 
   void pause(bool whether) override {
-    paused_ = whether;
-    stayAwake(!whether);
+    isPaused_ = whether;
+    setAwake(!whether);
     if (whether) {
-      uv_check_stop(behind_.get());
+      uv_check_stop(checkHandle_.get());
       return;
     }
-    uv_check_start(behind_.get(),
+    uv_check_start(checkHandle_.get(),
                    [](uv_check_t* handle) { static_cast<SleepingTurns*>(handle->data)->check(); });
   }
 
   void close() override {
-    paused_ = true;
-    awake_.reset();
-    behind_.reset();
+    isPaused_ = true;
+    idleHandle_.reset();
+    checkHandle_.reset();
   }
 
  private:
   /** Notes that Node's set is ready. */
-  void onEvents(uint32_t /*events*/) override { due_ = true; }
+  void onEvents(uint32_t /*events*/) override { isLoopReady_ = true; }
 
   /**
    * Keeps the loop awake: while an idle handle is active the loop does not wait, and
    * uv_backend_timeout returns 0.
    */
-  void stayAwake(bool whether) {
+  void setAwake(bool whether) {
     if (whether) {
-      uv_idle_start(awake_.get(), [](uv_idle_t*) {});
+      uv_idle_start(idleHandle_.get(), [](uv_idle_t*) {});
     } else {
-      uv_idle_stop(awake_.get());
+      uv_idle_stop(idleHandle_.get());
     }
   }
 
   /** Called when the loop has looked at its set. */
   void check() {
-    stayAwake(false);
+    setAwake(false);
     // Deferred JavaScript runs after the turn that has called JavaScript, which is the last turn.
     takeTurns(object_, front_, [this] { sleepAndTurn(); });
-    if (!paused_) stayAwake(true);
+    if (!isPaused_) setAwake(true);
   }
 
   /**
@@ -121,17 +121,17 @@ class SleepingTurns final : public LoopTurns, private Watcher {
    */
   void sleepAndTurn() {
     // JavaScript may have set deadlines.
-    if (calledJavaScript) Ticker::stir();
-    due_ = calledJavaScript = false;
+    if (calledJavaScript) Ticker::clearQuiet();
+    isLoopReady_ = calledJavaScript = false;
     int timeout;
     do {
-      Ticker::rest();
+      Ticker::restIfQuiet();
       // The timeout is 0 while the kernel does not know yet all that the loop waits for.
       timeout = uv_backend_timeout(loop_);
       // A tick may have closed the door.
-      if (!sleep(timeout) || paused_) return;
+      if (!sleep(timeout) || isPaused_) return;
       front_->turn();
-    } while (timeout != 0 && !due_ && !calledJavaScript && !paused_);
+    } while (timeout != 0 && !isLoopReady_ && !calledJavaScript && !isPaused_);
   }
 
   /** Sleeps. Returns whether an event has come. */
@@ -143,18 +143,18 @@ class SleepingTurns final : public LoopTurns, private Watcher {
     events->collect();
     sleptHere += microseconds() - began;
     uv_update_time(loop_);
-    Ticker::comeBack();
-    if (events->hasEvents()) Ticker::stir();
+    Ticker::makeUpMissedTicks();
+    if (events->hasEvents()) Ticker::clearQuiet();
     return events->hasEvents();
   }
 
   Nan::ObjectWrap* const object_;
   Front* const front_;
   uv_loop_t* const loop_;
-  bool due_ = false;     // Node's set is ready
-  bool paused_ = false;  // or closed
-  LoopHandle<uv_idle_t> awake_;
-  LoopHandle<uv_check_t> behind_;
+  bool isLoopReady_ = false;  // Node's set is ready
+  bool isPaused_ = false;     // or closed
+  LoopHandle<uv_idle_t> idleHandle_;
+  LoopHandle<uv_check_t> checkHandle_;
 };
 
 }  // namespace

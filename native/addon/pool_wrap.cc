@@ -53,7 +53,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
                     {"drain", drain},
                     {"close", close},
                 });
-    setNames(target, "outcomes", kOutcomeNames);
+    setTexts(target, "outcomes", kOutcomeNames);
   }
 
  private:
@@ -61,7 +61,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
   friend Turn* turnOf(Local<Value> pool);
 
   PoolObject(const PoolOptions& options, Local<Value> limits, Local<Function> onAnswer)
-      : kept_(limits),
+      : limitsHandle_(limits),
         limits_(limits->IsUndefined() ? nullptr : addressLimitsOf(limits)),
         clock_(uv_now(Nan::GetCurrentEventLoop()), kTickMilliseconds),
         pool_(options, limits_, uv_now(Nan::GetCurrentEventLoop())),
@@ -75,7 +75,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
   ~PoolObject() override { stop(); }
 
   void stop() {
-    if (std::exchange(stopped_, true)) return;
+    if (std::exchange(isStopped_, true)) return;
     Unref();
     ticker_.stop();
     // The callbacks reference this object, which would never be collected.
@@ -87,7 +87,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
   }
 
   void answer(uint32_t token, std::string_view body) override {
-    if (stopped_) return;
+    if (isStopped_) return;
     Nan::HandleScope scope;
     Local<Value> arguments[] = {Nan::New(token),
                                 Nan::CopyBuffer(body.data(), body.size()).ToLocalChecked()};
@@ -95,7 +95,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
   }
 
   /** Called on a signal of the thread that syncs: the disk may have caught up. */
-  static void caughtUp(uv_async_t* async) {
+  static void onDiskSignal(uv_async_t* async) {
     auto* self = static_cast<PoolObject*>(async->data);
     LoopScope scope(self);
     self->turn_.onDiskCaughtUp();
@@ -105,14 +105,14 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
    * Keeps the process alive, or no longer. While a turn waits for the disk no door is watched, and
    * nothing else keeps the process alive.
    */
-  void stayAwake(bool whether) {
+  void keepProcessAlive(bool whether) {
     if (async_ == nullptr) return;
     auto* const handle = reinterpret_cast<uv_handle_t*>(async_.get());
     whether ? uv_ref(handle) : uv_unref(handle);
   }
 
-  void released(TurnEnd end) {
-    if (stopped_) return;
+  void onReleased(TurnEnd end) {
+    if (isStopped_) return;
     Nan::HandleScope scope;
     Local<Value> arguments[] = {Nan::New(static_cast<uint32_t>(end))};
     onDurable_.Call(1, arguments, resource_.get());
@@ -123,7 +123,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
     const uint64_t now = uv_now(Nan::GetCurrentEventLoop());
     if (limits_ != nullptr) limits_->tick(now);
     // The rest waits for the next turn of the loop, not for a whole tick.
-    if (!turn_.tick(now, clock_.advance(now, ticker_.planned()))) ticker_.hurry();
+    if (!turn_.tick(now, clock_.advance(now, ticker_.plannedSpan()))) ticker_.tickSoon();
     ticker_.setQuiet(turn_.isQuiet(kRestTicks));
   }
 
@@ -162,7 +162,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
     const Outcome outcome =
         unwrap<PoolObject>(info)->pool_.join(addressOf(info[0]), uv_hrtime() / 1000, &id);
     if (outcome == Outcome::kOk) memcpy(node::Buffer::Data(info[1]), id.bytes, sizeof id.bytes);
-    reply(info, outcome);
+    returnOutcome(info, outcome);
   }
 
   // poll(id, ack, hold or 0, token) → outcome, or the answer as a Buffer if there is one at once
@@ -170,7 +170,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
     const PollResult result = unwrap<PoolObject>(info)->pool_.poll(
         idOf(info[0]), static_cast<uint64_t>(numberOf(info[1])), uint32Of(info[2]),
         PollHolder::kRoutes, uint32Of(info[3]));
-    if (result.answer.empty()) return reply(info, result.outcome);
+    if (result.answer.empty()) return returnOutcome(info, result.outcome);
     info.GetReturnValue().Set(
         Nan::CopyBuffer(result.answer.data(), result.answer.size()).ToLocalChecked());
   }
@@ -183,15 +183,15 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
   // throw(id, edge, n or -1, sprite: Buffer) → outcome
   static void throwSprite(const Nan::FunctionCallbackInfo<Value>& info) {
     const double number = numberOf(info[2]);
-    reply(info, unwrap<PoolObject>(info)->pool_.throwSprite(
-                    idOf(info[0]), Edge{static_cast<uint8_t>(uint32Of(info[1]))},
-                    number < 0 ? kNoNumber : static_cast<uint64_t>(number), bytesOf(info[3]),
-                    uv_hrtime() / 1000));
+    returnOutcome(info, unwrap<PoolObject>(info)->pool_.throwSprite(
+                            idOf(info[0]), Edge{static_cast<uint8_t>(uint32Of(info[1]))},
+                            number < 0 ? kNoNumber : static_cast<uint64_t>(number),
+                            bytesOf(info[3]), uv_hrtime() / 1000));
   }
 
   // leave(id) → outcome
   static void leave(const Nan::FunctionCallbackInfo<Value>& info) {
-    reply(info, unwrap<PoolObject>(info)->pool_.leave(idOf(info[0])));
+    returnOutcome(info, unwrap<PoolObject>(info)->pool_.leave(idOf(info[0])));
   }
 
   // place(id) → {row, column, rows, columns} or null
@@ -281,7 +281,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
       const bool snapshot = recovery.file == textIn(info[0], "path");
       return Nan::ThrowError(((snapshot ? "" : recovery.file + ": ") + recovery.problem).c_str());
     }
-    self->turn_.onReleased([self](TurnEnd end) { self->released(end); });
+    self->turn_.onReleased([self](TurnEnd end) { self->onReleased(end); });
     Local<Object> object = Nan::New<Object>();
     const Counts& counts = self->pool_.counts();
     set(object, "clients", counts.clients);
@@ -298,8 +298,8 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
   // startState(): from now on every step is written; throws with code
   static void startState(const Nan::FunctionCallbackInfo<Value>& info) {
     auto* self = unwrap<PoolObject>(info);
-    self->async_ = makeQuietHandle<uv_async_t>(self, uv_async_init, caughtUp);
-    self->turn_.onWaitChange([self](bool whether) { self->stayAwake(whether); });
+    self->async_ = makeQuietHandle<uv_async_t>(self, uv_async_init, onDiskSignal);
+    self->turn_.onWaitChange([self](bool whether) { self->keepProcessAlive(whether); });
     if (const int error =
             self->turn_.start([async = self->async_.get()] { uv_async_send(async); })) {
       Nan::ThrowError(startError(error, "open"));
@@ -358,7 +358,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
 
   // finishState() → {clients, sprites, bytes}: one whole state, no journal; throws as save does
   static void finishState(const Nan::FunctionCallbackInfo<Value>& info) {
-    report(info, unwrap<PoolObject>(info)->turn_.finish());
+    returnSnapshot(info, unwrap<PoolObject>(info)->turn_.finish());
   }
 
   // closeState(): writes nothing from now on
@@ -381,11 +381,12 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
 
   // save(path, most bytes) → {clients, sprites, bytes}; throws with code
   static void save(const Nan::FunctionCallbackInfo<Value>& info) {
-    report(info, unwrap<PoolObject>(info)->turn_.save(textOf(info[0]),
-                                                      static_cast<uint64_t>(numberOf(info[1]))));
+    returnSnapshot(info, unwrap<PoolObject>(info)->turn_.save(
+                             textOf(info[0]), static_cast<uint64_t>(numberOf(info[1]))));
   }
 
-  static void report(const Nan::FunctionCallbackInfo<Value>& info, const SnapshotResult& result) {
+  static void returnSnapshot(const Nan::FunctionCallbackInfo<Value>& info,
+                             const SnapshotResult& result) {
     if (result.error != 0) return Nan::ThrowError(Nan::ErrnoException(result.error, "save"));
     if (!result.problem.empty()) return Nan::ThrowError(result.problem.c_str());
     Local<Object> object = Nan::New<Object>();
@@ -405,8 +406,8 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
     unwrap<PoolObject>(info)->stop();
   }
 
-  Nan::Global<Value> kept_;      // limits_ outlive the pool
-  AddressLimits* const limits_;  // nullptr: no limits are given
+  Nan::Global<Value> limitsHandle_;  // limits_ outlive the pool
+  AddressLimits* const limits_;      // nullptr: no limits are given
   base::DeadlineClock clock_;
   Pool pool_;
   Turn turn_;
@@ -417,7 +418,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
   Nan::Callback onAnswer_;
   CallbackResource resource_;
   Ticker ticker_{this, [](void* self) { static_cast<PoolObject*>(self)->tick(); }};
-  bool stopped_ = false;
+  bool isStopped_ = false;
 };
 
 Pool* poolOf(Local<Value> pool) {

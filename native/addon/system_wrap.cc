@@ -46,10 +46,10 @@ void reservePortCall(const Nan::FunctionCallbackInfo<Value>& info) {
   const int error =
       listener.reserve(textOf(info[0]).c_str(), static_cast<uint16_t>(uint32Of(info[1])));
   if (error != 0) return Nan::ThrowError(Nan::ErrnoException(error, "bind"));
-  Local<Array> taken = Nan::New<Array>(2);
-  Nan::Set(taken, 0, Nan::New(listener.port())).Check();
-  Nan::Set(taken, 1, Nan::New(listener.release())).Check();
-  info.GetReturnValue().Set(taken);
+  Local<Array> portAndDescriptor = Nan::New<Array>(2);
+  Nan::Set(portAndDescriptor, 0, Nan::New(listener.port())).Check();
+  Nan::Set(portAndDescriptor, 1, Nan::New(listener.release())).Check();
+  info.GetReturnValue().Set(portAndDescriptor);
 }
 
 // endNow(code): ends the process, and waits for nothing. Node's own exits wait for every thread of

@@ -29,7 +29,7 @@ class Ticker {
         tick_(tick),
         timer_(makeQuietHandle<uv_timer_t>(this, uv_timer_init)),
         tickedAt_(now()) {
-    all_.push_back(this);
+    tickers_.push_back(this);
     startAfter(untilNext(kTickMilliseconds));
   }
   ~Ticker() { stop(); }
@@ -39,12 +39,12 @@ class Ticker {
   /** Stops the ticks permanently. */
   void stop() {
     timer_.reset();
-    std::erase(all_, this);
+    std::erase(tickers_, this);
     std::erase(resting_, this);
   }
 
   /** Makes the next tick come with the next turn of the loop. */
-  void hurry() {
+  void tickSoon() {
     if (timer_ != nullptr) startAfter(1);
   }
 
@@ -52,10 +52,10 @@ class Ticker {
    * Sets whether the owner has nothing to do in the next kRestTicks. The owner calls it in its
    * tick.
    */
-  void setQuiet(bool whether) { quiet_ = whether; }
+  void setQuiet(bool whether) { isQuiet_ = whether; }
 
   /** The planned time from the last tick to the current one, in milliseconds; at least a tick. */
-  uint64_t planned() const { return planned_; }
+  uint64_t plannedSpan() const { return plannedSpan_; }
 
   /** When the current tick was due, in microseconds of uv_hrtime. */
   uint64_t wasDueAt() const { return wasDueAt_; }
@@ -63,14 +63,15 @@ class Ticker {
   // Called by a loop that sleeps by itself, which has all tickers:
 
   /** Puts the ticks off if all owners are quiet: the loop is about to sleep. */
-  static void rest() {
-    if (!std::all_of(all_.begin(), all_.end(), [](Ticker* one) { return one->quiet_; })) return;
-    resting_ = all_;
+  static void restIfQuiet() {
+    if (!std::all_of(tickers_.begin(), tickers_.end(), [](Ticker* one) { return one->isQuiet_; }))
+      return;
+    resting_ = tickers_;
     for (Ticker* one : resting_) one->startAfter(one->untilNext(kRest));
   }
 
   /** Makes up the missed ticks: the loop has slept, and knows the time. */
-  static void comeBack() {
+  static void makeUpMissedTicks() {
     // A tick may end other tickers.
     while (!resting_.empty()) {
       Ticker* const one = resting_.back();
@@ -84,8 +85,8 @@ class Ticker {
   }
 
   /** Counts no owner as quiet before its next tick: owners may not know of what has happened. */
-  static void stir() {
-    for (Ticker* one : all_) one->quiet_ = false;
+  static void clearQuiet() {
+    for (Ticker* one : tickers_) one->isQuiet_ = false;
   }
 
  private:
@@ -102,7 +103,7 @@ class Ticker {
   uint64_t untilNext(uint64_t period) const { return period - now() % period; }
 
   void startAfter(uint64_t milliseconds) {
-    span_ = now() - tickedAt_ + milliseconds;
+    nextSpan_ = now() - tickedAt_ + milliseconds;
     dueAt_ = microseconds() + milliseconds * 1000;
     uv_timer_start(
         timer_.get(), [](uv_timer_t* timer) { static_cast<Ticker*>(timer->data)->tick(); },
@@ -110,7 +111,7 @@ class Ticker {
   }
 
   void tick() {
-    planned_ = std::max(span_, uint64_t{kTickMilliseconds});
+    plannedSpan_ = std::max(nextSpan_, uint64_t{kTickMilliseconds});
     wasDueAt_ = dueAt_;
     tickedAt_ = now();
     // The next tick is set first: the owner may be gone after this one.
@@ -118,17 +119,17 @@ class Ticker {
     tick_(owner_);
   }
 
-  static inline std::vector<Ticker*> all_;
+  static inline std::vector<Ticker*> tickers_;
   static inline std::vector<Ticker*> resting_;
 
   void* const owner_;
   const Tick tick_;
   LoopHandle<uv_timer_t> timer_;
-  bool quiet_ = false;
-  uint64_t tickedAt_;   // time of the last tick, by `now`
-  uint64_t span_ = 0;   // milliseconds from the last tick to the next
-  uint64_t dueAt_ = 0;  // microseconds: time of the next tick
-  uint64_t planned_ = 0;
+  bool isQuiet_ = false;
+  uint64_t tickedAt_;      // time of the last tick, by `now`
+  uint64_t nextSpan_ = 0;  // milliseconds from the last tick to the next
+  uint64_t dueAt_ = 0;     // microseconds: time of the next tick
+  uint64_t plannedSpan_ = 0;
   uint64_t wasDueAt_ = 0;
 };
 

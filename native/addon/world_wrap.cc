@@ -30,7 +30,7 @@ std::vector<PeerNumber> peersIn(Local<Value> object, const char* name) {
 }
 
 /** Sets the server beyond an edge of each row, seam by seam; both edges have the same rows. */
-void sew(Local<Value> object, const char* name, Edge edge, std::vector<Sides>* rows) {
+void readSides(Local<Value> object, const char* name, Edge edge, std::vector<Sides>* rows) {
   Nan::TypedArrayContents<int32_t> seams(get(object, name));
   size_t row = 0;
   for (size_t i = 0; i < seams.length(); i += 2) {
@@ -70,12 +70,12 @@ class WorldObject : public Nan::ObjectWrap {
                     {"status", status},
                     {"close", close},
                 });
-    setNames(target, "refusals", kRefusalNames);
+    setTexts(target, "refusals", kRefusalNames);
   }
 
  private:
   WorldObject(Local<Value> pool, const SeamsOptions& options, uint64_t life, Local<Function> onWake)
-      : kept_(pool),
+      : poolHandle_(pool),
         pool_(poolOf(pool)),
         crossings_(pool_, life),
         onWake_(onWake),
@@ -152,8 +152,8 @@ class WorldObject : public Nan::ObjectWrap {
     for (size_t i = 0; i < told.size(); ++i) {
       ring.epochs.push_back({told[i], static_cast<uint64_t>((*epochs)[i])});
     }
-    sew(info[0], "left", Edge::kLeft, &ring.rows);
-    sew(info[0], "right", Edge::kRight, &ring.rows);
+    readSides(info[0], "left", Edge::kLeft, &ring.rows);
+    readSides(info[0], "right", Edge::kRight, &ring.rows);
     const std::vector<PeerNumber> next = peersIn(info[0], "next");
     ring.neighbors = {{next[0], next[1]}};
     ring.isOpen = flagIn(info[0], "open");
@@ -226,7 +226,7 @@ class WorldObject : public Nan::ObjectWrap {
     return Nan::CopyBuffer(bytes.data(), static_cast<uint32_t>(bytes.size())).ToLocalChecked();
   }
 
-  Nan::Global<Value> kept_;  // the pool
+  Nan::Global<Value> poolHandle_;  // the pool
   Pool* const pool_;
   Crossings crossings_;
   Nan::Callback onWake_;

@@ -1,6 +1,6 @@
 // What JavaScript asks to watch, converted for the table of feeds.
-#ifndef SPRITES_WATCH_WORDS_H_
-#define SPRITES_WATCH_WORDS_H_
+#ifndef SPRITES_WATCH_ARGUMENTS_H_
+#define SPRITES_WATCH_ARGUMENTS_H_
 
 #include <cstring>
 #include <string>
@@ -16,9 +16,9 @@ namespace server {
  * address, and perhaps problems: [outcome, …] and grant: {token: its SHA-256, left: milliseconds,
  * read: [pattern, …], jti, sub, key, present}}.
  */
-class WatchWords {
+class WatchArguments {
  public:
-  explicit WatchWords(Local<Value> given)
+  explicit WatchArguments(Local<Value> given)
       : keys_(textsOf(get(given, "keys"))), afters_(textsOf(get(given, "afters"))) {
     for (size_t i = 0; i < keys_.size(); ++i) wanted_.push_back({keys_[i], afters_[i]});
     Local<Value> problems = get(given, "problems");
@@ -70,4 +70,4 @@ class WatchWords {
 
 }  // namespace server
 
-#endif  // SPRITES_WATCH_WORDS_H_
+#endif  // SPRITES_WATCH_ARGUMENTS_H_
