@@ -27,11 +27,11 @@ namespace {
 using namespace scene;
 
 /** Inode of the failing file; 0: none. */
-std::atomic<ino_t> failing = 0;
+std::atomic<ino_t> failingInode = 0;
 /** Number of further syncs that fail. */
 std::atomic<int> syncsThatFail = 0;
 /** While true, syncs do not return. */
-std::atomic<bool> slow = false;
+std::atomic<bool> syncsHang = false;
 /** The number of the folder's sync that fails, counted from 1 (0: none), and its error. */
 std::atomic<int> failingFolderSync = 0;
 std::atomic<int> folderError = EIO;
@@ -42,7 +42,7 @@ bool threadsFail = false;
 
 bool isFailing(int fd) {
   struct stat info;
-  return failing != 0 && fstat(fd, &info) == 0 && info.st_ino == failing;
+  return failingInode != 0 && fstat(fd, &info) == 0 && info.st_ino == failingInode;
 }
 
 }  // namespace
@@ -64,7 +64,7 @@ ssize_t __wrap_pwrite(int fd, const void* bytes, size_t length, off_t at) {
   return -1;
 }
 int __wrap_fdatasync(int fd) {
-  while (slow) usleep(100);
+  while (syncsHang) usleep(100);
   if (syncsThatFail <= 0 || syncsThatFail-- <= 0) return __real_fdatasync(fd);
   errno = EIO;
   return -1;
@@ -104,7 +104,7 @@ class Stage : public StoredPool {
   }
 
   /** Joins a client, and writes the turn. */
-  void joins() {
+  void joinAndCommit() {
     EXPECT(join() == Outcome::kOk);
     EXPECT(end() == Commit::kDone);
   }
@@ -128,7 +128,7 @@ std::string journalOf(const Folder& folder, uint64_t generation) {
 void failFirstJournal(const Folder& folder) {
   struct stat info;
   EXPECT(stat(journalOf(folder, 0).c_str(), &info) == 0);
-  failing = info.st_ino;
+  failingInode = info.st_ino;
 }
 
 std::string afterACrash(const Folder& folder) { return AfterACrash(folder).state(); }
@@ -137,7 +137,7 @@ std::string afterACrash(const Folder& folder) { return AfterACrash(folder).state
 void aFileThatFails() {
   const Folder folder;
   Stage stage(storeOptions(folder));
-  stage.joins();
+  stage.joinAndCommit();
   const std::string before = stateOf(stage.pool());
   failFirstJournal(folder);
   EXPECT(stage.join() == Outcome::kOk);
@@ -150,17 +150,17 @@ void aFileThatFails() {
   EXPECT(stage.store().blocked() == 0);
   EXPECT(stage.store().counts().generation == 1);
   EXPECT(access(journalOf(folder, 0).c_str(), F_OK) != 0);
-  stage.joins();
+  stage.joinAndCommit();
   EXPECT(stage.pool().counts().clients == 3);
   EXPECT(afterACrash(folder) == stateOf(stage.pool()));
-  failing = 0;
+  failingInode = 0;
 }
 
 /** Until the next snapshot the intact part of the failed file counts. */
 void aFileThatFailedIsReadAgain() {
   const Folder folder;
   Stage stage(storeOptions(folder));
-  stage.joins();
+  stage.joinAndCommit();
   // In the place of the snapshot: it can't be made.
   EXPECT(mkdir((folder.file() + ".new").c_str(), S_IRWXU) == 0);
   failFirstJournal(folder);
@@ -170,17 +170,17 @@ void aFileThatFailedIsReadAgain() {
   EXPECT(stage.store().counts().generation == 1);
   EXPECT(stage.pool().counts().clients == 2);
   EXPECT(afterACrash(folder) == stateOf(stage.pool()));
-  failing = 0;
+  failingInode = 0;
 }
 
 /** A failed sync may have lost writes, even if the next sync succeeds. */
 void aSyncThatFails() {
   const Folder folder;
   Stage stage(storeOptions(folder, Sync::kSecond));
-  stage.joins();
+  stage.joinAndCommit();
   stage.until([&] { return stage.store().counts().unsyncedBytes == 0; });
   syncsThatFail = 1;
-  stage.joins();
+  stage.joinAndCommit();
   stage.until([&] { return stage.store().counts().snapshots == 1; });
   EXPECT(syncsThatFail <= 0 && stage.store().blocked() == 0);
   EXPECT(stage.store().counts().generation == 1);
@@ -194,7 +194,7 @@ void aSyncThatFails() {
 void noDescriptor() {
   const Folder folder;
   Stage stage(storeOptions(folder, Sync::kSecond));
-  stage.joins();
+  stage.joinAndCommit();
   stage.until([&] { return stage.store().counts().unsyncedBytes == 0; });
   rlimit before;
   EXPECT(getrlimit(RLIMIT_NOFILE, &before) == 0);
@@ -202,7 +202,7 @@ void noDescriptor() {
   none.rlim_cur = dup(STDERR_FILENO);
   EXPECT(close(static_cast<int>(none.rlim_cur)) == 0);
   EXPECT(setrlimit(RLIMIT_NOFILE, &none) == 0);
-  stage.joins();
+  stage.joinAndCommit();
   stage.until([&] { return stage.store().counts().unsyncedBytes == 0; });
   EXPECT(stage.store().blocked() == 0);
   EXPECT(setrlimit(RLIMIT_NOFILE, &before) == 0);
@@ -213,7 +213,7 @@ void noDescriptor() {
 void aDiskThatFails() {
   const Folder folder;
   Stage stage(storeOptions(folder, Sync::kSecond));
-  stage.joins();
+  stage.joinAndCommit();
   // In the place of the snapshot: it can't be made.
   EXPECT(mkdir((folder.file() + ".new").c_str(), S_IRWXU) == 0);
   syncsThatFail = 1;
@@ -232,7 +232,7 @@ void aDiskThatFails() {
 void aFolderThatFails() {
   const Folder folder;
   Stage stage(storeOptions(folder));
-  stage.joins();
+  stage.joinAndCommit();
   // The first sync comes before the snapshot.
   failingFolderSync = 2;
   EXPECT(!stage.store().compactNow().empty());
@@ -260,7 +260,7 @@ void isRescued(const Folder& folder, Stage& stage) {
   EXPECT(stage.store().rescue().empty());
   EXPECT(!stage.store().filesLost() && stage.store().blocked() == 0);
   EXPECT(afterACrash(folder) == stateOf(stage.pool()));
-  stage.joins();
+  stage.joinAndCommit();
   EXPECT(afterACrash(folder) == stateOf(stage.pool()));
   base::MappedFile file;
   EXPECT(file.open(journalOf(folder, stage.store().counts().generation), UINT64_MAX) == 0);
@@ -273,7 +273,7 @@ void isRescued(const Folder& folder, Stage& stage) {
 void aFileThatGoes() {
   const Folder folder;
   Stage stage(storeOptions(folder));
-  stage.joins();
+  stage.joinAndCommit();
   EXPECT(unlink(journalOf(folder, 0).c_str()) == 0);
   isRescued(folder, stage);
 }
@@ -282,7 +282,7 @@ void aFileThatGoes() {
 void aFileThatIsReplaced() {
   const Folder folder;
   Stage stage(storeOptions(folder));
-  stage.joins();
+  stage.joinAndCommit();
   const std::string copy = folder.file() + ".copy";
   std::filesystem::copy(journalOf(folder, 0), copy);
   std::filesystem::rename(copy, journalOf(folder, 0));
@@ -306,19 +306,19 @@ void aFolderThatGoes() {
 
 /** A damaged file is detected when a snapshot is made of it. */
 void aFileThatIsDamaged() {
-  for (const bool gone : {false, true}) {
+  for (const bool isRemoved : {false, true}) {
     const Folder folder;
     Stage stage(storeOptions(folder));
-    stage.joins();
+    stage.joinAndCommit();
     EXPECT(stage.store().compactNow().empty());
-    stage.joins();
-    if (gone) {
+    stage.joinAndCommit();
+    if (isRemoved) {
       EXPECT(unlink(folder.file().c_str()) == 0 && unlink(journalOf(folder, 1).c_str()) == 0);
     } else {
       EXPECT(truncate(folder.file().c_str(), 100) == 0);
     }
     EXPECT(!stage.store().compactNow().empty());
-    EXPECT(access(folder.file().c_str(), F_OK) == (gone ? -1 : 0));
+    EXPECT(access(folder.file().c_str(), F_OK) == (isRemoved ? -1 : 0));
     isRescued(folder, stage);
   }
 }
@@ -351,7 +351,7 @@ void noThread() {
   stage.until([&] { return stage.store().counts().snapshotsFailed == 1; });
   EXPECT(stage.store().blocked() == 0 && !stage.store().filesLost());
   threadsFail = false;
-  stage.joins();
+  stage.joinAndCommit();
   stage.until([&] { return stage.store().counts().snapshots == 1; });
   // No other snapshot may be under way while the files are copied: its files come and go.
   EXPECT(stage.store().counts().generation == 2);
@@ -395,32 +395,32 @@ using server::test::request;
 using server::test::Wire;
 
 /** A front with a state, as in the main process. */
-class Served {
+class StatefulFront {
  public:
-  Served(const Folder& folder, Sync sync)
+  StatefulFront(const Folder& folder, Sync sync)
       : pool_(poolOptions(100), &limits_, 0),
         turn_(&pool_),
         front_(test::doorOptions(16, 1000), parts(), test::doorReplies(),
                {.ask = {}, .gone = {}, .bodies = {}}, 0) {
     EXPECT(turn_.open(storeOptions(folder, sync)).ok());
     EXPECT(turn_.start([this] { synced_ = true; }) == 0);
-    front_.onWaitChange([this](bool whether) { waits_ = whether; });
+    front_.onWaitChange([this](bool whether) { waitsForDisk_ = whether; });
     EXPECT(front_.listen(
                {.address = "127.0.0.1", .port = 0, .backlog = 16, .tls = false, .transient = false},
                &port_) == 0);
   }
-  ~Served() { turn_.store()->stopSyncing(); }
+  ~StatefulFront() { turn_.store()->stopSyncing(); }
 
   uint16_t port() const { return port_; }
   uint32_t clients() const { return pool_.counts().clients; }
-  bool waits() const { return waits_; }
+  bool waitsForDisk() const { return waitsForDisk_; }
 
   /** Runs turns of the loop until `holds`. */
   void until(const std::function<bool()>& holds) {
     for (int turns = 0; !holds(); ++turns) {
       EXPECT(turns < 200000);
       if (turns > 100) usleep(100);
-      if (!waits_) front_.turn();
+      if (!waitsForDisk_) front_.turn();
       if (synced_.exchange(false)) turn_.onDiskCaughtUp();
     }
   }
@@ -447,28 +447,28 @@ class Served {
   Turn turn_;
   Front front_;
   std::atomic<bool> synced_ = false;
-  bool waits_ = false;
+  bool waitsForDisk_ = false;
   uint16_t port_ = 0;
 };
 
 void theDiskIsWaitedFor() {
   const Folder folder;
-  Served server(folder, Sync::kTurn);
+  StatefulFront server(folder, Sync::kTurn);
   Wire wire(server.port());
   std::string id;
   EXPECT(server.answerTo(&wire, request("POST", "/join"), &id) == "201");
-  slow = true;
+  syncsHang = true;
   wire.send(request("POST", "/join"));
-  server.until([&] { return server.waits(); });
+  server.until([&] { return server.waitsForDisk(); });
   EXPECT(server.clients() == 2);
   EXPECT(wire.read().empty());
-  slow = false;
+  syncsHang = false;
   server.until([&] { return wire.read().starts_with("HTTP/1.1 201"); });
 }
 
 void whatIsNotWrittenIsNotAnswered() {
   const Folder folder;
-  Served server(folder, Sync::kNever);
+  StatefulFront server(folder, Sync::kNever);
   Wire first(server.port());
   std::string id;
   EXPECT(server.answerTo(&first, request("POST", "/join"), &id) == "201");
@@ -480,7 +480,7 @@ void whatIsNotWrittenIsNotAnswered() {
   // From now on requests get the refusal.
   std::string body;
   EXPECT(server.answerTo(&first, request("POST", "/throw/" + id + "/left", "{}"), &body) == "400");
-  failing = 0;
+  failingInode = 0;
   EXPECT(AfterACrash(folder).pool().counts().clients == 1);
 }
 

@@ -129,14 +129,15 @@ void loseHeader(const std::string& path) {
       << std::string(sizeof(JournalBegin), '\0');
 }
 
-/** Makes a run with one turn, and with what `then` does to it. Returns the state at its end. */
+/** Makes a run with one turn, and with what `beforeEnd` does to it. Returns the state at its end.
+ */
 std::string oneTurn(
-    const Folder& folder, const std::function<void(Life&)>& then = [](Life&) {}) {
+    const Folder& folder, const std::function<void(Life&)>& beforeEnd = [](Life&) {}) {
   Life life(1, 10, storeOptions(folder));
   EXPECT(life.recover().ok() && life.start() == 0);
   life.turn();
   EXPECT(life.end());
-  then(life);
+  beforeEnd(life);
   return stateOf(life);
 }
 
@@ -188,7 +189,7 @@ void damage(const std::string& path, uint64_t at) {
  */
 void whatDoesNotFitIsRefused() {
   struct Case {
-    const char* what;
+    const char* name;
     std::function<void(const std::string& state)> spoil;
     const char* refused;  // the end of the file's name
     const char* why;
@@ -258,7 +259,7 @@ void whatDoesNotFitIsRefused() {
     const Recovery recovery = life.recover();
     const bool named = recovery.file.ends_with(one.refused);
     if (recovery.ok() || !named || recovery.problem.find(one.why) == std::string::npos) {
-      fprintf(stderr, "%s: %s: %s\n", one.what, recovery.file.c_str(), recovery.problem.c_str());
+      fprintf(stderr, "%s: %s: %s\n", one.name, recovery.file.c_str(), recovery.problem.c_str());
       EXPECT(false);
     }
     EXPECT(filesIn(folder) == before);
@@ -269,9 +270,10 @@ void whatDoesNotFitIsRefused() {
  * A power cut may leave a journal while a part of the journal before it is lost, or all of that.
  */
 void whatAPowerCutHasTakenIsCut() {
-  enum class Taken { kNothing, kTurn, kHeader };
-  for (const Taken taken : {Taken::kNothing, Taken::kTurn, Taken::kHeader}) {
-    const bool isCut = taken != Taken::kNothing;
+  enum class PowerCutLoss { kNothing, kTurn, kHeader };
+  for (const PowerCutLoss loss :
+       {PowerCutLoss::kNothing, PowerCutLoss::kTurn, PowerCutLoss::kHeader}) {
+    const bool isCut = loss != PowerCutLoss::kNothing;
     const Folder folder;
     std::string state;
     for (int run = 0; run < 2; ++run) {
@@ -279,7 +281,7 @@ void whatAPowerCutHasTakenIsCut() {
       EXPECT(life.recover().ok() && life.start() == 0);
       for (int turn = 0; turn < 3; ++turn) {
         // The rest of the first run: all but the last turn, or nothing.
-        const int cut = taken == Taken::kTurn ? 2 : 0;
+        const int cut = loss == PowerCutLoss::kTurn ? 2 : 0;
         if (isCut && run == 0 && turn == cut) state = stateOf(life);
         life.turn();
         (void)life.end();
@@ -289,10 +291,10 @@ void whatAPowerCutHasTakenIsCut() {
     const std::string first = folder.file() + ".journal-0";
     const std::string second = folder.file() + ".journal-1";
     for (const std::string& journal : {first, second}) asOfOtherBoot(journal);
-    if (taken == Taken::kTurn) {
+    if (loss == PowerCutLoss::kTurn) {
       std::filesystem::resize_file(first, std::filesystem::file_size(first) - 1);
     }
-    if (taken == Taken::kHeader) loseHeader(first);
+    if (loss == PowerCutLoss::kHeader) loseHeader(first);
     Life life(1, 10, storeOptions(folder));
     const Recovery recovery = life.recover();
     EXPECT(recovery.ok() && recovery.doubtful && stateOf(life) == state);
@@ -340,25 +342,25 @@ void aLostHeaderSaysNothing() {
  * in it. A process that was killed before it removed the file leaves the original.
  */
 void aCopyIsInDoubt() {
-  enum class Kept { kCopied, kCopiedBesideSnapshot, kLinkedBesideSnapshot };
-  for (const Kept kept :
-       {Kept::kCopied, Kept::kCopiedBesideSnapshot, Kept::kLinkedBesideSnapshot}) {
+  enum class JournalCopy { kCopied, kCopiedBesideSnapshot, kLinkedBesideSnapshot };
+  for (const JournalCopy copy : {JournalCopy::kCopied, JournalCopy::kCopiedBesideSnapshot,
+                                 JournalCopy::kLinkedBesideSnapshot}) {
     const Folder folder;
     const std::string journal = folder.file() + ".journal-0";
     const std::string other = folder.file() + ".kept";
     const std::string state = oneTurn(folder, [&](Life& life) {
-      if (kept == Kept::kLinkedBesideSnapshot) {
+      if (copy == JournalCopy::kLinkedBesideSnapshot) {
         std::filesystem::create_hard_link(journal, other);
       } else {
         std::filesystem::copy(journal, other);
       }
-      if (kept != Kept::kCopied) EXPECT(life.finish().ok());
+      if (copy != JournalCopy::kCopied) EXPECT(life.finish().ok());
     });
     std::filesystem::rename(other, journal);
     Life next(1, 10, storeOptions(folder));
     const Recovery recovery = next.recover();
     EXPECT(recovery.ok() && stateOf(next) == state);
-    EXPECT(recovery.doubtful == (kept != Kept::kLinkedBesideSnapshot));
+    EXPECT(recovery.doubtful == (copy != JournalCopy::kLinkedBesideSnapshot));
   }
 }
 

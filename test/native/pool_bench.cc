@@ -74,8 +74,8 @@ class Crowd {
 
   const Id& id(uint32_t client) const { return ids_[client]; }
   uint32_t size() const { return static_cast<uint32_t>(ids_.size()); }
-  uint32_t any() { return std::uniform_int_distribution<uint32_t>(0, size() - 1)(random_); }
-  uint64_t next(uint32_t client) { return ++numbers_[client]; }
+  uint32_t pickClient() { return std::uniform_int_distribution<uint32_t>(0, size() - 1)(random_); }
+  uint64_t nextNumber(uint32_t client) { return ++numbers_[client]; }
 
  private:
   std::vector<Id> ids_;
@@ -86,9 +86,10 @@ class Crowd {
 Edge edgeOf(uint32_t client) { return Edge{static_cast<uint8_t>(client % 4)}; }
 
 /** The pool alone, called as by the main thread's front door. */
-class Alone : PollResponder {
+class PoolAlone : PollResponder {
  public:
-  explicit Alone(uint32_t clients) : pool_(options(clients), nullptr, 0), crowd_(&pool_, clients) {
+  explicit PoolAlone(uint32_t clients)
+      : pool_(options(clients), nullptr, 0), crowd_(&pool_, clients) {
     pool_.setResponder(PollHolder::kDoor, this);
     for (uint32_t at = 0; at < clients; ++at) park(at, 0);
   }
@@ -98,16 +99,17 @@ class Alone : PollResponder {
   /** Takes a turn. Returns its nanoseconds. */
   uint64_t turn() {
     uint32_t throwers[kTurn];
-    for (uint32_t& one : throwers) one = crowd_.any();
+    for (uint32_t& one : throwers) one = crowd_.pickClient();
     const uint64_t before = cpu();
     for (const uint32_t one : throwers) {
-      pool_.throwSprite(crowd_.id(one), edgeOf(one), crowd_.next(one), kSprite, before / 1000);
+      pool_.throwSprite(crowd_.id(one), edgeOf(one), crowd_.nextNumber(one), kSprite,
+                        before / 1000);
     }
     pool_.answerPolls();
     for (const auto& [client, sequence] : answered_) park(client, sequence);
-    const uint64_t took = cpu() - before;
+    const uint64_t nanoseconds = cpu() - before;
     answered_.clear();
-    return took;
+    return nanoseconds;
   }
 
  private:
@@ -127,9 +129,9 @@ class Alone : PollResponder {
 };
 
 /** The pool with one worker: all polls are parked there. */
-class Asked {
+class PoolWithWorker {
  public:
-  explicit Asked(uint32_t clients)
+  explicit PoolWithWorker(uint32_t clients)
       : pool_(options(clients), nullptr, 0),
         crowd_(&pool_, clients),
         service_({.pool = &pool_, .feeds = nullptr, .arena = nullptr, .clock = EventSet::now},
@@ -144,12 +146,12 @@ class Asked {
 
   uint64_t turn() {
     for (uint32_t at = 0; at < kTurn; ++at) {
-      const uint32_t one = crowd_.any();
+      const uint32_t one = crowd_.pickClient();
       HotRequest request = {};
       request.id = crowd_.id(one);
       request.edge = edgeOf(one);
       request.hasNumber = true;
-      request.number = crowd_.next(one);
+      request.number = crowd_.nextNumber(one);
       asks_.throwSprite({crowd_.size() + at, 1}, request, kSprite);
     }
     const uint64_t throwing = exchange();
@@ -176,7 +178,7 @@ class Asked {
     pool_.answerPolls();
     service_.settleTurn(DecisionState::kHolds);
     service_.send(&noticesRing_);
-    const uint64_t took = cpu() - before;
+    const uint64_t nanoseconds = cpu() - before;
     while (noticesRing_.take(&batch_)) {
       eachMessage<NoticeHead>(batch_, [this](const NoticeHead& head, std::string_view text) {
         if (head.notice == Notice::kAnswer) {
@@ -186,7 +188,7 @@ class Asked {
         }
       });
     }
-    return took;
+    return nanoseconds;
   }
 
   Pool pool_;
@@ -207,9 +209,9 @@ void measure(const char* name, Scene* scene, uint64_t round) {
   std::vector<double> costs;
   for (int i = 0; i < kRounds; ++i) {
     const uint64_t before = scene->counts().acked;
-    uint64_t took = 0;
-    while (took < round) took += scene->turn();
-    costs.push_back(static_cast<double>(took) /
+    uint64_t nanoseconds = 0;
+    while (nanoseconds < round) nanoseconds += scene->turn();
+    costs.push_back(static_cast<double>(nanoseconds) /
                     static_cast<double>(scene->counts().acked - before));
   }
   std::sort(costs.begin(), costs.end());
@@ -228,10 +230,10 @@ int main(int argc, char** argv) {
   printf("%" PRIu32 " clients, all parked, %zu bytes a sprite, %" PRIu32 " throws a turn\n",
          clients, kSprite.size(), kTurn);
   {
-    Alone alone(clients);
+    PoolAlone alone(clients);
     measure("the pool alone", &alone, round);
   }
-  Asked asked(clients);
+  PoolWithWorker asked(clients);
   measure("with a worker that asks", &asked, round);
   return 0;
 }

@@ -78,7 +78,7 @@ struct Recorder : PollResponder {
   std::vector<Answer>* answers;
 };
 
-struct Waiting {
+struct WaitingSprite {
   uint64_t uid;
   Edge from;
   uint32_t cost;
@@ -88,19 +88,20 @@ struct Waiting {
 
 struct Member {
   Id id;
-  std::deque<Waiting> box;
-  std::deque<Waiting> backlog;  // sprites that have flown to it, and find no room in its box yet
+  std::deque<WaitingSprite> mailbox;
+  std::deque<WaitingSprite>
+      backlog;  // sprites that have flown to it, and find no room in its box yet
   uint64_t acked = 0;
   uint64_t sent = 0;
   bool parked = false;
   PollHolder holder = PollHolder::kNobody;
   uint32_t token = 0;
-  uint64_t since = 0;  // time when its hold or its lease began
+  uint64_t timerStart = 0;  // time when its hold or its lease began
   uint32_t hold = 0;
   std::set<uint64_t> numbers;
   uint64_t newest = 0;
 
-  uint64_t sequence() const { return acked + box.size(); }
+  uint64_t sequence() const { return acked + mailbox.size(); }
 };
 
 const char* const kNames[] = {"left", "right", "up", "down"};
@@ -123,10 +124,10 @@ class Model {
       : random_(seed),
         options_(optionsFor(capacity)),
         door_(PollHolder::kDoor, &answers_),
-        node_(PollHolder::kRoutes, &answers_),
+        routes_(PollHolder::kRoutes, &answers_),
         pool_(options_, &limits_, now_) {
     pool_.setResponder(PollHolder::kDoor, &door_);
-    pool_.setResponder(PollHolder::kRoutes, &node_);
+    pool_.setResponder(PollHolder::kRoutes, &routes_);
     pool_.setThrowClock([] { return now_ * 1000; });
   }
 
@@ -150,7 +151,7 @@ class Model {
         poll();
         break;
       default:
-        throwOne();
+        throwSprite();
     }
     EXPECT(answers_.empty());
     compare();
@@ -166,7 +167,7 @@ class Model {
         now_ += 100;
         pool_.tick(now_);
         pool_.answerPolls();
-        takeTimed(links);
+        applyTick(links);
       }
       for (const auto& [record, member] : members_) {
         EXPECT(!member.parked);
@@ -174,7 +175,7 @@ class Model {
         EXPECT(!pool_.poll(member.id, member.acked, 0, PollHolder::kDoor, 0).answer.empty());
       }
     }
-    while (!members_.empty()) leaveAs(members_.begin()->first);
+    while (!members_.empty()) leaveRecord(members_.begin()->first);
     const Counts& counts = pool_.counts();
     EXPECT(counts.clients == 0 && counts.parked == 0 && counts.waiting == 0);
     EXPECT(counts.mailboxBytes == 0 && pool_.torus().size() == 0);
@@ -188,7 +189,7 @@ class Model {
 
   uint64_t below(uint64_t bound) { return random_() % bound; }
 
-  Member* any(uint32_t* record) {
+  Member* pickMember(uint32_t* record) {
     if (members_.empty()) return nullptr;
     auto at = members_.begin();
     std::advance(at, below(members_.size()));
@@ -207,16 +208,16 @@ class Model {
     EXPECT(record == id.record() && members_.count(record) == 0);
     Member member;
     member.id = id;
-    member.since = now_;
+    member.timerStart = now_;
     members_[record] = member;
-    gone_.push_back(id);
-    if (gone_.size() > 50) gone_.erase(gone_.begin());
+    departedIds_.push_back(id);
+    if (departedIds_.size() > 50) departedIds_.erase(departedIds_.begin());
   }
 
   void leave() {
     // Now and then the step uses a client that may have left long ago.
-    if (!gone_.empty() && below(4) == 0) {
-      const Id id = gone_[below(gone_.size())];
+    if (!departedIds_.empty() && below(4) == 0) {
+      const Id id = departedIds_[below(departedIds_.size())];
       const auto at = members_.find(id.record());
       if (at == members_.end() || memcmp(at->second.id.bytes, id.bytes, sizeof id.bytes) != 0) {
         pool_.leave(id);
@@ -230,10 +231,10 @@ class Model {
       }
     }
     uint32_t record;
-    if (any(&record) != nullptr) leaveAs(record);
+    if (pickMember(&record) != nullptr) leaveRecord(record);
   }
 
-  void leaveAs(uint32_t record) {
+  void leaveRecord(uint32_t record) {
     const auto links = neighbors();
     Member member = members_[record];
     pool_.leave(member.id);
@@ -246,18 +247,19 @@ class Model {
     }
     flyOn(record, links);
     ++left_;
-    takeFlown();
+    readFlownAnswers();
   }
 
   void drop() {
     uint32_t record;
-    Member* member = any(&record);
+    Member* member = pickMember(&record);
     if (member == nullptr) return;
-    const bool right = below(3) > 0 && member->parked;
-    const PollHolder by = right           ? member->holder
+    const bool isCurrentPoll = below(3) > 0 && member->parked;
+    const PollHolder by = isCurrentPoll   ? member->holder
                           : below(2) == 0 ? PollHolder::kDoor
                                           : PollHolder::kRoutes;
-    const uint32_t token = right ? member->token : static_cast<uint32_t>(below(nextToken_ + 2));
+    const uint32_t token =
+        isCurrentPoll ? member->token : static_cast<uint32_t>(below(nextToken_ + 2));
     if (below(2) == 0) {
       pool_.drop(member->id, by, token);
     } else {
@@ -265,23 +267,23 @@ class Model {
     }
     if (member->parked && by == member->holder && token == member->token) {
       member->parked = false;
-      member->since = now_;
+      member->timerStart = now_;
     }
   }
 
   /** Polls. An answer that comes at once is recorded after that of the poll that it supersedes. */
-  Outcome ask(const Member& member, uint64_t ack, uint32_t hold, PollHolder by, uint32_t token) {
+  Outcome pollAs(const Member& member, uint64_t ack, uint32_t hold, PollHolder by, uint32_t token) {
     const PollResult result = pool_.poll(member.id, ack, hold, by, token);
     if (result.outcome == Outcome::kOk) EXPECT(result.record == member.id.record());
     if (result.answer.empty()) return result.outcome;
     EXPECT(result.outcome == Outcome::kOk);
-    (by == PollHolder::kDoor ? door_ : node_).answer(token, result.answer);
+    (by == PollHolder::kDoor ? door_ : routes_).answer(token, result.answer);
     return result.outcome;
   }
 
   void poll() {
     uint32_t record;
-    Member* member = any(&record);
+    Member* member = pickMember(&record);
     if (member == nullptr) return;
     uint64_t ack = member->sent;
     switch (below(8)) {
@@ -301,34 +303,34 @@ class Model {
     const uint32_t hold = holds[below(below(4) == 0 ? 7 : 4)];
     const PollHolder by = below(2) == 0 ? PollHolder::kDoor : PollHolder::kRoutes;
     const uint32_t token = nextToken_++;
-    const Outcome outcome = ask(*member, ack, hold, by, token);
+    const Outcome outcome = pollAs(*member, ack, hold, by, token);
     if (hold != 0 && (hold < 5 || hold > kHold)) return EXPECT(outcome == Outcome::kBadHold);
     if (ack > member->sent) return EXPECT(outcome == Outcome::kAckAhead);
     EXPECT(outcome == Outcome::kOk);
     if (member->parked) {
-      const Answer answer = take(*member);
+      const Answer answer = popAnswer(*member);
       EXPECT(answer.superseded && answer.sprites.empty() && answer.sequence == member->acked);
     }
     for (; member->acked < ack; ++member->acked) {
-      forget(member->box.front());
+      uncountBytes(member->mailbox.front());
       ++acked_;
-      member->box.pop_front();
+      member->mailbox.pop_front();
     }
     catchUp(member);
     // A client that is answered at once, and has not acked all earlier sprites, keeps its old
     // lease.
-    const uint64_t since = member->acked < member->sent ? member->since : now_;
+    const uint64_t timerStart = member->acked < member->sent ? member->timerStart : now_;
     member->parked = true;
     member->holder = by;
     member->token = token;
     member->hold = hold == 0 ? kHold : hold;
-    if (!member->box.empty()) takeWhole(member);
-    member->since = since;
+    if (!member->mailbox.empty()) readAnswer(member);
+    member->timerStart = timerStart;
   }
 
-  void throwOne() {
+  void throwSprite() {
     uint32_t record;
-    Member* member = any(&record);
+    Member* member = pickMember(&record);
     if (member == nullptr) return;
     const uint64_t uid = nextUid_++;
     std::string text = "{\"u\":" + std::to_string(uid) + "}";
@@ -359,7 +361,7 @@ class Model {
     Member& neighbor = members_[target];
     const uint32_t cost = Sprite::cost(text.size());
     uint64_t bytes = 0;
-    for (const Waiting& one : neighbor.box) bytes += one.cost;
+    for (const WaitingSprite& one : neighbor.mailbox) bytes += one.cost;
     if (expected == Outcome::kOk && number != kNoNumber) {
       if (member->numbers.count(number) == 1 && member->newest - number < 64) {
         expected = Outcome::kDuplicate;
@@ -368,7 +370,8 @@ class Model {
       }
     }
     if (expected == Outcome::kOk) {
-      if (neighbor.box.size() >= options_.mailboxSprites || bytes + cost > options_.mailboxBytes) {
+      if (neighbor.mailbox.size() >= options_.mailboxSprites ||
+          bytes + cost > options_.mailboxBytes) {
         expected = Outcome::kNeighborBusy;
       } else if (bytes_ + cost > options_.mailboxMemory) {
         expected = Outcome::kMailboxesFull;
@@ -386,8 +389,8 @@ class Model {
     }
     ++thrown_;
     bytes_ += cost;
-    neighbor.box.push_back({uid, opposite(edge), cost, now_});
-    if (outcome == Outcome::kDelivered) takeWhole(&neighbor);
+    neighbor.mailbox.push_back({uid, opposite(edge), cost, now_});
+    if (outcome == Outcome::kDelivered) readAnswer(&neighbor);
   }
 
   // ---- time ----
@@ -410,21 +413,21 @@ class Model {
       now_ = nextTick_;
       pool_.tick(now_);
       pool_.answerPolls();
-      takeTimed(links);
+      applyTick(links);
     }
     now_ = end;
   }
 
   /** Applies what a tick has done: holds and leases have ended, and sprites have flown on. */
-  void takeTimed(const Links& links) {
+  void applyTick(const Links& links) {
     std::vector<uint32_t> expired;
     for (const auto& [record, member] : members_) {
-      const bool gone = pool_.find(member.id) == Pool::kNoRecord;
-      if (gone) {
-        EXPECT(!member.parked && now_ >= member.since + kLease * 1000);
+      const bool hasLeft = pool_.find(member.id) == Pool::kNoRecord;
+      if (hasLeft) {
+        EXPECT(!member.parked && now_ >= member.timerStart + kLease * 1000);
         expired.push_back(record);
       } else if (!member.parked) {
-        EXPECT(now_ <= member.since + kLease * 1000 + kLate);
+        EXPECT(now_ <= member.timerStart + kLease * 1000 + kLate);
       }
     }
     expired_ += expired.size();
@@ -433,36 +436,36 @@ class Model {
     } else if (expired.size() > 1) {
       // Only the pool knows in which order: the places of these sprites are checked below.
       for (const uint32_t record : expired) {
-        for (const Waiting& one : members_[record].box) adrift_[one.uid] = one;
-        for (const Waiting& one : members_[record].backlog) adrift_[one.uid] = one;
+        for (const WaitingSprite& one : members_[record].mailbox) unplaced_[one.uid] = one;
+        for (const WaitingSprite& one : members_[record].backlog) unplaced_[one.uid] = one;
         members_.erase(record);
       }
       if (members_.empty()) {
-        for (const auto& [uid, one] : adrift_) {
-          forget(one);
+        for (const auto& [uid, one] : unplaced_) {
+          uncountBytes(one);
           ++lost_;
         }
-        adrift_.clear();
+        unplaced_.clear();
       }
     }
     for (const Answer& answer : answers_) {
       Member* member = find(answer);
       if (answer.sprites.empty()) {
-        EXPECT(pool_.draining() || now_ >= member->since + member->hold * 1000);
+        EXPECT(pool_.draining() || now_ >= member->timerStart + member->hold * 1000);
         EXPECT(answer.retry.has_value() == pool_.draining());
         EXPECT(answer.retry.value_or(0) <= 2 * kDrain);
-        EXPECT(now_ <= member->since + member->hold * 1000 * 17 / 16 + kLate);
+        EXPECT(now_ <= member->timerStart + member->hold * 1000 * 17 / 16 + kLate);
         EXPECT(answer.sequence == member->acked && !answer.superseded);
       } else {
-        adopt(member, answer);
+        applyAnswer(member, answer);
       }
       member->parked = false;
-      member->since = now_;
+      member->timerStart = now_;
     }
     answers_.clear();
     // Every client acks all its sprites, until all sprites adrift were found.
-    for (int times = 0; !adrift_.empty(); ++times) {
-      EXPECT(times < 1000);
+    for (int rounds = 0; !unplaced_.empty(); ++rounds) {
+      EXPECT(rounds < 1000);
       for (auto& [record, member] : members_) ackAll(&member);
     }
   }
@@ -470,46 +473,46 @@ class Model {
   void ackAll(Member* one) {
     Member& member = *one;
     const uint32_t token = nextToken_++;
-    EXPECT(ask(member, member.sent, 0, PollHolder::kDoor, token) == Outcome::kOk);
+    EXPECT(pollAs(member, member.sent, 0, PollHolder::kDoor, token) == Outcome::kOk);
     if (member.parked) {
       EXPECT(find(answers_.at(0)) == &member && answers_[0].superseded);
       answers_.erase(answers_.begin());
     }
     for (; member.acked < member.sent; ++member.acked) {
-      forget(member.box.front());
+      uncountBytes(member.mailbox.front());
       ++acked_;
-      member.box.pop_front();
+      member.mailbox.pop_front();
     }
     catchUp(&member);
     member.parked = answers_.empty();
     member.holder = PollHolder::kDoor;
     member.token = token;
     member.hold = kHold;
-    member.since = now_;
-    if (!answers_.empty()) adopt(&member, answers_[0]);
+    member.timerStart = now_;
+    if (!answers_.empty()) applyAnswer(&member, answers_[0]);
     answers_.clear();
   }
 
   /** Takes an answer that may carry sprites of unknown place. */
-  void adopt(Member* member, const Answer& answer) {
+  void applyAnswer(Member* member, const Answer& answer) {
     size_t at = 0;
     for (const auto& [sequence, sprite] : answer.sprites) {
       EXPECT(sequence == member->acked + ++at);
-      if (at > member->box.size()) {
-        const auto drifting = adrift_.find(sprite.first);
-        EXPECT(drifting != adrift_.end());
-        member->box.push_back(drifting->second);
-        member->box.back().flown = true;
-        adrift_.erase(drifting);
+      if (at > member->mailbox.size()) {
+        const auto unplaced = unplaced_.find(sprite.first);
+        EXPECT(unplaced != unplaced_.end());
+        member->mailbox.push_back(unplaced->second);
+        member->mailbox.back().flown = true;
+        unplaced_.erase(unplaced);
       }
-      EXPECT(member->box[at - 1].uid == sprite.first);
-      EXPECT(kNames[static_cast<size_t>(member->box[at - 1].from)] == sprite.second);
+      EXPECT(member->mailbox[at - 1].uid == sprite.first);
+      EXPECT(kNames[static_cast<size_t>(member->mailbox[at - 1].from)] == sprite.second);
       if (sequence <= member->sent) continue;
       const auto& bounds = DeliveryTimes::kBounds;
-      const uint64_t waited = now_ - member->box[at - 1].thrown;
-      ++waits_[std::lower_bound(bounds.begin(), bounds.end(), waited) - bounds.begin()];
+      const uint64_t waited = now_ - member->mailbox[at - 1].thrown;
+      ++waitCounts_[std::lower_bound(bounds.begin(), bounds.end(), waited) - bounds.begin()];
     }
-    EXPECT(at == member->box.size() && answer.sequence == member->sequence());
+    EXPECT(at == member->mailbox.size() && answer.sequence == member->sequence());
     member->sent = member->sequence();
   }
 
@@ -518,15 +521,15 @@ class Model {
   void flyOn(uint32_t record, const Links& links) {
     const Member member = members_[record];
     members_.erase(record);
-    std::vector<Waiting> all(member.box.begin(), member.box.end());
+    std::vector<WaitingSprite> all(member.mailbox.begin(), member.mailbox.end());
     all.insert(all.end(), member.backlog.begin(), member.backlog.end());
-    for (const Waiting& one : all) {
+    for (const WaitingSprite& one : all) {
       const auto from = static_cast<size_t>(one.from);
       uint32_t next = links.at(record)[from ^ 1];
       if (next == record) next = links.at(record)[from < 2 ? 2 : 0];
       if (next == record) {
         EXPECT(members_.empty());
-        forget(one);
+        uncountBytes(one);
         ++lost_;
         continue;
       }
@@ -542,33 +545,33 @@ class Model {
    */
   void catchUp(Member* member) {
     for (; !member->backlog.empty(); member->backlog.pop_front()) {
-      Waiting one = member->backlog.front();
+      WaitingSprite one = member->backlog.front();
       const uint32_t place = options_.mailboxBytes / options_.mailboxSprites;
       uint32_t bytes = one.cost;
       uint32_t flown = 0;
-      for (const Waiting& other : member->box) {
+      for (const WaitingSprite& other : member->mailbox) {
         bytes += other.cost;
         if (other.flown) flown += std::max(other.cost, place);
       }
-      const bool room =
-          member->box.size() < options_.mailboxSprites && bytes <= options_.mailboxBytes &&
+      const bool hasRoom =
+          member->mailbox.size() < options_.mailboxSprites && bytes <= options_.mailboxBytes &&
           (flown == 0 || flown + std::max(one.cost, place) <= options_.mailboxBytes / 2);
-      if (!member->box.empty() && !room) return;
+      if (!member->mailbox.empty() && !hasRoom) return;
       one.flown = true;
-      member->box.push_back(one);
+      member->mailbox.push_back(one);
     }
   }
 
-  void takeFlown() {
+  void readFlownAnswers() {
     for (const Answer& answer : answers_) {
       Member* member = find(answer);
       EXPECT(!answer.sprites.empty());
-      adopt(member, answer);
+      applyAnswer(member, answer);
       member->parked = false;
-      member->since = now_;
+      member->timerStart = now_;
     }
     answers_.clear();
-    for (const auto& [record, member] : members_) EXPECT(!member.parked || member.box.empty());
+    for (const auto& [record, member] : members_) EXPECT(!member.parked || member.mailbox.empty());
   }
 
   Member* find(const Answer& answer) {
@@ -580,7 +583,7 @@ class Model {
     fail("an answer to no client", __FILE__, __LINE__);
   }
 
-  Answer take(const Member& member) {
+  Answer popAnswer(const Member& member) {
     EXPECT(!answers_.empty() && answers_[0].token == member.token);
     EXPECT(answers_[0].holder == member.holder);
     Answer answer = answers_[0];
@@ -588,20 +591,20 @@ class Model {
     return answer;
   }
 
-  void takeWhole(Member* member) {
-    adopt(member, take(*member));
+  void readAnswer(Member* member) {
+    applyAnswer(member, popAnswer(*member));
     member->parked = false;
-    member->since = now_;
+    member->timerStart = now_;
   }
 
-  void forget(const Waiting& one) { bytes_ -= one.cost; }
+  void uncountBytes(const WaitingSprite& one) { bytes_ -= one.cost; }
 
   void compare() const {
     const Counts& counts = pool_.counts();
     uint64_t waiting = 0;
     uint32_t parked = 0;
     for (const auto& [record, member] : members_) {
-      waiting += member.box.size() + member.backlog.size();
+      waiting += member.mailbox.size() + member.backlog.size();
       parked += member.parked;
     }
     EXPECT(counts.thrown == counts.acked + counts.waiting + counts.lost);
@@ -610,7 +613,7 @@ class Model {
     EXPECT(counts.parked == parked && counts.clients == members_.size());
     EXPECT(counts.left == left_ && counts.expired == expired_);
     EXPECT(pool_.torus().size() == members_.size());
-    EXPECT(pool_.deliveryTimes().counts() == waits_);
+    EXPECT(pool_.deliveryTimes().counts() == waitCounts_);
   }
 
   std::mt19937_64 random_;
@@ -619,17 +622,17 @@ class Model {
   uint64_t nextTick_ = now_ + 100;
   std::vector<Answer> answers_;
   Recorder door_;
-  Recorder node_;
+  Recorder routes_;
   AddressLimits limits_{AddressLimitsOptions{}};
   Pool pool_;
   std::map<uint32_t, Member> members_;
-  std::map<uint64_t, Waiting> adrift_;
-  std::vector<Id> gone_;
+  std::map<uint64_t, WaitingSprite> unplaced_;
+  std::vector<Id> departedIds_;
   uint32_t nextToken_ = 1;
   uint64_t nextUid_ = 1;
   uint64_t thrown_ = 0, acked_ = 0, lost_ = 0, flown_ = 0, left_ = 0, expired_ = 0, bytes_ = 0;
   /** Counts of sprites by their wait until an answer carried them first. */
-  std::array<uint64_t, DeliveryTimes::kBounds.size() + 1> waits_ = {};
+  std::array<uint64_t, DeliveryTimes::kBounds.size() + 1> waitCounts_ = {};
 };
 
 /**
@@ -640,19 +643,19 @@ void holdsAreSpread() {
   std::vector<Answer> answers;
   Recorder recorder(PollHolder::kDoor, &answers);
   AddressLimits limits{AddressLimitsOptions{}};
-  Pool clients(optionsFor(kPolls), &limits, 0);
-  clients.setResponder(PollHolder::kDoor, &recorder);
+  Pool pool(optionsFor(kPolls), &limits, 0);
+  pool.setResponder(PollHolder::kDoor, &recorder);
   for (uint32_t token = 0; token < kPolls; ++token) {
     Id id;
-    EXPECT(clients.join({}, 0, &id) == Outcome::kOk);
-    const PollResult result = clients.poll(id, 0, kNoHold, PollHolder::kDoor, token);
+    EXPECT(pool.join({}, 0, &id) == Outcome::kOk);
+    const PollResult result = pool.poll(id, 0, kNoHold, PollHolder::kDoor, token);
     EXPECT(result.outcome == Outcome::kOk && result.answer.empty());
   }
   size_t most = 0;
   for (uint64_t now = 0; answers.size() < kPolls; now += kTickMilliseconds) {
     EXPECT(now <= kHold * 1000 * 17 / 16 + kLate);
     const size_t before = answers.size();
-    clients.tick(now);
+    pool.tick(now);
     EXPECT(answers.size() == before || now >= kHold * 1000);
     most = std::max(most, answers.size() - before);
   }
@@ -671,7 +674,7 @@ constexpr uint64_t kMilli = 1000;
 constexpr uint64_t kSecond = 1000 * kMilli;
 
 /** Returns the index of the only count that is not 0. */
-size_t where(const DeliveryTimes& times) {
+size_t countedBucket(const DeliveryTimes& times) {
   const auto& counts = times.counts();
   EXPECT(std::accumulate(counts.begin(), counts.end(), uint64_t{0}) == 1);
   size_t index = 0;
@@ -682,7 +685,7 @@ size_t where(const DeliveryTimes& times) {
 size_t bucketOf(uint32_t lease, uint64_t wait, uint64_t start = kStart) {
   DeliveryTimes times(lease);
   times.count(times.stamp(start), start + wait);
-  return where(times);
+  return countedBucket(times);
 }
 
 void everyBound() {
@@ -705,9 +708,9 @@ void everyLease() {
     const uint64_t wait = lease * kSecond;
     DeliveryTimes times(lease);
     times.count(times.stamp(kStart), kStart + wait);
-    const uint64_t told = times.sum();
-    EXPECT(told + 200 >= lease * uint64_t{1000} && told <= lease * uint64_t{1000} + 200);
-    EXPECT(where(times) >= (lease > 30 ? DeliveryTimes::kBounds.size() : 9));
+    const uint64_t counted = times.sum();
+    EXPECT(counted + 200 >= lease * uint64_t{1000} && counted <= lease * uint64_t{1000} + 200);
+    EXPECT(countedBucket(times) >= (lease > 30 ? DeliveryTimes::kBounds.size() : 9));
   }
 }
 
@@ -723,7 +726,7 @@ void longFlights() {
         stamp = times.flownStamp(stamp, now);
       }
       times.count(stamp, now);
-      if (lease * stays > 33u) EXPECT(where(times) == DeliveryTimes::kBounds.size());
+      if (lease * stays > 33u) EXPECT(countedBucket(times) == DeliveryTimes::kBounds.size());
       if (lease * stays <= 30u) EXPECT(times.sum() == lease * stays * 1000u);
     }
   }

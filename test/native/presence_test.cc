@@ -236,16 +236,16 @@ void tellsSoManyAtATime() {
     EXPECT(table.request("presence/" + key(i)) == Outcome::kOk);
     table.watch(key(i), Grants::kNone, 0);
   }
-  const auto told = [&] {
+  const auto updatedFeeds = [&] {
     uint32_t sum = 0;
     for (uint32_t i = 0; i < kFeeds; ++i)
       sum += table.valueOf("presence/" + key(i)) == presenceText(1, {});
     return sum;
   };
   table.advance(1000);
-  EXPECT(told() == 256);
+  EXPECT(updatedFeeds() == 256);
   table.advance(100);
-  EXPECT(told() == kFeeds);
+  EXPECT(updatedFeeds() == kFeeds);
 }
 
 /** A presence feed is forgotten after a minute without requests; the next one starts it again. */
@@ -350,9 +350,9 @@ void tellsOthers() {
     member.watch("open", ann, 0);
     member.advance(300);
   }
-  const std::vector<Attendance> told = member.takeMessages().second;
-  EXPECT(told.size() >= 2 && told.size() <= 3);
-  EXPECT(told.back().watching >= 7 && told.back().names == std::vector<std::string>({"ann"}));
+  const std::vector<Attendance> shares = member.takeMessages().second;
+  EXPECT(shares.size() >= 2 && shares.size() <= 3);
+  EXPECT(shares.back().watching >= 7 && shares.back().names == std::vector<std::string>({"ann"}));
   member.advance(3000);
   member.takeMessages();
   member.advance(3000);

@@ -87,10 +87,10 @@ class Run : private PollResponder {
     journal_ = test::readFile(folder.file() + ".journal-0");
     batches_ = batchesOf(journal_);
     EXPECT(fileOf(header(), batches_) == journal_);
-    EXPECT(readJournal(journal_, UINT64_MAX).empty() && beside_ == life.beside());
+    EXPECT(readJournal(journal_, UINT64_MAX).empty() && feedsAndNotes_ == life.feedsAndNotes());
     EXPECT(life.finish().ok());
     snapshot_ = test::readFile(folder.file());
-    EXPECT(readSnapshot(snapshot_).empty() && beside_ == life.beside());
+    EXPECT(readSnapshot(snapshot_).empty() && feedsAndNotes_ == life.feedsAndNotes());
     for (int i = 0; i < 20; ++i) {
       std::string bytes = snapshot_;
       bytes[random_.below(bytes.size())] ^= 1 << random_.below(8);
@@ -101,17 +101,17 @@ class Run : private PollResponder {
   }
 
   void step() {
-    if (random_.oneIn(2)) return strikeSnapshot();
-    if (random_.oneIn(4)) return strikeBytes();
+    if (random_.oneIn(2)) return damageSnapshot();
+    if (random_.oneIn(4)) return damageBytes();
     std::vector<Batch> batches = batches_;
     for (size_t n = random_.below(3) + 1; n > 0; --n) {
       Batch& batch = batches[random_.below(batches.size())];
-      if (!batch.records.empty()) strikeRecords(&batch.records);
-      if (random_.oneIn(20)) batch.head.sequence = odd();
-      if (random_.oneIn(20)) batch.head.synced = odd();
+      if (!batch.records.empty()) damageRecords(&batch.records);
+      if (random_.oneIn(20)) batch.head.sequence = oddNumber();
+      if (random_.oneIn(20)) batch.head.synced = oddNumber();
     }
     const std::string bytes = fileOf(header(), std::move(batches));
-    note(readJournal(bytes, random_.oneIn(3) ? bytes.size() : UINT64_MAX));
+    countProblem(readJournal(bytes, random_.oneIn(3) ? bytes.size() : UINT64_MAX));
   }
 
   /**
@@ -119,14 +119,14 @@ class Run : private PollResponder {
    * have come.
    */
   void report(uint64_t steps) const {
-    for (const auto& [problem, times] : seen_) {
+    for (const auto& [problem, times] : problemCounts_) {
       printf("%8" PRIu64 "  %s\n", times, problem.empty() ? "taken" : problem.c_str());
     }
     if (steps < 6000) return;
-    for (const char* said :
+    for (const char* problem :
          {"", "it ends too early", "a client in it makes no sense", "a sprite in it makes no sense",
           "its counts do not add up", kTooManyClients, "its torus does not hold together"}) {
-      EXPECT(seen_.contains(said));
+      EXPECT(problemCounts_.contains(problem));
     }
   }
 
@@ -136,12 +136,12 @@ class Run : private PollResponder {
   std::string header() const { return journal_.substr(0, sizeof(JournalBegin)); }
 
   /** Notes a problem without its numbers. */
-  void note(std::string problem) {
+  void countProblem(std::string problem) {
     std::erase_if(problem, [](char c) { return c >= '0' && c <= '9'; });
-    ++seen_[std::move(problem)];
+    ++problemCounts_[std::move(problem)];
   }
 
-  uint64_t odd() {
+  uint64_t oddNumber() {
     static constexpr uint64_t kOdd[] = {0,          1,          2,       3,          4,
                                         7,          8,          9,       255,        kCapacity,
                                         0x7fffffff, 0xffffffff, 1 << 24, 1ull << 53, UINT64_MAX};
@@ -149,7 +149,7 @@ class Run : private PollResponder {
   }
 
   /** Damages a snapshot, and corrects its checksum. */
-  void strikeSnapshot() {
+  void damageSnapshot() {
     std::string bytes = snapshot_;
     for (size_t n = random_.below(3) + 1; n > 0; --n) {
       // The damage is in the counts or behind them. Half of all strikes hit the header or the first
@@ -160,7 +160,7 @@ class Run : private PollResponder {
       if (random_.oneIn(3)) {
         bytes[at + random_.below(4)] ^= 1 << random_.below(8);
       } else {
-        const auto value = static_cast<uint32_t>(odd());
+        const auto value = static_cast<uint32_t>(oddNumber());
         memcpy(&bytes[at], &value, sizeof value);
       }
     }
@@ -170,18 +170,18 @@ class Run : private PollResponder {
       const uint32_t sum = checksumOf(bytes);
       bytes.append(reinterpret_cast<const char*>(&sum), sizeof sum);
     }
-    note(readSnapshot(bytes));
+    countProblem(readSnapshot(bytes));
   }
 
   /** Damages a journal, which its checksums detect. */
-  void strikeBytes() {
+  void damageBytes() {
     std::string bytes = test::mutate(random_, journal_, {journal_}, {"SPB\n", "SPRITEJ\n"});
     const uint64_t upTo = random_.oneIn(3) ? random_.below(bytes.size() + 20) : UINT64_MAX;
-    note(readJournal(bytes, upTo));
+    countProblem(readJournal(bytes, upTo));
   }
 
   /** Damages records whose checksums are corrected. */
-  void strikeRecords(std::vector<std::string>* records) {
+  void damageRecords(std::vector<std::string>* records) {
     std::string& one = (*records)[random_.below(records->size())];
     JournalRecord record;
     memcpy(&record, one.data(), sizeof record);
@@ -190,19 +190,19 @@ class Run : private PollResponder {
         record.step = JournalStep{static_cast<uint8_t>(random_.below(26))};
         break;
       case 1:
-        record.from = static_cast<uint8_t>(odd());
+        record.from = static_cast<uint8_t>(oddNumber());
         break;
       case 2:
-        record.record = static_cast<uint32_t>(odd());
+        record.record = static_cast<uint32_t>(oddNumber());
         break;
       case 3:
-        record.other = static_cast<uint32_t>(odd());
+        record.other = static_cast<uint32_t>(oddNumber());
         break;
       case 4:
-        record.number = odd();
+        record.number = oddNumber();
         break;
       case 5:
-        record.length = static_cast<uint32_t>(odd());
+        record.length = static_cast<uint32_t>(oddNumber());
         break;
       case 6:
         if (one.size() > sizeof record) {
@@ -246,14 +246,14 @@ class Run : private PollResponder {
   }
 
   template <typename Read>
-  std::string read(Read&& into) {
+  std::string read(Read&& readInto) {
     AddressLimits limits{AddressLimitsOptions{}};
     Pool pool(poolOptions(kCapacity), &limits, 0);
     pool.setResponder(PollHolder::kRoutes, this);
     Shelf shelf;
-    std::string problem = into(&pool, &shelf);
+    std::string problem = readInto(&pool, &shelf);
     if (!problem.empty()) return problem;
-    beside_ = besideOf(shelf.feeds(), Shelf(shelf).detachNotes());
+    feedsAndNotes_ = feedsAndNotesText(shelf.feeds(), Shelf(shelf).detachNotes());
     expectLaw(pool);
     // The accepted state is a state like any other: it is saved, and accepted again.
     expectSound(stateOf(pool, shelf));
@@ -271,14 +271,14 @@ class Run : private PollResponder {
       at += sizeof *value;
     };
     Header header;
-    MoreHeader more;
+    MoreHeader moreHeader;
     next(&header);
-    next(&more);
+    next(&moreHeader);
     for (const uint64_t count : {header.joined, header.left, header.thrown, header.lost}) {
       EXPECT(count <= kMostCounted);
     }
-    EXPECT(header.joined == header.clients - more.leaving + header.left + header.expired);
-    at += more.holes * sizeof(uint32_t);
+    EXPECT(header.joined == header.clients - moreHeader.leaving + header.left + header.expired);
+    at += moreHeader.holes * sizeof(uint32_t);
     for (uint64_t i = 0; i < header.clients; ++i) {
       ClientEntry client;
       next(&client);
@@ -336,8 +336,8 @@ class Run : private PollResponder {
   std::vector<Id> ids_;
   std::string journal_, snapshot_;
   std::vector<Batch> batches_;
-  std::string beside_;                    // feeds and notes that were read last
-  std::map<std::string, uint64_t> seen_;  // problems of files; empty: accepted
+  std::string feedsAndNotes_;                      // feeds and notes that were read last
+  std::map<std::string, uint64_t> problemCounts_;  // problems of files; empty: accepted
 };
 
 }  // namespace

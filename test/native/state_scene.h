@@ -63,16 +63,16 @@ inline void limitFiles(rlim_t bytes) {
  */
 class OldFiles {
  public:
-  explicit OldFiles(const Folder& folder) { copy(folder, kept_); }
+  explicit OldFiles(const Folder& folder) { copy(folder, copy_); }
 
-  const Folder& folder() const { return kept_; }
+  const Folder& folder() const { return copy_; }
 
   /** Puts the files back. Call it when no program has the folder's files open. */
   void putBack(const Folder& folder) const {
     for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
       std::filesystem::remove_all(entry);
     }
-    copy(kept_, folder);
+    copy(copy_, folder);
   }
 
  private:
@@ -80,7 +80,7 @@ class OldFiles {
     std::filesystem::copy(from.path(), to.path(), std::filesystem::copy_options::recursive);
   }
 
-  Folder kept_;
+  Folder copy_;
 };
 
 inline PoolOptions poolOptions(uint32_t capacity) {
@@ -107,7 +107,7 @@ enum class Where { kAlone, kInWorld };
 
 /** Returns feeds and notes as text. */
 template <typename FeedMap, typename NoteMap>
-std::string besideOf(const FeedMap& feeds, const NoteMap& notes) {
+std::string feedsAndNotesText(const FeedMap& feeds, const NoteMap& notes) {
   std::string text;
   for (const auto& [key, feed] : feeds) {
     text += "\nfeed " + key + " ";
@@ -151,7 +151,7 @@ class Life : private PollResponder {
     if (!recovery.ok()) return recovery;
     std::string key;
     EXPECT(turn_.attach(&feeds_, &key) == Outcome::kOk);
-    feeds_.forEach([this](const Feed& feed) { told_[feed.key] = feed; });
+    feeds_.forEach([this](const Feed& feed) { published_[feed.key] = feed; });
     return recovery;
   }
 
@@ -159,7 +159,7 @@ class Life : private PollResponder {
   SnapshotResult finish() { return turn_.finish(); }
 
   /** Returns the feeds that clients see once the turn is written, and the notes. */
-  std::string beside() const { return besideOf(told_, turn_.notes()); }
+  std::string feedsAndNotes() const { return feedsAndNotesText(published_, turn_.notes()); }
 
   /** Takes some steps of a turn, without a commit. */
   void turn() {
@@ -188,13 +188,13 @@ class Life : private PollResponder {
 
   /** The table shows of each feed what was published. */
   void expectRevealed() const {
-    for (const auto& [key, feed] : told_) {
+    for (const auto& [key, feed] : published_) {
       const Feed* const found = feeds_.find(key);
       EXPECT(found != nullptr && found->value->text() == feed.value->text());
       EXPECT(found->isLog == feed.isLog && found->cursor.version == feed.cursor.version);
       EXPECT(!feed.isLog || found->length() == feed.length());
     }
-    EXPECT(feeds_.counts().feeds == told_.size());
+    EXPECT(feeds_.counts().feeds == published_.size());
   }
 
   /** A process that starts now knows all that clients were given. */
@@ -220,18 +220,18 @@ class Life : private PollResponder {
       world_->step([this](uint64_t most) { return uint64_t{below(static_cast<uint32_t>(most))}; });
       return;
     }
-    const uint32_t what = below(26);
-    if (what >= 20) {
-      besides(what);
-    } else if (what < 3 || ids_.empty()) {
+    const uint32_t choice = below(26);
+    if (choice >= 20) {
+      stepFeedsAndNotes(choice);
+    } else if (choice < 3 || ids_.empty()) {
       Id id;
       const Address address = {.host = below(5)};
       if (pool_.join(address, 0, &id) == Outcome::kOk) ids_.push_back(id);
-    } else if (what == 3) {
+    } else if (choice == 3) {
       const size_t at = below(ids_.size());
       pool_.leave(ids_[at]);
       ids_.erase(ids_.begin() + at);
-    } else if (what < 14) {
+    } else if (choice < 14) {
       const std::string text = "{\"u\":" + std::to_string(++thrown_) + ",\"fill\":\"" +
                                std::string(below(40), 'x') + "\"}";
       const uint64_t number = below(3) == 0 ? kNoNumber : ++numbers_;
@@ -249,13 +249,13 @@ class Life : private PollResponder {
     }
   }
 
-  void besides(uint32_t what) {
+  void stepFeedsAndNotes(uint32_t choice) {
     const std::string key = std::string("feed/") + static_cast<char>('a' + below(5));
     const std::string name = "note/" + std::to_string(below(3));
-    if (what < 23 && below(2) == 0) {
+    if (choice < 23 && below(2) == 0) {
       append(below(2) == 0 ? "log/a" : "log/b");
-    } else if (what < 23) {
-      FeedValue& feed = told_[key];
+    } else if (choice < 23) {
+      FeedValue& feed = published_[key];
       const Cursor cursor = {feed.value ? feed.cursor.epoch : below(1000) + 1,
                              feed.cursor.version + 1};
       // Values are long and short: the patches beside a long value may be longer than the next
@@ -268,12 +268,12 @@ class Life : private PollResponder {
       if (feeds_.publish({key, cursor, value, patch, {}, false}, &watching) == Outcome::kOk) {
         feed.setValue(cursor, base::Bytes::copyOf(value, nullptr), patch, nullptr);
       } else if (!feed.value) {
-        told_.erase(key);
+        published_.erase(key);
       }
-    } else if (what == 23) {
+    } else if (choice == 23) {
       const std::string ended = below(3) == 0 ? "log/a" : key;
-      if (feeds_.remove(ended) == Outcome::kOk) told_.erase(ended);
-    } else if (what == 24) {
+      if (feeds_.remove(ended) == Outcome::kOk) published_.erase(ended);
+    } else if (choice == 24) {
       (void)turn_.note(name, std::to_string(below(100)));
     } else {
       (void)turn_.unnote(name);
@@ -284,19 +284,20 @@ class Life : private PollResponder {
 
   /** Appends an item, or now and then changes the epoch. */
   void append(const std::string& key) {
-    FeedValue& feed = told_[key];
-    const bool renews = feed.value && below(8) == 0;
-    const Cursor cursor = {feed.value && !renews ? feed.cursor.epoch : below(1000) + 1,
-                           feed.cursor.version + (renews ? 0 : 1)};
+    FeedValue& feed = published_[key];
+    const bool isNewEpoch = feed.value && below(8) == 0;
+    const Cursor cursor = {feed.value && !isNewEpoch ? feed.cursor.epoch : below(1000) + 1,
+                           feed.cursor.version + (isNewEpoch ? 0 : 1)};
     const std::string item =
-        renews ? "" : "\"" + std::string(below(30), 'i') + std::to_string(cursor.version) + "\"";
-    const uint32_t kept = renews ? static_cast<uint32_t>(feed.entryStarts.size())
-                                 : feed.itemCountWith(item.size(), kLogBounds);
+        isNewEpoch ? ""
+                   : "\"" + std::string(below(30), 'i') + std::to_string(cursor.version) + "\"";
+    const uint32_t keptItems = isNewEpoch ? static_cast<uint32_t>(feed.entryStarts.size())
+                                          : feed.itemCountWith(item.size(), kLogBounds);
     uint32_t watching;
     if (feeds_.append(key, cursor, item, &watching) == Outcome::kOk) {
-      feed.append(cursor, item, kept, nullptr);
+      feed.append(cursor, item, keptItems, nullptr);
     } else if (!feed.value) {
-      told_.erase(key);
+      published_.erase(key);
     }
   }
 
@@ -306,7 +307,7 @@ class Life : private PollResponder {
   Pool pool_;
   Feeds feeds_;
   Turn turn_;
-  std::map<std::string, FeedValue> told_;
+  std::map<std::string, FeedValue> published_;
   std::optional<test::WorldSteps> world_;
   uint64_t now_ = 0;
   uint64_t thrown_ = 0;
@@ -330,18 +331,18 @@ inline void expectLaw(const Pool& pool) {
  * of snapshots as bytes would not notice a fact that both leave out.
  */
 inline std::string worldOf(const Pool& pool) {
-  const Seams* const memory = pool.ownedSeams();
-  if (memory == nullptr) return {};
+  const Seams* const seams = pool.ownedSeams();
+  if (seams == nullptr) return {};
   std::string text;
   const auto add = [&text](auto... numbers) {
     ((text += std::to_string(static_cast<uint64_t>(numbers)) + " "), ...);
   };
   const Counts& counts = pool.counts();
-  add(memory->self().memory, memory->self().life);
+  add(seams->self().memory, seams->self().life);
   add(counts.crossedIn, counts.crossedOut, counts.crossedInDoubt, counts.waiting,
       counts.mailboxBytes);
-  for (size_t number = 0; number < memory->size(); ++number) {
-    const Peer& peer = memory->peer(static_cast<PeerNumber>(number));
+  for (size_t number = 0; number < seams->size(); ++number) {
+    const Peer& peer = seams->peer(static_cast<PeerNumber>(number));
     text += "\n" + peer.name + " ";
     add(peer.sender.life, peer.sender.memory, peer.lastTaken);
     add(peer.outbox.base(), peer.outbox.bytes(), peer.outbox.maybeSentAtRestart());
@@ -385,9 +386,9 @@ inline std::string stateOf(const Pool& pool) {
 }
 
 /** Returns the same with the feeds and notes beside the pool. */
-inline std::string stateOf(const Life& life) { return stateOf(life.pool()) + life.beside(); }
+inline std::string stateOf(const Life& life) { return stateOf(life.pool()) + life.feedsAndNotes(); }
 inline std::string stateOf(const Pool& pool, Shelf shelf) {
-  return stateOf(pool) + besideOf(shelf.feeds(), shelf.detachNotes());
+  return stateOf(pool) + feedsAndNotesText(shelf.feeds(), shelf.detachNotes());
 }
 
 /** A pool with a store: one life of a process. */

@@ -26,7 +26,7 @@ struct Recorder : PollResponder {
   void answer(uint32_t token, std::string_view body) override { answers[token] = body; }
 
   /** Returns a poll's answer; nothing while it is parked. */
-  std::optional<std::string> of(uint32_t token) const {
+  std::optional<std::string> answerTo(uint32_t token) const {
     const auto found = answers.find(token);
     return found == answers.end() ? std::nullopt : std::optional(found->second);
   }
@@ -70,7 +70,7 @@ std::string afterACrash(const Folder& folder, const Life* life = nullptr) {
   return crash.state();
 }
 
-bool has(const std::optional<std::string>& answer, const char* text) {
+bool contains(const std::optional<std::string>& answer, const char* text) {
   return answer && answer->find(text) != std::string::npos;
 }
 
@@ -96,7 +96,7 @@ void nothingUnwrittenIsDelivered(uint64_t cut) {
   limitFiles(bytes + cut);
   EXPECT(stage.throwTo(one, Edge::kLeft, R"({"new":1})") == Outcome::kDelivered);
   EXPECT(stage.end() == Commit::kNotWritten);
-  EXPECT(!stage.recorder.of(1));
+  EXPECT(!stage.recorder.answerTo(1));
   EXPECT(stage.store().blocked() == EFBIG);
   // Turns and time go on. Nothing is promised, and the poll of two stays parked.
   for (int i = 0; i < 5; ++i) {
@@ -106,21 +106,22 @@ void nothingUnwrittenIsDelivered(uint64_t cut) {
   }
   Id none;
   EXPECT(stage.pool().join({}, 0, &none) == Outcome::kStateUnwritable);
-  EXPECT(!stage.recorder.of(1));
+  EXPECT(!stage.recorder.answerTo(1));
   EXPECT(afterACrash(folder) == before);
   limitFiles(bytes + cut);
   // A poll that supersedes it gets nothing either.
   EXPECT(stage.poll(two, 0, 2) == Outcome::kOk);
   EXPECT(stage.end() == Commit::kDone);
-  EXPECT(has(stage.recorder.of(1), "superseded") && !has(stage.recorder.of(1), "new"));
-  EXPECT(!stage.recorder.of(2));
+  EXPECT(contains(stage.recorder.answerTo(1), "superseded") &&
+         !contains(stage.recorder.answerTo(1), "new"));
+  EXPECT(!stage.recorder.answerTo(2));
 
   // Sprites that were written before are delivered, and acked one by one.
   uint32_t token = 10;
   for (uint64_t ack = 0; ack < 3; ++ack) {
     EXPECT(stage.poll(one, ack, ++token) == Outcome::kOk);
     EXPECT(stage.end() == Commit::kDone);
-    EXPECT(has(stage.recorder.of(token), "old"));
+    EXPECT(contains(stage.recorder.answerTo(token), "old"));
   }
   EXPECT(afterACrash(folder) == before);
 
@@ -128,7 +129,7 @@ void nothingUnwrittenIsDelivered(uint64_t cut) {
   limitFiles(RLIM_INFINITY);
   stage.tick();
   EXPECT(stage.store().blocked() == 0);
-  EXPECT(has(stage.recorder.of(2), "new"));
+  EXPECT(contains(stage.recorder.answerTo(2), "new"));
   EXPECT(stage.throwTo(one, Edge::kLeft, R"({"newer":1})") == Outcome::kQueued);
   EXPECT(stage.end() == Commit::kDone);
   EXPECT(afterACrash(folder) == stateOf(stage.pool()));
@@ -165,9 +166,9 @@ void noEndOfAPollConfirmsItsAck() {
   EXPECT(stage.pool().counts().parked == 2);
   limitFiles(RLIM_INFINITY);
   stage.tick();
-  EXPECT(has(stage.recorder.of(0), R"({"seq":1,)"));
-  EXPECT(has(stage.recorder.of(1), R"("superseded":true)"));
-  EXPECT(!stage.recorder.of(2));
+  EXPECT(contains(stage.recorder.answerTo(0), R"({"seq":1,)"));
+  EXPECT(contains(stage.recorder.answerTo(1), R"("superseded":true)"));
+  EXPECT(!stage.recorder.answerTo(2));
 }
 
 /** The steps that wait in memory have a bound. */
@@ -189,19 +190,19 @@ void theBacklogIsBounded() {
   EXPECT(stage.end() == Commit::kNotWritten);
   // Acks are accepted up to the bound, then neither acks nor leaves. A poll that acks nothing is
   // always accepted.
-  uint32_t taken = 0;
+  uint32_t acceptedAcks = 0;
   uint32_t token = 100;
   for (const Id& id : ids) {
     const Outcome outcome = stage.poll(id, 1, ++token);
-    taken += outcome == Outcome::kOk;
+    acceptedAcks += outcome == Outcome::kOk;
     EXPECT(outcome == Outcome::kOk || outcome == Outcome::kStateUnwritable);
     EXPECT(stage.end() == Commit::kDone);
   }
-  EXPECT(taken > 5 && taken < 20);
+  EXPECT(acceptedAcks > 5 && acceptedAcks < 20);
   EXPECT(stage.store().counts().backlogBytes < 500);
   EXPECT(stage.poll(ids.back(), 0, ++token) == Outcome::kOk);
   EXPECT(stage.end() == Commit::kDone);
-  EXPECT(has(stage.recorder.of(token), "old"));
+  EXPECT(contains(stage.recorder.answerTo(token), "old"));
   const uint32_t clients = stage.pool().counts().clients;
   EXPECT(stage.pool().leave(ids[1]) == Outcome::kStateUnwritable);
   // Leases do not end any more, however long it takes.
@@ -230,7 +231,7 @@ void everyLeaseBeginsAnew() {
   EXPECT(stage.throwTo(two, Edge::kLeft, R"({"old":1})") == Outcome::kQueued);
   EXPECT(stage.poll(one, 0, 1) == Outcome::kOk);
   EXPECT(stage.end() == Commit::kDone);
-  EXPECT(has(stage.recorder.of(1), "old"));
+  EXPECT(contains(stage.recorder.answerTo(1), "old"));
 
   limitFiles(stage.store().counts().journalBytes);
   EXPECT(stage.throwTo(two, Edge::kLeft, R"({"new":1})") == Outcome::kQueued);
@@ -239,7 +240,7 @@ void everyLeaseBeginsAnew() {
   EXPECT(stage.end() == Commit::kDone);
   const uint32_t ticks = 3 * poolOptions(100).lease * 1000 / kTickMilliseconds;
   for (uint32_t i = 0; i < ticks; ++i) stage.tick();
-  EXPECT(stage.recorder.of(2) && !has(stage.recorder.of(2), "old"));
+  EXPECT(stage.recorder.answerTo(2) && !contains(stage.recorder.answerTo(2), "old"));
 
   limitFiles(RLIM_INFINITY);
   for (uint32_t i = 0; i < ticks; ++i) stage.tick();
@@ -300,30 +301,30 @@ void randomLives(uint64_t seed) {
   EXPECT(life.start() == 0);
   // The states that may be in the files, oldest first: every moment since the one that was last
   // found there.
-  std::deque<std::string> moments = {stateOf(life)};
+  std::deque<std::string> states = {stateOf(life)};
   uint64_t stuck = 0;
   for (int turns = 0; turns < 150; ++turns) {
     if (random() % 10 == 0) limitFiles(life.store().counts().journalBytes + random() % 400);
     life.steps();
-    const auto see = [&](auto&& step) {
+    const auto recordStates = [&](auto&& step) {
       rlimit limit;
       getrlimit(RLIMIT_FSIZE, &limit);
       limitFiles(RLIM_INFINITY);
-      moments.push_back(stateOf(life));
+      states.push_back(stateOf(life));
       limitFiles(limit.rlim_cur);
       step();
     };
-    see([&] { life.end(); });
-    if (random() % 4 == 0) see([&] { life.tick(); });
-    const bool whole = life.store().counts().backlogBytes == 0;
-    stuck += !whole;
+    recordStates([&] { life.end(); });
+    if (random() % 4 == 0) recordStates([&] { life.tick(); });
+    const bool isWritten = life.store().counts().backlogBytes == 0;
+    stuck += !isWritten;
     rlimit limit;
     getrlimit(RLIMIT_FSIZE, &limit);
     const std::string found = afterACrash(folder, &life);
-    moments.push_back(stateOf(life));
-    EXPECT(!whole || found == moments.back());
-    while (!moments.empty() && moments.front() != found) moments.pop_front();
-    EXPECT(!moments.empty());
+    states.push_back(stateOf(life));
+    EXPECT(!isWritten || found == states.back());
+    while (!states.empty() && states.front() != found) states.pop_front();
+    EXPECT(!states.empty());
     if (random() % 4 != 0) limitFiles(limit.rlim_cur);
   }
   limitFiles(RLIM_INFINITY);

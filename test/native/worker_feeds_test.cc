@@ -242,18 +242,18 @@ class ThreadPair {
 
 /** Messages of a worker about an unknown feed leave nothing behind. */
 void keepsNothingOfWhatIsUnknown() {
-  ThreadPair both;
-  both.worker.watch("a", "e1-1");
-  both.deliverAll();
-  EXPECT(both.worker.gotOnly("unknown-feed"));
-  EXPECT(both.main.publish("a", 1) == 0);
-  both.worker.watch("a", "e1-1");
-  both.deliverAll();
-  EXPECT(both.worker.answers.empty());
+  ThreadPair pair;
+  pair.worker.watch("a", "e1-1");
+  pair.deliverAll();
+  EXPECT(pair.worker.gotOnly("unknown-feed"));
+  EXPECT(pair.main.publish("a", 1) == 0);
+  pair.worker.watch("a", "e1-1");
+  pair.deliverAll();
+  EXPECT(pair.worker.answers.empty());
   // A leftover count would be compared with this one.
-  EXPECT(both.main.publish("a", 2) == 1);
-  both.deliverAll();
-  EXPECT(both.worker.gotOnly("e1-2"));
+  EXPECT(pair.main.publish("a", 2) == 1);
+  pair.deliverAll();
+  EXPECT(pair.worker.gotOnly("e1-2"));
 }
 
 /**
@@ -261,96 +261,96 @@ void keepsNothingOfWhatIsUnknown() {
  * key.
  */
 void countsNoWatcherOfAnEndedFeed() {
-  ThreadPair both;
-  both.main.publish("a", 1);
+  ThreadPair pair;
+  pair.main.publish("a", 1);
   uint32_t watchers[3];
-  for (uint32_t& watcher : watchers) watcher = both.worker.watch("a", "e1-1");
-  both.deliverAll();
-  EXPECT(both.main.publish("a", 2) == 3);
-  both.deliverAll();
-  EXPECT(both.worker.answers.size() == 3);
-  for (uint32_t& watcher : watchers) watcher = both.worker.watch("a", "e1-2");
-  both.deliverAll();
-  both.worker.answers.clear();
-  both.main.remove("a");
-  both.deliverNotices();
-  EXPECT(both.main.publish("a", 1) == 0);
-  both.worker.watch("a", "e1-1");
-  both.worker.drop(watchers[0]);
-  both.deliverAsks();
-  EXPECT(both.main.publish("a", 2) == 1);
-  both.deliverAll();
-  EXPECT(both.worker.answers.size() == 3);
+  for (uint32_t& watcher : watchers) watcher = pair.worker.watch("a", "e1-1");
+  pair.deliverAll();
+  EXPECT(pair.main.publish("a", 2) == 3);
+  pair.deliverAll();
+  EXPECT(pair.worker.answers.size() == 3);
+  for (uint32_t& watcher : watchers) watcher = pair.worker.watch("a", "e1-2");
+  pair.deliverAll();
+  pair.worker.answers.clear();
+  pair.main.remove("a");
+  pair.deliverNotices();
+  EXPECT(pair.main.publish("a", 1) == 0);
+  pair.worker.watch("a", "e1-1");
+  pair.worker.drop(watchers[0]);
+  pair.deliverAsks();
+  EXPECT(pair.main.publish("a", 2) == 1);
+  pair.deliverAll();
+  EXPECT(pair.worker.answers.size() == 3);
 }
 
 /**
  * The main thread knows whether a client of a worker takes patches, or took them within a minute.
  */
 void crossesTakersOfPatches() {
-  ThreadPair both;
-  const auto patched = [&both](uint64_t now) {
-    both.worker.advanceTo(now);
-    both.deliverAll();
-    return both.main.feeds().find("a")->takesPatches(now);
+  ThreadPair pair;
+  const auto patched = [&pair](uint64_t now) {
+    pair.worker.advanceTo(now);
+    pair.deliverAll();
+    return pair.main.feeds().find("a")->takesPatches(now);
   };
-  both.main.publish("a", 1);
-  both.worker.watch("a", "e1-1");
+  pair.main.publish("a", 1);
+  pair.worker.watch("a", "e1-1");
   EXPECT(!patched(100));
   // The watcher is answered at once, and does not ask again.
-  both.worker.watch("a", "", WatchOptions{.delta = true});
+  pair.worker.watch("a", "", WatchOptions{.delta = true});
   EXPECT(patched(100 + kPatchesKept - 1));
   EXPECT(!patched(100 + kPatchesKept));
   const uint32_t watcher =
-      both.worker.watch("a", "e1-1", WatchOptions{.delta = true, .stream = true});
+      pair.worker.watch("a", "e1-1", WatchOptions{.delta = true, .stream = true});
   EXPECT(patched(100000));
   EXPECT(patched(100000 + kPatchesKept));
-  both.worker.drop(watcher);
-  both.deliverAll();
+  pair.worker.drop(watcher);
+  pair.deliverAll();
   EXPECT(patched(100000 + 2 * kPatchesKept - 1));
   EXPECT(!patched(100000 + 2 * kPatchesKept));
 }
 
 /** A worker has had version 1, and has just forgotten the feed; version 2 is on its way. */
-void forgetAndPublish(ThreadPair* both) {
-  both->main.publish("a", 1);
-  both->worker.watch("a", "");
-  both->deliverAll();
-  EXPECT(both->worker.gotOnly("e1-1"));
-  both->worker.advanceTo(10000);
-  EXPECT(both->sendsAsks());
-  both->main.publish("a", 2);
-  both->sendNotices();
+void forgetAndPublish(ThreadPair* pair) {
+  pair->main.publish("a", 1);
+  pair->worker.watch("a", "");
+  pair->deliverAll();
+  EXPECT(pair->worker.gotOnly("e1-1"));
+  pair->worker.advanceTo(10000);
+  EXPECT(pair->sendsAsks());
+  pair->main.publish("a", 2);
+  pair->sendNotices();
 }
 
 /** Version 2 has arrived, and the next one does too. */
-void expectNextVersion(ThreadPair* both) {
-  EXPECT(both->worker.gotOnly("e1-2"));
-  both->worker.watch("a", "e1-2");
-  both->deliverAll();
-  EXPECT(both->worker.answers.empty());
-  EXPECT(both->main.publish("a", 3) == 1);
-  both->deliverAll();
-  EXPECT(both->worker.gotOnly("e1-3"));
+void expectNextVersion(ThreadPair* pair) {
+  EXPECT(pair->worker.gotOnly("e1-2"));
+  pair->worker.watch("a", "e1-2");
+  pair->deliverAll();
+  EXPECT(pair->worker.answers.empty());
+  EXPECT(pair->main.publish("a", 3) == 1);
+  pair->deliverAll();
+  EXPECT(pair->worker.gotOnly("e1-3"));
 }
 
 /** A watcher of a feed that the worker had forgotten gets every version from then on. */
 void crossesForgetting() {
-  ThreadPair both;
-  forgetAndPublish(&both);
-  both.deliverAndAnswer();
-  both.deliverAll();
-  both.worker.watch("a", "e1-1");
-  both.deliverAll();
-  expectNextVersion(&both);
+  ThreadPair pair;
+  forgetAndPublish(&pair);
+  pair.deliverAndAnswer();
+  pair.deliverAll();
+  pair.worker.watch("a", "e1-1");
+  pair.deliverAll();
+  expectNextVersion(&pair);
 }
 
 /** A watcher that asks while both messages cross is served by the answer to its own request. */
 void crossesAsking() {
-  ThreadPair both;
-  forgetAndPublish(&both);
-  both.worker.watch("a", "e1-1");
-  both.deliverAll();
-  expectNextVersion(&both);
+  ThreadPair pair;
+  forgetAndPublish(&pair);
+  pair.worker.watch("a", "e1-1");
+  pair.deliverAll();
+  expectNextVersion(&pair);
 }
 
 /**
@@ -358,28 +358,28 @@ void crossesAsking() {
  * to the last request for it.
  */
 void takesNoAnswerForAnother() {
-  ThreadPair both;
-  both.main.otherWorkerWaits("a");
-  both.worker.watch("a", "");
-  both.deliverAsks();
-  both.sendNotices();
-  const uint32_t watcher = both.worker.watch("a", kNoCursor);
-  both.deliverAsks();
-  both.sendNotices();
-  EXPECT(both.deliverBatch());
-  both.worker.step();
-  both.worker.drop(watcher);
-  both.deliverAsks();
-  both.main.otherWorkerLeaves("a");
-  both.worker.watch("a", "");
-  both.deliverAsks();
-  both.worker.watch("a", kNoCursor);
-  both.deliverAll();
-  both.main.publish("a", 1);
-  both.deliverAll();
-  const std::vector<std::string>& said = both.worker.answers;
-  EXPECT(said.size() == 3 && said[0] == "unknown-feed" && said[1] == "unknown-feed");
-  EXPECT(said[2].find("e1-1") != std::string::npos);
+  ThreadPair pair;
+  pair.main.otherWorkerWaits("a");
+  pair.worker.watch("a", "");
+  pair.deliverAsks();
+  pair.sendNotices();
+  const uint32_t watcher = pair.worker.watch("a", kNoCursor);
+  pair.deliverAsks();
+  pair.sendNotices();
+  EXPECT(pair.deliverBatch());
+  pair.worker.step();
+  pair.worker.drop(watcher);
+  pair.deliverAsks();
+  pair.main.otherWorkerLeaves("a");
+  pair.worker.watch("a", "");
+  pair.deliverAsks();
+  pair.worker.watch("a", kNoCursor);
+  pair.deliverAll();
+  pair.main.publish("a", 1);
+  pair.deliverAll();
+  const std::vector<std::string>& answers = pair.worker.answers;
+  EXPECT(answers.size() == 3 && answers[0] == "unknown-feed" && answers[1] == "unknown-feed");
+  EXPECT(answers[2].find("e1-1") != std::string::npos);
 }
 
 /**
@@ -389,17 +389,17 @@ void takesNoAnswerForAnother() {
 void waitsForTheMainThread() {
   constexpr uint64_t kOver =
       40000;  // milliseconds: every hold is over, and a stream's comment is due
-  const auto waits = [](auto&& watch, const char* said) {
-    ThreadPair both;
-    both.main.publish("a", 1);
-    watch(both.worker);
-    both.worker.advanceTo(kOver);
-    both.worker.advanceTo(kOver + 5000);
-    EXPECT(both.worker.answers.empty());
-    both.deliverAll();
+  const auto waits = [](auto&& watch, const char* answers) {
+    ThreadPair pair;
+    pair.main.publish("a", 1);
+    watch(pair.worker);
+    pair.worker.advanceTo(kOver);
+    pair.worker.advanceTo(kOver + 5000);
+    EXPECT(pair.worker.answers.empty());
+    pair.deliverAll();
     // A watcher of a missing feed waits a moment longer.
-    both.worker.advanceTo(kOver + 10000);
-    EXPECT(both.worker.gotOnly(said));
+    pair.worker.advanceTo(kOver + 10000);
+    EXPECT(pair.worker.gotOnly(answers));
   };
   waits([](WorkerThread& worker) { worker.watch("a", ""); }, "e1-1");
   waits([](WorkerThread& worker) { worker.watch("a", "e1-1"); }, "\"cursor\":\"e1-1\"}");
@@ -413,120 +413,120 @@ void waitsForTheMainThread() {
       },
       "{\"items\":[]}");
   // A feed that the main thread fetches counts as failed for its watcher by then.
-  ThreadPair both(true);
-  both.worker.watch("a", "");
-  both.deliverAll();
-  both.worker.advanceTo(kOver);
-  EXPECT(both.worker.gotOnly("upstream-failed"));
+  ThreadPair pair(true);
+  pair.worker.watch("a", "");
+  pair.deliverAll();
+  pair.worker.advanceTo(kOver);
+  EXPECT(pair.worker.gotOnly("upstream-failed"));
 }
 
 /** A result for one feed of a list is sent as soon as the other is known to have no news. */
 void saysWhatIsKnownOfOne() {
   const FeedRequest refused = {"p", "", Outcome::kGrantRequired};
   for (const FeedRequest& other : {FeedRequest{"a", "e1-1"}, FeedRequest{"b", kNoCursor}}) {
-    ThreadPair both;
-    both.main.publish("a", 1);
-    both.worker.watchBoth(other, refused);
-    EXPECT(both.worker.answers.empty());
-    both.deliverAll();
-    EXPECT(both.worker.gotOnly("grant-required"));
+    ThreadPair pair;
+    pair.main.publish("a", 1);
+    pair.worker.watchBoth(other, refused);
+    EXPECT(pair.worker.answers.empty());
+    pair.deliverAll();
+    EXPECT(pair.worker.gotOnly("grant-required"));
   }
 }
 
 /** A list does not wait for the fetch of one of its feeds. */
 void saysNewsBesideAFetch() {
-  ThreadPair both(true);
-  both.main.publish("a", 1);
-  both.worker.watchBoth({"a", ""}, {"b", ""});
-  both.deliverAll();
-  EXPECT(both.worker.gotOnly("e1-1"));
-  both.worker.watchBoth({"a", "e1-1"}, {"b", ""});
-  both.deliverAll();
-  EXPECT(both.worker.answers.empty());
-  both.main.publish("a", 2);
-  both.deliverAll();
-  EXPECT(both.worker.gotOnly("e1-2"));
-  both.worker.watch("b", "");
-  both.worker.watchBoth({"a", "e1-2"}, {"b", ""});
-  both.deliverAll();
-  EXPECT(both.worker.answers.empty());
-  both.main.publish("b", 3);
-  both.deliverAll();
-  EXPECT(both.worker.answers.size() == 2);
+  ThreadPair pair(true);
+  pair.main.publish("a", 1);
+  pair.worker.watchBoth({"a", ""}, {"b", ""});
+  pair.deliverAll();
+  EXPECT(pair.worker.gotOnly("e1-1"));
+  pair.worker.watchBoth({"a", "e1-1"}, {"b", ""});
+  pair.deliverAll();
+  EXPECT(pair.worker.answers.empty());
+  pair.main.publish("a", 2);
+  pair.deliverAll();
+  EXPECT(pair.worker.gotOnly("e1-2"));
+  pair.worker.watch("b", "");
+  pair.worker.watchBoth({"a", "e1-2"}, {"b", ""});
+  pair.deliverAll();
+  EXPECT(pair.worker.answers.empty());
+  pair.main.publish("b", 3);
+  pair.deliverAll();
+  EXPECT(pair.worker.answers.size() == 2);
 }
 
 /** All threads share the same bytes, which are freed when none needs them. */
 void sharesBytes() {
-  ThreadPair both;
-  both.main.publish("a", 1, 100000);
-  both.worker.watch("a", "");
-  both.deliverAll();
-  const Feed* const shown = both.worker.feeds.table().find("a");
-  EXPECT(shown->value.get() == both.main.feeds().find("a")->value.get());
-  EXPECT(both.main.feeds().unsentBytes() == 0);
-  both.main.publish("a", 2, 100000);
+  ThreadPair pair;
+  pair.main.publish("a", 1, 100000);
+  pair.worker.watch("a", "");
+  pair.deliverAll();
+  const Feed* const shown = pair.worker.feeds.table().find("a");
+  EXPECT(shown->value.get() == pair.main.feeds().find("a")->value.get());
+  EXPECT(pair.main.feeds().unsentBytes() == 0);
+  pair.main.publish("a", 2, 100000);
   // The worker has not got the newer version yet, and keeps the older.
-  EXPECT(both.main.feeds().unsentBytes() > 100000);
-  both.deliverAll();
-  EXPECT(both.main.feeds().unsentBytes() == 0);
-  EXPECT(both.main.feeds().counts().memory < 300000);
+  EXPECT(pair.main.feeds().unsentBytes() > 100000);
+  pair.deliverAll();
+  EXPECT(pair.main.feeds().unsentBytes() == 0);
+  EXPECT(pair.main.feeds().counts().memory < 300000);
 }
 
 /** Versions that a worker has not read are conflated in the table: it gets the newest. */
 void skipsWhatItIsTooSlowFor() {
   constexpr uint64_t kVersions = 80;
-  ThreadPair both;
-  both.main.publish("a", 1);
-  both.worker.watch("a", "");
-  both.deliverAll();
-  both.worker.answers.clear();
-  both.worker.watch("a", "e1-1");
-  both.deliverAsks();
+  ThreadPair pair;
+  pair.main.publish("a", 1);
+  pair.worker.watch("a", "");
+  pair.deliverAll();
+  pair.worker.answers.clear();
+  pair.worker.watch("a", "e1-1");
+  pair.deliverAsks();
   for (uint64_t version = 2; version <= kVersions; ++version) {
-    both.main.publish("a", version);
-    both.sendNotices();
+    pair.main.publish("a", version);
+    pair.sendNotices();
   }
   // Messages sent before the worker was behind are still delivered.
-  both.deliverNotices();
-  both.deliverAll();
-  EXPECT(both.worker.gotOnly("e1-80"));
+  pair.deliverNotices();
+  pair.deliverAll();
+  EXPECT(pair.worker.gotOnly("e1-80"));
   // Meanwhile bytes of only a few versions were kept for it.
-  EXPECT(both.worker.feeds.table().find("a")->cursor.version == kVersions);
+  EXPECT(pair.worker.feeds.table().find("a")->cursor.version == kVersions);
 }
 
 /** While the ring lacks the newest version, the worker knows that. */
 void owesWhatTheRingHasNot() {
-  ThreadPair both;
-  both.main.publish("a", 1);
-  both.worker.watch("a", "");
-  both.deliverAll();
-  both.markUnsent();
-  EXPECT(!both.hasUnsent());
+  ThreadPair pair;
+  pair.main.publish("a", 1);
+  pair.worker.watch("a", "");
+  pair.deliverAll();
+  pair.markUnsent();
+  EXPECT(!pair.hasUnsent());
   for (uint64_t version = 2; version <= 80; ++version) {
-    both.main.publish("a", version);
-    both.markUnsent();
-    EXPECT(both.hasUnsent());
-    both.sendNotices();
-    EXPECT(both.hasUnsent() == (version > 1 + kMostAhead));
+    pair.main.publish("a", version);
+    pair.markUnsent();
+    EXPECT(pair.hasUnsent());
+    pair.sendNotices();
+    EXPECT(pair.hasUnsent() == (version > 1 + kMostAhead));
   }
   // News of a feed that has ended are not owed.
-  both.main.remove("a");
-  both.deliverNotices();
-  both.deliverAll();
-  EXPECT(!both.hasUnsent());
+  pair.main.remove("a");
+  pair.deliverNotices();
+  pair.deliverAll();
+  EXPECT(!pair.hasUnsent());
 }
 
 /** A worker that is behind keeps at most kMostAhead versions of a feed alive. */
 void keepsFewVersions() {
   constexpr size_t kLength = 1 << 20;
-  ThreadPair both;
-  both.main.publish("a", 1, kLength);
-  both.worker.watch("a", "");
-  both.deliverAll();
+  ThreadPair pair;
+  pair.main.publish("a", 1, kLength);
+  pair.worker.watch("a", "");
+  pair.deliverAll();
   for (uint64_t version = 2; version <= 80; ++version) {
-    both.main.publish("a", version, kLength);
-    both.sendNotices();
-    EXPECT(both.main.feeds().unsentBytes() < (kMostAhead + 2) * kLength);
+    pair.main.publish("a", version, kLength);
+    pair.sendNotices();
+    EXPECT(pair.main.feeds().unsentBytes() < (kMostAhead + 2) * kLength);
   }
 }
 
@@ -535,41 +535,41 @@ void keepsFewVersions() {
  * the worker, ends them.
  */
 void crossesNames() {
-  ThreadPair both;
-  both.main.publish("a", 1);
-  const uint32_t ann = both.worker.addGrant("ann");
-  const uint32_t bo = both.worker.addGrant("bo");
-  uint32_t watcher = both.worker.watch("a", "e1-1", ann);
-  both.deliverAll();
+  ThreadPair pair;
+  pair.main.publish("a", 1);
+  const uint32_t ann = pair.worker.addGrant("ann");
+  const uint32_t bo = pair.worker.addGrant("bo");
+  uint32_t watcher = pair.worker.watch("a", "e1-1", ann);
+  pair.deliverAll();
   const auto names = [&] {
     std::string all;
-    if (const Names* of = both.main.feeds().find("a")->names.get()) {
+    if (const Names* of = pair.main.feeds().find("a")->names.get()) {
       for (const auto& [name, one] : *of) all += name + (one.isPresent(0) ? " " : "? ");
     }
     return all;
   };
   EXPECT(names() == "ann ");
   // A poll that ends and comes again sends nothing but the count.
-  both.worker.drop(watcher);
-  watcher = both.worker.watch("a", "e1-1", ann);
-  both.worker.watch("a", "e1-1", bo);
-  both.deliverAll();
+  pair.worker.drop(watcher);
+  watcher = pair.worker.watch("a", "e1-1", ann);
+  pair.worker.watch("a", "e1-1", bo);
+  pair.deliverAll();
   EXPECT(names() == "ann bo ");
-  both.worker.advanceTo(100);
-  both.worker.drop(watcher);
-  both.worker.advanceTo(30000);
-  both.deliverAll();
+  pair.worker.advanceTo(100);
+  pair.worker.drop(watcher);
+  pair.worker.advanceTo(30000);
+  pair.deliverAll();
   EXPECT(names() == "ann bo ");
-  both.worker.advanceTo(30200);
-  both.deliverAll();
+  pair.worker.advanceTo(30200);
+  pair.deliverAll();
   EXPECT(names() == "bo ");
   // A name of a feed whose end the worker has not heard of is not counted for the next feed with
   // the key.
-  both.main.remove("a");
-  both.worker.watch("a", "e1-1", ann);
-  both.deliverNotices();
-  both.main.publish("a", 1);
-  both.deliverAll();
+  pair.main.remove("a");
+  pair.worker.watch("a", "e1-1", ann);
+  pair.deliverNotices();
+  pair.main.publish("a", 1);
+  pair.deliverAll();
   EXPECT(names().empty());
 }
 
@@ -579,52 +579,52 @@ void crossesNames() {
  */
 void answersThoseThatAreAhead() {
   for (const bool isKnown : {false, true}) {
-    ThreadPair both;
-    both.main.publish("a", 1);
-    if (isKnown) both.worker.watch("a", "");
-    both.deliverAll();
-    both.worker.answers.clear();
-    both.worker.watch("a", "e1-2");
-    both.worker.watch("a", "e1-3");
-    both.deliverAsks();
-    both.main.publish("a", 2);
-    both.deliverAndAnswer();
-    EXPECT(both.worker.answers.empty());
-    both.worker.feeds.table().resolveAhead();
-    both.worker.step();
-    EXPECT(both.worker.gotOnly("\"cursor\":\"e1-2\",\"value\""));
+    ThreadPair pair;
+    pair.main.publish("a", 1);
+    if (isKnown) pair.worker.watch("a", "");
+    pair.deliverAll();
+    pair.worker.answers.clear();
+    pair.worker.watch("a", "e1-2");
+    pair.worker.watch("a", "e1-3");
+    pair.deliverAsks();
+    pair.main.publish("a", 2);
+    pair.deliverAndAnswer();
+    EXPECT(pair.worker.answers.empty());
+    pair.worker.feeds.table().resolveAhead();
+    pair.worker.step();
+    EXPECT(pair.worker.gotOnly("\"cursor\":\"e1-2\",\"value\""));
   }
   // In a list it is answered together with the news of the other feeds.
-  ThreadPair both;
-  both.main.publish("a", 1);
-  both.main.publish("b", 1);
-  both.worker.watchBoth({"a", ""}, {"b", ""});
-  both.deliverAll();
-  both.worker.answers.clear();
+  ThreadPair pair;
+  pair.main.publish("a", 1);
+  pair.main.publish("b", 1);
+  pair.worker.watchBoth({"a", ""}, {"b", ""});
+  pair.deliverAll();
+  pair.worker.answers.clear();
   for (const char* const after : {"e1-9", "e1-2"}) {
-    both.worker.watchBoth({"a", ""}, {"b", after});
-    EXPECT(both.worker.answers.empty());
-    if (after[3] == '2') both.main.publish("b", 2);
-    both.deliverNotices();
-    both.worker.feeds.table().resolveAhead();
-    both.worker.step();
-    EXPECT(both.worker.answers.size() == 1 &&
-           both.worker.answers[0].find("\"a\"") != std::string::npos);
-    EXPECT((both.worker.answers[0].find("\"b\"") != std::string::npos) == (after[3] == '9'));
-    both.worker.answers.clear();
+    pair.worker.watchBoth({"a", ""}, {"b", after});
+    EXPECT(pair.worker.answers.empty());
+    if (after[3] == '2') pair.main.publish("b", 2);
+    pair.deliverNotices();
+    pair.worker.feeds.table().resolveAhead();
+    pair.worker.step();
+    EXPECT(pair.worker.answers.size() == 1 &&
+           pair.worker.answers[0].find("\"a\"") != std::string::npos);
+    EXPECT((pair.worker.answers[0].find("\"b\"") != std::string::npos) == (after[3] == '9'));
+    pair.worker.answers.clear();
   }
 }
 
 /** A name crosses again with a waiting request, after an earlier one was refused. */
 void crossesNamesOfThoseThatWait() {
-  ThreadPair both;
-  const uint32_t ann = both.worker.addGrant("ann");
-  both.worker.watch("a", "e1-1", ann);
-  both.deliverAsks();
-  both.worker.watch("a", kNoCursor, ann);
-  both.deliverAll();
-  both.main.publish("a", 2);
-  const Names* const names = both.main.feeds().find("a")->names.get();
+  ThreadPair pair;
+  const uint32_t ann = pair.worker.addGrant("ann");
+  pair.worker.watch("a", "e1-1", ann);
+  pair.deliverAsks();
+  pair.worker.watch("a", kNoCursor, ann);
+  pair.deliverAll();
+  pair.main.publish("a", 2);
+  const Names* const names = pair.main.feeds().find("a")->names.get();
   EXPECT(names != nullptr && names->contains("ann"));
 }
 
@@ -633,29 +633,29 @@ void crossesNamesOfThoseThatWait() {
  * before the main thread has answered.
  */
 void crossesThoseThatComeAfterOne() {
-  ThreadPair both;
-  const uint32_t first = both.worker.watch("a", kNoCursor);
-  both.deliverAsks();
-  both.worker.drop(first);
-  both.deliverAsks();
-  both.worker.watch("a", kNoCursor, both.worker.addGrant("ann"));
-  both.deliverAll();
-  EXPECT(both.main.publish("a", 1) == 1);
-  const Names* const names = both.main.feeds().find("a")->names.get();
+  ThreadPair pair;
+  const uint32_t first = pair.worker.watch("a", kNoCursor);
+  pair.deliverAsks();
+  pair.worker.drop(first);
+  pair.deliverAsks();
+  pair.worker.watch("a", kNoCursor, pair.worker.addGrant("ann"));
+  pair.deliverAll();
+  EXPECT(pair.main.publish("a", 1) == 1);
+  const Names* const names = pair.main.feeds().find("a")->names.get();
   EXPECT(names != nullptr && names->contains("ann"));
-  both.deliverAll();
-  EXPECT(both.worker.gotOnly("e1-1"));
+  pair.deliverAll();
+  EXPECT(pair.worker.gotOnly("e1-1"));
 }
 
 /** A feed without a value is forgotten with its last waiting client. */
 void forgetsThoseThatHaveGone() {
-  ThreadPair both;
-  const uint32_t watcher = both.worker.watch("a", kNoCursor);
-  both.deliverAsks();
-  both.worker.drop(watcher);
-  both.deliverAll();
-  EXPECT(both.main.feeds().find("a") == nullptr);
-  EXPECT(both.worker.feeds.table().find("a") == nullptr);
+  ThreadPair pair;
+  const uint32_t watcher = pair.worker.watch("a", kNoCursor);
+  pair.deliverAsks();
+  pair.worker.drop(watcher);
+  pair.deliverAll();
+  EXPECT(pair.main.feeds().find("a") == nullptr);
+  EXPECT(pair.worker.feeds.table().find("a") == nullptr);
 }
 
 /**
@@ -664,31 +664,31 @@ void forgetsThoseThatHaveGone() {
  */
 void compressesForAWorkerThatIsBehind() {
   constexpr size_t kLength = 2000;
-  ThreadPair both;
-  both.main.publish("a", 1, kLength);
-  both.worker.watch("a", "", WatchOptions{.gzip = true});
-  both.deliverAll();
-  both.main.compress("a");
-  both.deliverAll();
-  EXPECT(both.worker.answers.size() == 1);
+  ThreadPair pair;
+  pair.main.publish("a", 1, kLength);
+  pair.worker.watch("a", "", WatchOptions{.gzip = true});
+  pair.deliverAll();
+  pair.main.compress("a");
+  pair.deliverAll();
+  EXPECT(pair.worker.answers.size() == 1);
   uint64_t version = 2;
   for (; version < 2 + kMostAhead; ++version) {
-    both.main.publish("a", version, kLength);
-    both.sendNotices();
+    pair.main.publish("a", version, kLength);
+    pair.sendNotices();
   }
-  both.main.publish("a", version, kLength);
-  both.main.compress("a");
-  both.main.publish("a", ++version, kLength);
-  both.deliverNotices();
-  both.deliverAll();
-  both.worker.answers.clear();
+  pair.main.publish("a", version, kLength);
+  pair.main.compress("a");
+  pair.main.publish("a", ++version, kLength);
+  pair.deliverNotices();
+  pair.deliverAll();
+  pair.worker.answers.clear();
   // The watcher waits for the compressed form, which will come.
-  both.worker.watch("a", "", WatchOptions{.gzip = true});
-  both.deliverAll();
-  EXPECT(both.worker.answers.empty());
-  both.main.compress("a");
-  both.deliverAll();
-  EXPECT(both.worker.answers.size() == 1);
+  pair.worker.watch("a", "", WatchOptions{.gzip = true});
+  pair.deliverAll();
+  EXPECT(pair.worker.answers.empty());
+  pair.main.compress("a");
+  pair.deliverAll();
+  EXPECT(pair.worker.answers.size() == 1);
 }
 
 }  // namespace

@@ -44,13 +44,14 @@ constexpr uint32_t kWorkers = 2;
 uint64_t milliseconds() { return EventSet::now() / 1000; }
 
 /** Number of epoll_wait calls. */
-std::atomic<uint64_t> waits{0};
+std::atomic<uint64_t> epollWaits{0};
 
 /** The newest version that any client has received. */
-std::atomic<uint64_t> told{0};
+std::atomic<uint64_t> newestVersion{0};
 
-void tell(uint64_t version) {
-  for (uint64_t before = told; before < version && !told.compare_exchange_weak(before, version);) {
+void recordVersion(uint64_t version) {
+  for (uint64_t before = newestVersion;
+       before < version && !newestVersion.compare_exchange_weak(before, version);) {
   }
 }
 
@@ -112,15 +113,16 @@ class Server {
     }
     uint64_t requests = 0;
     uint64_t watching = 0;
-    std::vector<uint64_t> each;
+    std::vector<uint64_t> acceptedConnections;
     for (const WorkerCounts& counts : front_.counts()) {
       requests += counts.door.requests;
       watching += counts.feeds.watching;
-      each.push_back(counts.door.accepted);
+      acceptedConnections.push_back(counts.door.accepted);
     }
     EXPECT(watching == 0 && feeds_.watchingInAll() == 0);
     // Every worker got connections, and the main thread none.
-    EXPECT(each.size() == 1 + kWorkers && each[0] == 0 && each[1] > 0 && each[2] > 0);
+    EXPECT(acceptedConnections.size() == 1 + kWorkers && acceptedConnections[0] == 0 &&
+           acceptedConnections[1] > 0 && acceptedConnections[2] > 0);
     front_.close();
     EXPECT(feeds_.unsentBytes() == 0);
     EXPECT(conserved());
@@ -227,7 +229,7 @@ class Server {
                            .value = value,
                            .patch = version == 1 ? std::string_view() : patch},
                           &watching) == Outcome::kOk);
-    tell(version);
+    recordVersion(version);
   }
 
   /** Sends the workers the commands of a main thread. */
@@ -262,11 +264,11 @@ class Crowd {
       : port_(server.port()), transientPort_(server.transientPort()), random_(seed) {}
 
   void run(uint64_t requests) {
-    for (int i = 0; i < kClients; ++i) clients_.push_back(come());
+    for (int i = 0; i < kClients; ++i) clients_.push_back(joinClient());
     for (uint64_t i = 0; i < requests; ++i) act(&clients_[below(kClients)]);
     for (Client& client : clients_) {
       client.polls->close();
-      EXPECT(status(ask(&client, request("POST", "/leave/" + client.id))) == 204);
+      EXPECT(status(exchange(&client, request("POST", "/leave/" + client.id))) == 204);
     }
   }
 
@@ -282,12 +284,12 @@ class Crowd {
   static int status(const std::string& head) { return atoi(head.c_str() + 9); }
 
   /** Returns the head of the answer; sets the client's body. */
-  static std::string ask(Client* client, const std::string& text) {
+  static std::string exchange(Client* client, const std::string& text) {
     client->asks->send(text);
-    return hear(client->asks.get(), &client->body);
+    return readAnswer(client->asks.get(), &client->body);
   }
 
-  static std::string hear(Wire* wire, std::string* body) {
+  static std::string readAnswer(Wire* wire, std::string* body) {
     std::string head;
     for (int looks = 0; !wire->readAnswer(&head, body); ++looks) {
       EXPECT(looks < 200000 && !wire->isClosed());
@@ -296,41 +298,41 @@ class Crowd {
     return head;
   }
 
-  Client come() {
+  Client joinClient() {
     Client client = {std::make_unique<Wire>(port_), std::make_unique<Wire>(port_), {}, {}};
-    EXPECT(status(ask(&client, request("POST", "/join"))) == 201);
+    EXPECT(status(exchange(&client, request("POST", "/join"))) == 201);
     client.id = client.body;
     return client;
   }
 
   void act(Client* client) {
-    const std::string n = std::to_string(++asked_);
+    const std::string n = std::to_string(++requestCount_);
     switch (below(15)) {
       case 0:
       case 1:
       case 2:
       case 3: {
-        const int said = status(
-            ask(client, request("POST", "/throw/" + client->id + "/left?n=" + n, "{\"n\":1}")));
-        EXPECT(said == 202 || said == 400);  // the neighbor's mailbox may be full
+        const int code = status(exchange(
+            client, request("POST", "/throw/" + client->id + "/left?n=" + n, "{\"n\":1}")));
+        EXPECT(code == 202 || code == 400);  // the neighbor's mailbox may be full
         return;
       }
       case 4:
       case 5:
         return poll(client);
       case 6:
-        EXPECT(status(ask(client, request("GET", "/place/" + client->id))) == 200);
+        EXPECT(status(exchange(client, request("GET", "/place/" + client->id))) == 200);
         return;
       case 7:
-        ask(client, request("GET", "/status"));
+        exchange(client, request("GET", "/status"));
         EXPECT(client->body == "{}");
         return;
       case 8:
-        ask(client, request("POST", "/now/" + n, "the body"));
+        exchange(client, request("POST", "/now/" + n, "the body"));
         EXPECT(client->body == "/now/" + n + " the body");
         return;
       case 9:
-        ask(client, request("GET", "/later/" + n));
+        exchange(client, request("GET", "/later/" + n));
         EXPECT(client->body == "/later/" + n + " ");
         return;
       case 10:
@@ -344,7 +346,7 @@ class Crowd {
         Wire wire(transientPort_);
         wire.send(request("GET", "/transient/place/" + n));
         std::string body;
-        EXPECT(status(hear(&wire, &body)) == 200);
+        EXPECT(status(readAnswer(&wire, &body)) == 200);
         return;
       }
       case 13:
@@ -362,12 +364,12 @@ class Crowd {
    */
   static void readNews(Client* client, const std::string& target) {
     const std::string_view head = R"({"feed":"news","cursor":"e1-)";
-    const uint64_t before = told;
-    ask(client, request("GET", target));
+    const uint64_t before = newestVersion;
+    exchange(client, request("GET", target));
     EXPECT(client->body.starts_with(head));
     const uint64_t version = strtoull(client->body.c_str() + head.size(), nullptr, 10);
     EXPECT(version >= before);
-    tell(version);
+    recordVersion(version);
   }
 
   /** A refusal decided by the worker is sent before the main thread's answers to later requests. */
@@ -376,7 +378,7 @@ class Crowd {
     const std::string bad = request("POST", "/throw/" + client->id + "/left", "[]");
     client->asks->send(leave + bad + leave);
     for (const int expected : {204, 400, 204}) {
-      EXPECT(status(hear(client->asks.get(), &client->body)) == expected);
+      EXPECT(status(readAnswer(client->asks.get(), &client->body)) == expected);
     }
   }
 
@@ -395,7 +397,7 @@ class Crowd {
   const uint16_t port_, transientPort_;
   std::mt19937_64 random_;
   std::vector<Client> clients_;
-  uint64_t asked_ = 0;
+  uint64_t requestCount_ = 0;
 };
 
 /** With a blocked main thread, asks pile up to their bound, and the workers sleep. */
@@ -421,9 +423,9 @@ void standStill() {
   uint64_t turns = UINT64_MAX;
   for (int looks = 0; turns > 5 * kWorkers; ++looks) {
     EXPECT(looks < 40);
-    const uint64_t before = waits;
+    const uint64_t before = epollWaits;
     usleep(2 * kTickMilliseconds * 1000);
-    turns = waits - before;
+    turns = epollWaits - before;
   }
   std::atomic<bool> over{false};
   std::thread reader([&] {
@@ -443,8 +445,8 @@ void standStill() {
 }
 
 /** A worker whose turns the test runs, and a client of it. */
-struct Alone {
-  explicit Alone(std::optional<FeedsOptions> feeds = {})
+struct SingleWorker {
+  explicit SingleWorker(std::optional<FeedsOptions> feeds = {})
       : worker(1,
                {.door = test::doorOptions(2000, 1000),
                 .limits = &limits,
@@ -477,7 +479,7 @@ struct Alone {
 
 /** A worker that waits for owed messages reads no requests. */
 void awaitsWhatItIsOwed() {
-  Alone alone;
+  SingleWorker alone;
   Worker& worker = alone.worker;
   alone.wire.send(request("GET", "/status"));
   std::string batch;
@@ -500,12 +502,12 @@ void awaitsFeedForHalf() {
   const Feeds shown(options, milliseconds(), EventSet::now);
   FeedsOptions shows = options;
   shows.mainTable = &shown;
-  for (const bool waits : {false, true}) {
-    Alone alone(shows);
-    alone.wire.send(request("GET", waits ? "/feed/news?after=e1-1" : "/feed/news"));
+  for (const bool isParked : {false, true}) {
+    SingleWorker alone(shows);
+    alone.wire.send(request("GET", isParked ? "/feed/news?after=e1-1" : "/feed/news"));
     alone.wire.endHalf();
     for (int turns = 0; turns < 4; ++turns) alone.worker.turn();
-    EXPECT(alone.open == (waits ? 0 : 1));
+    EXPECT(alone.open == (isParked ? 0 : 1));
   }
 }
 
@@ -518,8 +520,8 @@ void closesTheSlowestOfAll() {
   Feeds shown(options, milliseconds(), EventSet::now);
   options.mainTable = &shown;
   options.memory = 1 << 20;
-  Alone old(options);
-  Alone newer(options);
+  SingleWorker old(options);
+  SingleWorker newer(options);
   uint64_t version = 0;
   const auto publish = [&] {
     uint32_t watching;
@@ -528,7 +530,7 @@ void closesTheSlowestOfAll() {
     EXPECT(shown.publish({.key = "news", .cursor = {1, ++version}, .value = value}, &watching) ==
            Outcome::kOk);
   };
-  for (Alone* one : {&old, &newer}) {
+  for (SingleWorker* one : {&old, &newer}) {
     publish();
     one->wire.send(request("GET", "/feed/news"));
     std::string batch;
@@ -587,7 +589,7 @@ void endAtOnce() {
 // NOLINTBEGIN(bugprone-reserved-identifier): the linker's names
 extern "C" int __real_epoll_wait(int set, epoll_event* events, int most, int timeout);
 extern "C" int __wrap_epoll_wait(int set, epoll_event* events, int most, int timeout) {
-  ++waits;
+  ++epollWaits;
   return __real_epoll_wait(set, events, most, timeout);
 }
 extern "C" void
