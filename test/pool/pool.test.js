@@ -41,24 +41,24 @@ function join(pool, count = 1) {
   });
 }
 
-/** Polls. Calls `take` with the answer, at once or later. */
-function ask(pool, id, options, take) {
-  const { body, ...result } = pool.poll(id, options, take);
-  if (body !== undefined) take(body);
+/** Polls. Calls `onAnswer` with the answer, at once or later. */
+function pollWith(pool, id, options, onAnswer) {
+  const { body, ...result } = pool.poll(id, options, onAnswer);
+  if (body !== undefined) onAnswer(body);
   return result;
 }
 
 /** Polls. Collects the parsed answers in `answers`. */
 function poll(pool, id, options = {}) {
   const answers = [];
-  let came;
+  let resolveNext;
   const next = new Promise((resolve) => {
-    came = resolve;
+    resolveNext = resolve;
   });
-  const { outcome, cancel } = ask(pool, id, options, (body) => {
+  const { outcome, cancel } = pollWith(pool, id, options, (body) => {
     const answer = JSON.parse(body);
     answers.push(answer);
-    came(answer);
+    resolveNext(answer);
   });
   return { outcome, cancel, answers, next };
 }
@@ -182,34 +182,34 @@ t.test('every refusal is counted by its reason', async (t) => {
 t.test('what runs when an answer is given finds the pool whole', async (t) => {
   // The callback may do anything, even send more requests of the same client and of others.
   const pool = makePool(t, { hold: 5, lease: 1 });
-  const [goes, stays] = join(pool, 2);
-  for (const edge of EDGES) pool.throw(stays, edge, -1, sprite({ edge }));
+  const [leaver, stayer] = join(pool, 2);
+  for (const edge of EDGES) pool.throw(stayer, edge, -1, sprite({ edge }));
   const {
     answers: [{ seq }]
-  } = poll(pool, stays);
+  } = poll(pool, stayer);
   t.equal(conserved(pool).waiting, 4);
   let thrown = 0;
-  const come = new Promise((resolve) => {
+  const received = new Promise((resolve) => {
     t.equal(
-      pool.poll(stays, { ack: seq }, (body) => {
+      pool.poll(stayer, { ack: seq }, (body) => {
         const { sprites } = JSON.parse(body);
         process.nextTick(() => {
-          // `goes` has left: every sprite that `stays` throws now must come back to `stays`.
+          // `leaver` has left: every sprite that `stayer` throws now must come back to `stayer`.
           for (const edge of EDGES) {
-            if (pool.throw(stays, edge, -1, sprite({ late: edge })) === 'queued') thrown += 1;
+            if (pool.throw(stayer, edge, -1, sprite({ late: edge })) === 'queued') thrown += 1;
           }
-          t.equal(pool.throw(goes, 'left', -1, sprite({})), 'unknown-client');
+          t.equal(pool.throw(leaver, 'left', -1, sprite({})), 'unknown-client');
           resolve(sprites.length);
         });
       }).outcome,
       'ok'
     );
   });
-  t.ok((await come) > 0, 'what waited for the one whose lease ended flew on');
+  t.ok((await received) > 0, 'what waited for the one whose lease ended flew on');
   t.equal(conserved(pool).clients, 1);
-  const { answers } = poll(pool, stays);
+  const { answers } = poll(pool, stayer);
   t.equal(thrown, 4);
-  poll(pool, stays, { ack: answers[0].seq });
+  poll(pool, stayer, { ack: answers[0].seq });
   t.equal(conserved(pool).waiting, 0, 'none was put into the mailbox of the one that is gone');
 });
 
@@ -243,8 +243,8 @@ t.test('what waits for the disk is settled when the state is kept, or closed', a
   const dir = t.testdir();
   const begin = (name) => {
     const pool = new Pool({ ...rest, capacity: 10 });
-    const how = { stateBytes, journalBytes, snapshotEvery, sync: 'turn' };
-    pool.openState({ path: path.join(dir, name), ...how });
+    const stateOptions = { stateBytes, journalBytes, snapshotEvery, sync: 'turn' };
+    pool.openState({ path: path.join(dir, name), ...stateOptions });
     const joined = pool.join();
     // From now on nothing notifies the pool of writes to the disk.
     pool.close();
@@ -263,7 +263,7 @@ t.test('nor a front door while a request is handled', async (t) => {
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc');
   let handled = 0;
-  let known;
+  let nativeDoor;
   const port = await (async () => {
     const options = { ...readOptions([]), connections: 10, capacity: 10 };
     const limits = new AddressLimits(options);
@@ -284,7 +284,7 @@ t.test('nor a front door while a request is handled', async (t) => {
           return { status: 204, headers: {} };
         }
       },
-      refusals: { listenTo: (native) => (known = new WeakRef(native)) }
+      refusals: { listenTo: (native) => (nativeDoor = new WeakRef(native)) }
     });
     return door.listen({ host: '127.0.0.1', port: 0 });
   })();
@@ -297,7 +297,7 @@ t.test('nor a front door while a request is handled', async (t) => {
     await until(() => handled === n);
   }
   t.pass('it goes on');
-  known.deref().close();
+  nativeDoor.deref().close();
 });
 
 // ---- How long sprites wait (compared with the model in pool_test.cc) --------------------------------

@@ -111,11 +111,11 @@ t.test(`laws 1, 2 and 4 hold in every shape within ${SLOTS} slots, at every step
   const shaper = new Shaper(SLOTS);
   const { torus } = shaper;
   const known = new Map();
-  const open = [];
+  const unvisited = [];
   const counts = new Array(MOST_TOUCHED + 1).fill(0);
 
   // Checks a step from a known shape. Queues the shape that it leads to, if that is new.
-  const arrive = (from, subject, touched) => {
+  const checkStep = (from, subject, touched) => {
     const [shape, links] = shaper.get();
     const changed = shaper.changedSince(from.links, subject);
     if (touched !== changed) assert.fail(`counted ${touched} touched, ${changed} changed`);
@@ -123,44 +123,44 @@ t.test(`laws 1, 2 and 4 hold in every shape within ${SLOTS} slots, at every step
       assert.fail(`${touched} touched from ${JSON.stringify(from.shape)}`);
     }
     counts[touched]++;
-    const there = known.get(shape.name);
-    if (there === undefined) {
+    const knownShape = known.get(shape.name);
+    if (knownShape === undefined) {
       checkShape(shape, links);
-      open.push({ shape, links });
-      known.set(shape.name, open.at(-1));
-    } else if (Buffer.compare(there.links, links) !== 0) {
+      unvisited.push({ shape, links });
+      known.set(shape.name, unvisited.at(-1));
+    } else if (Buffer.compare(knownShape.links, links) !== 0) {
       assert.fail(`the links of ${JSON.stringify(shape)} are not always the same`);
     }
     return shape;
   };
 
   const [shape, links] = shaper.get();
-  open.push({ shape, links });
-  known.set(shape.name, open[0]);
-  while (open.length > 0) {
-    const from = open.pop();
+  unvisited.push({ shape, links });
+  known.set(shape.name, unvisited[0]);
+  while (unvisited.length > 0) {
+    const from = unvisited.pop();
     const { living, opened } = from.shape;
     if (living.length < SLOTS) {
       shaper.set(from.shape);
       const joiner = SLOTS;
       const touched = torus.join(joiner);
       // A join into the slot after the last one leads to a shape that is not enumerated.
-      if (torus.slot(joiner) < SLOTS) arrive(from, joiner, touched);
+      if (torus.slot(joiner) < SLOTS) checkStep(from, joiner, touched);
     }
-    let set = false;
+    let isSet = false;
     for (const slot of living) {
-      if (!set) shaper.set(from.shape);
+      if (!isSet) shaper.set(from.shape);
       const touched = torus.leave(slot);
-      const there = arrive(from, slot, touched);
-      set = false;
-      if (there.opened - there.living.length > opened - living.length) {
+      const reached = checkStep(from, slot, touched);
+      isSet = false;
+      if (reached.opened - reached.living.length > opened - living.length) {
         // The leave has made a hole. If the next join fills that hole, the torus is as before.
-        const back = torus.join(slot);
+        const touchedByJoin = torus.join(slot);
         if (torus.slot(slot) === slot) {
           shaper.read();
-          assert.equal(back, touched);
+          assert.equal(touchedByJoin, touched);
           assert.equal(shaper.changedSince(from.links, undefined), 0);
-          set = true;
+          isSet = true;
         }
       }
     }

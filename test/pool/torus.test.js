@@ -78,18 +78,18 @@ for (const [kind, step] of Object.entries(KINDS)) {
       for (let i = 0; i < size; i++) step(rig, size, i);
       rig.account();
       let shares = 0;
-      let looks = 0;
+      let samples = 0;
       const steps = Math.max(10_000, 2 * size);
       for (let i = 0; i < steps; i++) {
         step(rig, size, i);
         if (i % (steps / 100) === 0) {
           shares += rig.share();
-          looks++;
+          samples++;
         }
       }
       rig.inspect();
       const { mean, most } = rig.account();
-      const share = shares / looks;
+      const share = shares / samples;
       t.comment(
         `${size} nodes: ${figure(mean)} touched, ${most} at most; ` + `law 5 for ${figure(share)}`
       );
