@@ -203,9 +203,9 @@ class DoorObject : public Nan::ObjectWrap {
   /** The live counts, as text from JavaScript; empty if it returns none. */
   std::string askCounts() {
     Nan::HandleScope scope;
-    const Local<Value> text =
+    const Local<Value> answer =
         Nan::Call(onCounts_, 0, nullptr).FromMaybe(Nan::Undefined().As<Value>());
-    return text->IsString() ? textOf(text) : std::string();
+    return answer->IsString() ? textOf(answer) : std::string();
   }
 
   // new Door({connections, …}, {limits, pool, perhaps feeds and arena, workers, ownsProcess,

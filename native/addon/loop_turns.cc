@@ -21,7 +21,7 @@ template <typename Turns>
 void takeTurns(Nan::ObjectWrap* object, Front* front, Turns&& turns) {
   // Deferred JavaScript may close the object.
   Nan::HandleScope scope;
-  [[maybe_unused]] const v8::Local<v8::Object> kept = object->handle();
+  [[maybe_unused]] const v8::Local<v8::Object> keptAlive = object->handle();
   uint64_t ended;
   {
     LoopScope callback(object);

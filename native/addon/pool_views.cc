@@ -26,7 +26,7 @@ Local<Object> objectOf(const DeliveryTimes& times) {
 
 Local<Object> countsOf(const Pool& pool) {
   const Counts& counts = pool.counts();
-  const auto of = [&](Outcome outcome) -> double {
+  const auto countOf = [&](Outcome outcome) -> double {
     return counts.outcomes[static_cast<size_t>(outcome)];
   };
   Local<Object> result = Nan::New<Object>();
@@ -39,9 +39,9 @@ Local<Object> countsOf(const Pool& pool) {
   set(result, "acked", counts.acked);
   set(result, "waiting", counts.waiting);
   set(result, "lost", counts.lost);
-  set(result, "delivered", of(Outcome::kDelivered));
-  set(result, "queued", of(Outcome::kQueued));
-  set(result, "duplicates", of(Outcome::kDuplicate));
+  set(result, "delivered", countOf(Outcome::kDelivered));
+  set(result, "queued", countOf(Outcome::kQueued));
+  set(result, "duplicates", countOf(Outcome::kDuplicate));
   set(result, "flown", counts.flown);
   set(result, "crossedIn", counts.crossedIn);
   set(result, "crossedOut", counts.crossedOut);

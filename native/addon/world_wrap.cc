@@ -134,10 +134,11 @@ class WorldObject : public Nan::ObjectWrap {
   static void replace(const Info& info) {
     auto* self = unwrap<WorldObject>(info);
     const PeerNumber peer = peerOf(numberOf(info[0]));
-    const bool done =
-        self->pool_->replace(peer, textOf(info[1]), Nan::To<bool>(info[2]).FromJust());
-    if (done) std::erase_if(self->answers_, [peer](const auto& one) { return one.first == peer; });
-    info.GetReturnValue().Set(done);
+    const bool isReplaced =
+        self->pool_->replacePeer(peer, textOf(info[1]), Nan::To<bool>(info[2]).FromJust());
+    if (isReplaced)
+      std::erase_if(self->answers_, [peer](const auto& one) { return one.first == peer; });
+    info.GetReturnValue().Set(isReplaced);
   }
 
   // set({peers, accepted, told, left, right, next: Int32Array each, epochs: Float64Array, open}):
@@ -147,10 +148,10 @@ class WorldObject : public Nan::ObjectWrap {
     Ring ring;
     ring.peers = peersIn(info[0], "peers");
     ring.accepted = peersIn(info[0], "accepted");
-    const std::vector<PeerNumber> told = peersIn(info[0], "told");
+    const std::vector<PeerNumber> epochPeers = peersIn(info[0], "told");
     Nan::TypedArrayContents<double> epochs(get(info[0], "epochs"));
-    for (size_t i = 0; i < told.size(); ++i) {
-      ring.epochs.push_back({told[i], static_cast<uint64_t>((*epochs)[i])});
+    for (size_t i = 0; i < epochPeers.size(); ++i) {
+      ring.epochs.push_back({epochPeers[i], static_cast<uint64_t>((*epochs)[i])});
     }
     readSides(info[0], "left", Edge::kLeft, &ring.rows);
     readSides(info[0], "right", Edge::kRight, &ring.rows);

@@ -127,9 +127,9 @@ void Front::askForRequests() {
   uint64_t hot = 0;
   for (const ServedWorker& one : workers_) hot += one.service->hotRequests();
   script_.begin(hot, EventSet::now());
-  const auto has = [](const ServedWorker& one) { return one.service->hasRequests(); };
+  const auto hasRequests = [](const ServedWorker& one) { return one.service->hasRequests(); };
   while (script_.hasTimeLeft()) {
-    const auto waiting = std::count_if(workers_.begin(), workers_.end(), has);
+    const auto waiting = std::count_if(workers_.begin(), workers_.end(), hasRequests);
     if (waiting == 0) return;
     WorkerService& service = *workers_[nextServed_++ % workers_.size()].service;
     if (!service.hasRequests()) continue;
@@ -138,7 +138,8 @@ void Front::askForRequests() {
     // A worker counts as one address: its door has its own queue.
     script_.addWork(began, EventSet::now(), waiting);
   }
-  if (std::any_of(workers_.begin(), workers_.end(), has)) events_.wakeIn(script_.restLeft());
+  if (std::any_of(workers_.begin(), workers_.end(), hasRequests))
+    events_.wakeIn(script_.restLeft());
 }
 
 /** Asks JavaScript for a worker's request that is not hot. */
@@ -336,9 +337,9 @@ void Front::wantLogEvents() {
 std::pair<std::vector<LogEvent>, uint64_t> Front::takeLogEvents() {
   auto [events, omitted] = door_.logEvents().takeAll();
   for (const ServedWorker& one : workers_) {
-    const auto [more, left] = one.worker->takeLogEvents();
-    events.insert(events.end(), more.begin(), more.end());
-    omitted += left;
+    const auto [workerEvents, workerOmitted] = one.worker->takeLogEvents();
+    events.insert(events.end(), workerEvents.begin(), workerEvents.end());
+    omitted += workerOmitted;
   }
   return {std::move(events), omitted};
 }

@@ -281,14 +281,15 @@ class ReplayAccess {
   }
 
   static bool setSender(Peer* peer, uint64_t life, std::string_view text) {
-    MeetText met;
-    if (text.size() != sizeof met) return false;
-    memcpy(&met, text.data(), sizeof met);
-    if (life < peer->sender.life || std::max({life, met.memory, met.taken}) >= kMostFrameNumber) {
+    MeetText meeting;
+    if (text.size() != sizeof meeting) return false;
+    memcpy(&meeting, text.data(), sizeof meeting);
+    if (life < peer->sender.life ||
+        std::max({life, meeting.memory, meeting.taken}) >= kMostFrameNumber) {
       return false;
     }
-    peer->sender = {.life = life, .memory = met.memory};
-    peer->lastTaken = met.taken;
+    peer->sender = {.life = life, .memory = meeting.memory};
+    peer->lastTaken = meeting.taken;
     return true;
   }
 

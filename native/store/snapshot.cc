@@ -108,15 +108,15 @@ class SnapshotAccess {
       const Mailbox& mailbox = client.mailbox;
       const uint32_t record = client.id.record();
       // The sprites in the backlog are the newest that wait for the client.
-      const uint32_t behind = pool.backlogs_.length(record);
+      const uint32_t backlogLength = pool.backlogs_.length(record);
       writer->append(ClientEntry{.record = record,
                                  .slot = torus.slot(record),
                                  .id = client.id,
                                  .newestNumber = client.newestNumber,
                                  .seenNumbers = client.seenNumbers,
-                                 .sequence = mailbox.sequence + behind,
-                                 .waiting = mailbox.waiting + behind,
-                                 .unsent = mailbox.unsent + behind});
+                                 .sequence = mailbox.sequence + backlogLength,
+                                 .waiting = mailbox.waiting + backlogLength,
+                                 .unsent = mailbox.unsent + backlogLength});
       eachWaitingFor(pool, client, [writer](const Sprite& sprite, uint32_t flag) {
         const uint32_t flown = sprite.flown ? kFlown : 0;
         writer->append(SpriteEntry{static_cast<uint32_t>(sprite.length),
@@ -160,7 +160,7 @@ class SnapshotAccess {
       Pool::Client& client = addClient(pool, entry);
       seats.push_back({entry.record, entry.slot});
       sprites += entry.waiting;
-      uint32_t behind = 0;
+      uint32_t backlogLength = 0;
       for (uint32_t n = 0; n < entry.waiting; ++n) {
         SpriteEntry sprite;
         std::string_view text;
@@ -171,7 +171,8 @@ class SnapshotAccess {
         const uint32_t flags = sprite.from & (kFlown | kBehind);
         const uint32_t from = sprite.from - flags;
         if (from > 3 || text.size() > kLongestSprite || flags == (kFlown | kBehind) ||
-            (behind > 0 && flags != kBehind) || !base::isJsonObject(text.data(), text.size())) {
+            (backlogLength > 0 && flags != kBehind) ||
+            !base::isJsonObject(text.data(), text.size())) {
           return "a sprite in it makes no sense";
         }
         // For delivery times the sprite waits since this start.
@@ -180,7 +181,7 @@ class SnapshotAccess {
         if (flags == kBehind) {
           pool->backlogs_.push(entry.record, restoredSprite);
           client.hasBacklog = true;
-          ++behind;
+          ++backlogLength;
         } else if (flags == kFlown) {
           pool->putFlown(&client, restoredSprite);
         } else {
@@ -190,9 +191,9 @@ class SnapshotAccess {
         pool->counts_.mailboxBytes += Sprite::cost(text.size());
         ++pool->counts_.waiting;
       }
-      if (behind > entry.unsent) return "a client in it makes no sense";
-      client.mailbox.sequence = entry.sequence - behind;
-      client.mailbox.unsent = entry.unsent - behind;
+      if (backlogLength > entry.unsent) return "a client in it makes no sense";
+      client.mailbox.sequence = entry.sequence - backlogLength;
+      client.mailbox.unsent = entry.unsent - backlogLength;
     }
     if (moreHeader.leaving > header.clients) return "its counts do not add up";
     for (uint32_t i = 0; i < moreHeader.leaving; ++i) {

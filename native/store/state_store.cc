@@ -392,12 +392,12 @@ int StateStore::flush() {
   if (error == 0 && journal_.pending()) error = journal_.write(syncedInJournal());
   longestWrite_ = std::max(longestWrite_, microseconds() - before);
   journal_.forEachStuck([this](const JournalRecord& record) {
-    const bool lands =
+    const bool hasLanded =
         (record.step == JournalStep::kCrossIn || record.step == JournalStep::kTurnBack) &&
         record.record != kNoLanding;
     if (record.step == JournalStep::kThrow || record.step == JournalStep::kFly) {
       pool_->holdBackSprites(record.other);
-    } else if (record.step == JournalStep::kMoveUp || lands) {
+    } else if (record.step == JournalStep::kMoveUp || hasLanded) {
       pool_->holdBackSprites(record.record);
     }
   });
@@ -410,18 +410,20 @@ int StateStore::flush() {
 void StateStore::requestSync() {
   const uint64_t upTo = committedBytes();
   syncRequestedAt_ = now_;
-  sync_.request(generation_, journal_.file(), [this, upTo, at = now_, of = generation_](int error) {
-    // After a failed sync the system may have dropped the pages, and the next sync reports success.
-    // So nothing counts as synced until a snapshot has it. Files are synced in their order.
-    if (error != 0) {
-      unsafeFile_ = of;
-      syncError_ = error;
-    } else if (syncError_ == 0) {
-      syncedBytes_ = upTo;
-      safeAt_ = at;
-    }
-    if (onSynced_) onSynced_();
-  });
+  sync_.request(generation_, journal_.file(),
+                [this, upTo, requestedAt = now_, generation = generation_](int error) {
+                  // After a failed sync the system may have dropped the pages, and the next sync
+                  // reports success. So nothing counts as synced until a snapshot has it. Files are
+                  // synced in their order.
+                  if (error != 0) {
+                    unsafeFile_ = generation;
+                    syncError_ = error;
+                  } else if (syncError_ == 0) {
+                    syncedBytes_ = upTo;
+                    safeAt_ = requestedAt;
+                  }
+                  if (onSynced_) onSynced_();
+                });
 }
 
 /** Returns whether a start would find the journal: bytes in a file without a name are lost. */
@@ -460,10 +462,10 @@ void StateStore::tick(uint64_t now) {
     filesLost_ = filesLost_ || !hasJournalFile();
   }
   if (filesLost_) return updatePromises();
-  const bool due = journal_.bytes() >= options_.journalBytes ||
-                   (journal_.bytes() >= kLeastForSnapshot &&
-                    now >= journalBegunAt_ + options_.snapshotSeconds * uint64_t{1000});
-  if (!(due || hasFailedFile()) || now < retryAt_ || compactor_.joinable()) return;
+  const bool isDue = journal_.bytes() >= options_.journalBytes ||
+                     (journal_.bytes() >= kLeastForSnapshot &&
+                      now >= journalBegunAt_ + options_.snapshotSeconds * uint64_t{1000});
+  if (!(isDue || hasFailedFile()) || now < retryAt_ || compactor_.joinable()) return;
   // After a failure a journal is left for a new one only if its own file has failed.
   const bool isJournalSound =
       hasFailedFile() && journal_.blocked() != EIO && unsafeFile_ != generation_;
@@ -471,9 +473,9 @@ void StateStore::tick(uint64_t now) {
 }
 
 bool StateStore::isQuiet() const {
-  const bool safe = options_.sync == Sync::kNever || committedBytes() <= syncedBytes_;
-  const bool busy = journal_.pending() || compactor_.joinable() || sync_.busySince() != 0;
-  return safe && !busy && blocked() == 0 && !hasFailedFile() && !pool_->isHoldingBack();
+  const bool isSafe = options_.sync == Sync::kNever || committedBytes() <= syncedBytes_;
+  const bool isBusy = journal_.pending() || compactor_.joinable() || sync_.busySince() != 0;
+  return isSafe && !isBusy && blocked() == 0 && !hasFailedFile() && !pool_->isHoldingBack();
 }
 
 /**

@@ -319,8 +319,8 @@ void Pool::answerPolls() {
   if (!awaitingAnswer_.empty()) turnTime_ = turnTime();
   for (const uint32_t record : awaitingAnswer_) {
     const Client& client = clients_[record];
-    if (const PollResponder* const one = responders_[static_cast<size_t>(client.holder)]) {
-      one->prefetch(client.token);
+    if (const PollResponder* const responder = responders_[static_cast<size_t>(client.holder)]) {
+      responder->prefetch(client.token);
     }
   }
   // awaitingAnswer_ does not grow while these polls are answered: responders must not call the

@@ -213,15 +213,15 @@ class Pool {
 
   /**
    * Forgets a server and gives its number to `name`. Returns false when the server can't be
-   * forgotten. `emptied`: it has left, and nothing can come from it that was taken here before.
+   * forgotten. `isEmptied`: it has left, and nothing can come from it that was taken here before.
    */
-  bool replace(uint16_t peer, std::string_view name, bool emptied);
+  bool replacePeer(uint16_t peer, std::string_view name, bool isEmptied);
 
   /**
-   * Notes that `sender` sends as `peer` from now on, and that all its numbers up to `taken` are
+   * Notes that `sender` sends as `peer` from now on, and that all its numbers up to `lastTaken` are
    * done.
    */
-  void setSender(uint16_t peer, const Identity& sender, uint64_t taken);
+  void setSender(uint16_t peer, const Identity& sender, uint64_t lastTaken);
 
   /** Takes the sprite `number` of another server. Returns false when there is no memory for it. */
   bool crossIn(uint16_t peer, uint64_t number, const CrosserHead& head, std::string_view text);
@@ -474,7 +474,7 @@ class Pool {
   void placeSprite(Sprite* sprite, const CrossText& route, uint32_t record);
   void applyThrowOver(Client* thrower, uint64_t number, Edge from, std::string_view text,
                       uint64_t now, const CrossText& route);
-  void applyCrossIn(Peer* from, uint64_t number, Edge enters, std::string_view text,
+  void applyCrossIn(Peer* from, uint64_t number, Edge entryEdge, std::string_view text,
                     const CrossText& route, uint32_t record);
   uint64_t turnTime() const {
     return turnTime_ == 0 && throwClock_ != nullptr ? throwClock_() : turnTime_;

@@ -70,19 +70,19 @@ PeerNumber Pool::findOrAddPeer(std::string_view name) {
   return peer;
 }
 
-bool Pool::replace(PeerNumber number, std::string_view name, bool emptied) {
+bool Pool::replacePeer(PeerNumber number, std::string_view name, bool isEmptied) {
   const Peer& peer = ownedSeams_->peer(number);
-  if (peer.inRing || peer.accepted || (peer.lastTaken > 0 && !emptied)) return false;
+  if (peer.inRing || peer.accepted || (peer.lastTaken > 0 && !isEmptied)) return false;
   if (!ownedSeams_->replace(number, name)) return false;
   if (journal_ != nullptr) journal_->peer(number, name);
   return true;
 }
 
-void Pool::setSender(PeerNumber number, const Identity& sender, uint64_t taken) {
+void Pool::setSender(PeerNumber number, const Identity& sender, uint64_t lastTaken) {
   Peer& peer = ownedSeams_->peer(number);
   peer.sender = sender;
-  peer.lastTaken = taken;
-  if (journal_ != nullptr) journal_->meet(number, sender.life, {sender.memory, taken});
+  peer.lastTaken = lastTaken;
+  if (journal_ != nullptr) journal_->meet(number, sender.life, {sender.memory, lastTaken});
 }
 
 // ---- Out ----------------------------------------------------------------------------------------
@@ -218,13 +218,13 @@ bool Pool::crossIn(PeerNumber peer, uint64_t number, const CrosserHead& head,
 }
 
 /** Applies the arrival of a sprite from another server. */
-void Pool::applyCrossIn(Peer* from, uint64_t number, Edge enters, std::string_view text,
+void Pool::applyCrossIn(Peer* from, uint64_t number, Edge entryEdge, std::string_view text,
                         const CrossText& route, uint32_t record) {
   from->lastTaken = number;
   counts_.mailboxBytes += Sprite::cost(text.size());
   ++counts_.waiting;
   ++counts_.crossedIn;
-  placeSprite(Sprite::make(text, enters, kNoSource, deliveryTimes_.stamp(turnTime())), route,
+  placeSprite(Sprite::make(text, entryEdge, kNoSource, deliveryTimes_.stamp(turnTime())), route,
               record);
 }
 
@@ -276,8 +276,8 @@ uint32_t Pool::chooseRoute(CrossText* route, uint32_t cost) const {
   // A frame may claim more hops, but a world has no more servers.
   route->hops = std::min<uint16_t>(route->hops, kMostPeers);
   route->peer = activeSeams_ == nullptr ? kNoPeer : activeSeams_->ringNeighbor(exitEdge);
-  const bool anywhere = route->round > 0 || route->hops == 0 || route->peer == kNoPeer;
-  if (route->row < rows || (anywhere && rows > 0)) {
+  const bool mayLandAnywhere = route->round > 0 || route->hops == 0 || route->peer == kNoPeer;
+  if (route->row < rows || (mayLandAnywhere && rows > 0)) {
     const uint32_t record = landingRecord(std::min(route->row, rows - 1), exitEdge);
     route->stay = isFull(clients_[record], cost) ? Stay::kBacklog : Stay::kMailbox;
     return record;

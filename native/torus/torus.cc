@@ -358,11 +358,12 @@ bool Torus::restoreSeats(uint32_t opened, uint32_t ownRows, uint32_t ownColumns,
   return true;
 }
 
-/** Returns whether `own` lines can be cycles of their own while `opened_` slots are opened. */
-bool Torus::canOwn(Axis axis, uint32_t own) const {
-  uint32_t all = opened_ == 0 ? 1 : lines(axis);
-  if (own == all) return all == 1 || opened_ >= hangsBelow(axis, all - 1);
-  return own > 0 && own + 1 == all && opened_ < lineEnd(axis, all - 1);
+/** Returns whether `ownLines` lines can be cycles of their own while `opened_` slots are opened. */
+bool Torus::canOwn(Axis axis, uint32_t ownLines) const {
+  uint32_t openedLines = opened_ == 0 ? 1 : lines(axis);
+  if (ownLines == openedLines)
+    return openedLines == 1 || opened_ >= hangsBelow(axis, openedLines - 1);
+  return ownLines > 0 && ownLines + 1 == openedLines && opened_ < lineEnd(axis, openedLines - 1);
 }
 
 /** Sets every link of an axis from the grid. */

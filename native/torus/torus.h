@@ -41,8 +41,8 @@
 //
 // When the grid shrinks again the line stays a cycle of its own until a quarter of it is closed;
 // then it hangs again. Without that quarter, a population that goes up and down by one around a
-// full line would split and join the line at every step. Lines below `own` are cycles of their own;
-// only the last opened line can be hanging.
+// full line would split and join the line at every step. Lines below `ownLines_` are cycles of
+// their own; only the last opened line can be hanging.
 //
 // THE HOLES. A leave closes no slot in the middle of the grid; it leaves a hole, and its four
 // neighbors are linked to each other. One rule keeps the torus in shape:
@@ -286,7 +286,7 @@ class Torus {
   bool restoreSeats(uint32_t opened, uint32_t ownRows, uint32_t ownColumns, const Seat* seats,
                     size_t count);
   bool restoreHoles(const std::vector<uint32_t>& holes);
-  bool canOwn(Axis axis, uint32_t own) const;
+  bool canOwn(Axis axis, uint32_t ownLines) const;
   void weaveAll(Axis axis);
   void clear();
 

@@ -622,7 +622,7 @@ void aForgottenServerStaysForgotten(bool inOrder) {
   town.sew({0, 2});
   town.carry();
   town.takeAll();
-  EXPECT(town.at(0).pool.replace(1, "y", true));
+  EXPECT(town.at(0).pool.replacePeer(1, "y", true));
   town.at(0).endTurn();
   inOrder ? town.restartInOrder(0) : town.restart(0);
   EXPECT(town.at(0).seams.find("y") == 1 && town.at(0).seams.find("1") == 3);

@@ -35,7 +35,7 @@ class WorldSteps {
       case 0:
         setRing(below(4));
         if (below(4) == 0) {
-          (void)pool_.replace(number, std::string(1, static_cast<char>('b' + below(4))), true);
+          (void)pool_.replacePeer(number, std::string(1, static_cast<char>('b' + below(4))), true);
         }
         break;
       case 1:

@@ -452,14 +452,14 @@ void checkForgetting(bool receiverForgets) {
   for (const uint64_t sprite : {1, 2, 3}) {
     EXPECT(from.throwOne(0, Edge::kRight, sprite, 0) == Outcome::kQueued);
   }
-  EXPECT(!from.pool.replace(1, "y", true));
+  EXPECT(!from.pool.replacePeer(1, "y", true));
   carryAll();
   EXPECT(to.pool.counts().crossedIn == 3 && from.seams.sprites() == 0);
-  EXPECT(!from.pool.replace(1, "y", true) && !to.pool.replace(0, "y", true));
+  EXPECT(!from.pool.replacePeer(1, "y", true) && !to.pool.replacePeer(0, "y", true));
   for (Server* one : {&from, &to}) one->seams.setRing({}, ++two.now);
-  EXPECT(!to.pool.replace(0, "y", false) && !to.pool.replace(0, "1", true));
+  EXPECT(!to.pool.replacePeer(0, "y", false) && !to.pool.replacePeer(0, "1", true));
   const auto replace = [](Server& one, PeerNumber number, const char* name, bool emptied) {
-    EXPECT(one.pool.replace(number, name, emptied));
+    EXPECT(one.pool.replacePeer(number, name, emptied));
     one.seams.peer(number).epoch = kMostFrameNumber;
   };
   if (receiverForgets) {
