@@ -134,7 +134,7 @@ class DoorObject : public Nan::ObjectWrap {
                uv_now(Nan::GetCurrentEventLoop())) {
     const auto how = flagIn(parts, "ownsProcess") ? LoopTurns::sleeping : LoopTurns::polled;
     turns_ = how(this, &front_);
-    front_.onWaitChange([this](bool whether) { turns_->pause(whether); });
+    front_.onWaitChange([this](bool isWaiting) { turns_->setPaused(isWaiting); });
   }
 
   void tick() {

@@ -37,11 +37,11 @@ class PolledTurns final : public LoopTurns {
       : object_(object),
         front_(front),
         poll_(makeHandle<uv_poll_t>(this, uv_poll_init, front->events()->fd())) {
-    pause(false);
+    setPaused(false);
   }
 
-  void pause(bool whether) override {
-    if (whether) {
+  void setPaused(bool isPaused) override {
+    if (isPaused) {
       uv_poll_stop(poll_.get());
       return;
     }
@@ -72,13 +72,13 @@ class SleepingTurns final : public LoopTurns, private Watcher {
     }
     v8::Isolate::GetCurrent()->AddBeforeCallEnteredCallback(
         [](v8::Isolate*) { calledJavaScript = true; });
-    pause(false);
+    setPaused(false);
   }
 
-  void pause(bool whether) override {
-    isPaused_ = whether;
-    setAwake(!whether);
-    if (whether) {
+  void setPaused(bool isPaused) override {
+    isPaused_ = isPaused;
+    setAwake(!isPaused);
+    if (isPaused) {
       uv_check_stop(checkHandle_.get());
       return;
     }
@@ -100,8 +100,8 @@ class SleepingTurns final : public LoopTurns, private Watcher {
    * Keeps the loop awake: while an idle handle is active the loop does not wait, and
    * uv_backend_timeout returns 0.
    */
-  void setAwake(bool whether) {
-    if (whether) {
+  void setAwake(bool isAwake) {
+    if (isAwake) {
       uv_idle_start(idleHandle_.get(), [](uv_idle_t*) {});
     } else {
       uv_idle_stop(idleHandle_.get());

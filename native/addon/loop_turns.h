@@ -37,7 +37,7 @@ class LoopTurns {
   virtual ~LoopTurns() = default;
 
   /** Pauses the turns, or lets them go on. */
-  virtual void pause(bool whether) = 0;
+  virtual void setPaused(bool isPaused) = 0;
 
   /** Ends the turns. May be called in a turn. */
   virtual void close() = 0;

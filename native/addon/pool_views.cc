@@ -25,7 +25,7 @@ Local<Object> objectOf(const DeliveryTimes& times) {
 }
 
 Local<Object> countsOf(const Pool& pool) {
-  const Counts& counts = pool.counts();
+  const PoolCounts& counts = pool.counts();
   const auto countOf = [&](Outcome outcome) -> double {
     return counts.outcomes[static_cast<size_t>(outcome)];
   };

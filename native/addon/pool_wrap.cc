@@ -105,10 +105,10 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
    * Keeps the process alive, or no longer. While a turn waits for the disk no door is watched, and
    * nothing else keeps the process alive.
    */
-  void keepProcessAlive(bool whether) {
+  void keepProcessAlive(bool isNeeded) {
     if (async_ == nullptr) return;
     auto* const handle = reinterpret_cast<uv_handle_t*>(async_.get());
-    whether ? uv_ref(handle) : uv_unref(handle);
+    isNeeded ? uv_ref(handle) : uv_unref(handle);
   }
 
   void onReleased(TurnEnd end) {
@@ -283,7 +283,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
     }
     self->turn_.onReleased([self](TurnEnd end) { self->onReleased(end); });
     Local<Object> object = Nan::New<Object>();
-    const Counts& counts = self->pool_.counts();
+    const PoolCounts& counts = self->pool_.counts();
     set(object, "clients", counts.clients);
     set(object, "sprites", counts.waiting);
     set(object, "bytes", recovery.snapshot.bytes);
@@ -299,7 +299,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
   static void startState(const Nan::FunctionCallbackInfo<Value>& info) {
     auto* self = unwrap<PoolObject>(info);
     self->async_ = makeQuietHandle<uv_async_t>(self, uv_async_init, onDiskSignal);
-    self->turn_.onWaitChange([self](bool whether) { self->keepProcessAlive(whether); });
+    self->turn_.onWaitChange([self](bool isWaiting) { self->keepProcessAlive(isWaiting); });
     if (const int error =
             self->turn_.start([async = self->async_.get()] { uv_async_send(async); })) {
       Nan::ThrowError(startError(error, "open"));

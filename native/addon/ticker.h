@@ -52,7 +52,7 @@ class Ticker {
    * Sets whether the owner has nothing to do in the next kRestTicks. The owner calls it in its
    * tick.
    */
-  void setQuiet(bool whether) { isQuiet_ = whether; }
+  void setQuiet(bool isQuiet) { isQuiet_ = isQuiet; }
 
   /** The planned time from the last tick to the current one, in milliseconds; at least a tick. */
   uint64_t plannedSpan() const { return plannedSpan_; }

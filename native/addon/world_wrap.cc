@@ -37,7 +37,7 @@ void readSides(Local<Value> object, const char* name, Edge edge, std::vector<Sid
     const auto to = static_cast<size_t>((*seams)[i]);
     if (to > rows->size()) rows->resize(to);
     for (; row < to; ++row) {
-      (*rows)[row].at[static_cast<uint8_t>(edge)] = peerOf((*seams)[i + 1]);
+      (*rows)[row].peer[static_cast<uint8_t>(edge)] = peerOf((*seams)[i + 1]);
     }
   }
 }

@@ -85,13 +85,13 @@ struct AskHead {
 static_assert(sizeof(AskHead) == 40, "what crosses has no room for surprises");
 
 /** The parts of a kRequest's number. */
-struct RequestMarks {
+struct RequestFlags {
   Body::State body;
   bool secure;
   bool transient;
   std::array<uint8_t, 5> unused;
 };
-static_assert(sizeof(RequestMarks) == sizeof(uint64_t), "it is a number");
+static_assert(sizeof(RequestFlags) == sizeof(uint64_t), "it is a number");
 
 /** The client or address that a head names. */
 template <typename Subject>

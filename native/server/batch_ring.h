@@ -61,17 +61,17 @@ class Waker {
   /**
    * Microseconds from `now` until the pace allows a wake; 0: it does, or the thread is being woken.
    */
-  uint64_t pause(uint64_t now) const {
+  uint64_t wakeDelay(uint64_t now) const {
     const uint64_t paidAt = paidAt_.load(std::memory_order_relaxed);
     return isPending_.load() || paidAt <= latestPaidAt(now) ? 0 : paidAt - latestPaidAt(now);
   }
 
   /**
    * Calls `wake` and returns 0 if the pace allows it at `now`, in microseconds; otherwise returns
-   * the `pause` until it does.
+   * the `wakeDelay` until it does.
    */
   uint64_t wakeAtPace(uint64_t now) {
-    const uint64_t wait = pause(now);
+    const uint64_t wait = wakeDelay(now);
     if (wait > 0 || isPending_.load()) return wait;
     const uint64_t paidAt = paidAt_.load(std::memory_order_relaxed);
     // Two threads may do this at once: then the thread is woken once too often, or once too rarely.
@@ -121,7 +121,7 @@ class BatchRing {
    * By the writer: sets whether it has messages that are not in the ring yet and that the reader
    * must not go on without. To be set before the reader can hear of them from another thread.
    */
-  void setHasUnsent(bool whether) { hasUnsent_.store(whether); }
+  void setHasUnsent(bool hasUnsent) { hasUnsent_.store(hasUnsent); }
 
   /** By both; the reader asks before it takes the batches of the ring. */
   bool hasUnsent() const { return hasUnsent_.load(); }

@@ -144,17 +144,17 @@ void Front::askForRequests() {
 
 /** Asks JavaScript for a worker's request that is not hot. */
 void Front::request(uint32_t worker, const AskHead& head, std::string_view text) {
-  RequestMarks marks;
-  memcpy(&marks, &head.number, sizeof marks);
+  RequestFlags flags;
+  memcpy(&flags, &head.number, sizeof flags);
   readRequest(text, headBytes_, &head_);
   const auto client = subjectOf<Address>(head);
   asker_.ask(worker, {.ticket = head.ticket,
                       .head = head_,
                       .text = text.substr(0, head_.headLength),
-                      .body = {marks.body, text.substr(head_.headLength)},
+                      .body = {flags.body, text.substr(head_.headLength)},
                       .client = client,
-                      .secure = marks.secure,
-                      .transient = marks.transient});
+                      .secure = flags.secure,
+                      .transient = flags.transient});
 }
 
 /** Sends the answers of a turn, or closes their connections, or waits. */

@@ -101,7 +101,7 @@ void Turn::close() {
 SnapshotResult Turn::save(const std::string& path, uint64_t most) const {
   // Sprites must not be in flight: the next run begins with every client at rest.
   pool_->freeAllLeaving();
-  return Snapshot::save(*pool_, *this, path, most, {}, Replace::kNothing);
+  return Snapshot::save(*pool_, *this, path, most, {}, Replaceable::kNothing);
 }
 
 void Turn::each(Visitor* visitor) const {
@@ -164,9 +164,9 @@ void Turn::onDiskCaughtUp() {
   endWait(TurnEnd::kSend);
 }
 
-void Turn::setWaiting(bool whether) {
-  waitsForDisk_ = whether;
-  if (onWaitChange_) onWaitChange_(whether);
+void Turn::setWaiting(bool isWaiting) {
+  waitsForDisk_ = isWaiting;
+  if (onWaitChange_) onWaitChange_(isWaiting);
 }
 
 void Turn::endWait(TurnEnd end) {

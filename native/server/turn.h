@@ -135,7 +135,7 @@ class Turn : private FeedsAndNotes {
   void each(Visitor* visitor) const override;
   void revealAll();
   void answerAndReveal();
-  void setWaiting(bool whether);
+  void setWaiting(bool isWaiting);
   void endWait(TurnEnd end);
 
   Pool* const pool_;

@@ -95,7 +95,7 @@ void Worker::run() {
     } else if (mainWakePending_ && !hasDueWatchers_) {
       // Requests read now would wait as well: one turn for all of them costs less. The main thread
       // is woken after that turn, for those requests too.
-      const uint64_t pause = mainWaker_->pause(EventSet::now());
+      const uint64_t pause = mainWaker_->wakeDelay(EventSet::now());
       if (pause > 0) events_.sleepUntilWoken(pause);
     } else if (!hasDueWatchers_) {
       const uint64_t passed = milliseconds() - tickedAt_;

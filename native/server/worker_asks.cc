@@ -79,8 +79,8 @@ void WorkerAsks::requestCountsOf(Ticket ticket, const Id& id) {
 void WorkerAsks::ask(const ScriptRequest& question) {
   ++waitingRequests_;
   AskHead head = askBy(Ask::kRequest, question.ticket, question.client);
-  const RequestMarks marks = {question.body.state, question.secure, question.transient, {}};
-  memcpy(&head.number, &marks, sizeof marks);
+  const RequestFlags flags = {question.body.state, question.secure, question.transient, {}};
+  memcpy(&head.number, &flags, sizeof flags);
   head.length = static_cast<uint32_t>(question.text.size() + question.body.bytes.size());
   addMessage(&gathered_, head, question.text);
   gathered_ += question.body.bytes;

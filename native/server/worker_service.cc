@@ -130,14 +130,14 @@ void WorkerService::place(const AskHead& head) {
 
 /** Drops the poll of a connection that is gone. Returns false when none is parked there. */
 bool WorkerService::drop(Ticket ticket) {
-  Parked& parked = parked_[ticket.connection];
+  ParkedPoll& parked = parked_[ticket.connection];
   if (parked.record == 0 || parked.generation != ticket.generation) return false;
   parts_.pool->drop(std::exchange(parked.record, 0) - 1, holder_, ticket.connection);
   return true;
 }
 
 void WorkerService::answer(uint32_t token, std::string_view body) {
-  Parked& parked = parked_[token];
+  ParkedPoll& parked = parked_[token];
   parked.record = 0;
   addNotice({.notice = Notice::kAnswer, .ticket = {token, parked.generation}}, body);
 }

@@ -96,7 +96,7 @@ class WorkerService : public PollResponder {
 
  private:
   /** A parked poll; `record` is that of the client + 1; 0: none. */
-  struct Parked {
+  struct ParkedPoll {
     uint32_t record;
     uint32_t generation;  // of its connection
   };
@@ -137,7 +137,7 @@ class WorkerService : public PollResponder {
 
   const ServiceParts parts_;
   const PollHolder holder_;
-  base::Reserved<Parked> parked_;
+  base::Reserved<ParkedPoll> parked_;
   uint32_t usedPlaces_ = 0;  // places that were ever used
   std::deque<std::pair<AskHead, std::string>> requests_;
   std::unordered_map<std::string, WatchedFeed> feeds_;

@@ -80,7 +80,7 @@ class SnapshotAccess {
   static void write(const Pool& pool, const FeedsAndNotes& feedsAndNotes,
                     const SnapshotSources& sources, SnapshotIdentity identity,
                     SnapshotWriter* writer) {
-    const Counts& counts = pool.counts_;
+    const PoolCounts& counts = pool.counts_;
     const Torus& torus = pool.torus_;
     Header header = {.magic = {},
                      .version = kVersion,
@@ -205,7 +205,7 @@ class SnapshotAccess {
       pool->startLeaving(&pool->clients_[record]);
       pool->wheel_.disarm(record);
     }
-    Counts& counts = pool->counts_;
+    PoolCounts& counts = pool->counts_;
     uint32_t inWorld = header.version == 4 ? kInWorld : 0;
     if (header.version >= 5 && !reader->read(&inWorld)) return kTooEarly;
     if (inWorld > kInWorld) return "its world makes no sense";
@@ -336,7 +336,7 @@ class SnapshotAccess {
 
 SnapshotResult Snapshot::save(const Pool& pool, const FeedsAndNotes& feedsAndNotes,
                               const std::string& path, uint64_t most, SnapshotIdentity identity,
-                              Replace replace) {
+                              Replaceable replaceable) {
   const SnapshotSources sources = SnapshotAccess::sourcesOf(pool);
   SnapshotWriter counter(SnapshotWriter::kCountOnly);
   SnapshotAccess::write(pool, feedsAndNotes, sources, identity, &counter);
@@ -359,7 +359,7 @@ SnapshotResult Snapshot::save(const Pool& pool, const FeedsAndNotes& feedsAndNot
     result.bytes = writer.bytes();
   }
   if (result.error == 0) {
-    result.error = replace == Replace::kNothing                   ? renameAside(temporary, path)
+    result.error = replaceable == Replaceable::kNothing           ? renameAside(temporary, path)
                    : rename(temporary.c_str(), path.c_str()) == 0 ? 0
                                                                   : errno;
   }

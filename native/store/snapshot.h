@@ -51,7 +51,7 @@ struct SnapshotIdentity {
 };
 
 /** What a new snapshot may replace. */
-enum class Replace : uint8_t {
+enum class Replaceable : uint8_t {
   kNothing,  // nothing: an existing file is another server's
   kOwn,      // an earlier snapshot of the same server
 };
@@ -61,7 +61,7 @@ class Snapshot {
   /** Writes `pool` and `feedsAndNotes` to `path`, unless the file is larger than `most` bytes. */
   static SnapshotResult save(const Pool& pool, const FeedsAndNotes& feedsAndNotes,
                              const std::string& path, uint64_t most, SnapshotIdentity identity,
-                             Replace replace);
+                             Replaceable replaceable);
 
   /**
    * Reads the state at `path`, of at most `most` bytes, into `pool` and `shelf`, which must be new.

@@ -54,7 +54,7 @@ std::string readOutbox(SnapshotReader* reader, uint32_t count,
 
 }  // namespace
 
-void writeWorld(const Seams& seams, const Counts& counts, SnapshotWriter* writer) {
+void writeWorld(const Seams& seams, const PoolCounts& counts, SnapshotWriter* writer) {
   writer->append(WorldHeader{.memory = seams.self().memory,
                              .life = seams.self().life,
                              .crossedIn = counts.crossedIn,
@@ -80,7 +80,7 @@ void writeWorld(const Seams& seams, const Counts& counts, SnapshotWriter* writer
 
 std::string readWorld(SnapshotReader* reader,
                       const std::function<Sprite*(std::string_view text, Edge from)>& makeSprite,
-                      std::unique_ptr<Seams>* seams, Counts* counts) {
+                      std::unique_ptr<Seams>* seams, PoolCounts* counts) {
   WorldHeader header;
   if (!reader->read(&header)) return kTooEarly;
   for (const uint64_t number :

@@ -42,7 +42,7 @@ class SnapshotSources {
 // The world's part of a snapshot: the other servers, the sprites taken from each (by number), and
 // the sprites that wait to cross. A server that was never in a world has no such part.
 
-void writeWorld(const Seams& seams, const Counts& counts, SnapshotWriter* writer);
+void writeWorld(const Seams& seams, const PoolCounts& counts, SnapshotWriter* writer);
 
 /**
  * Reads the world's part into `seams`, and into `counts` the crossed sprites, the waiting ones and
@@ -51,7 +51,7 @@ void writeWorld(const Seams& seams, const Counts& counts, SnapshotWriter* writer
  */
 std::string readWorld(SnapshotReader* reader,
                       const std::function<Sprite*(std::string_view text, Edge from)>& makeSprite,
-                      std::unique_ptr<Seams>* seams, Counts* counts);
+                      std::unique_ptr<Seams>* seams, PoolCounts* counts);
 
 }  // namespace server
 

@@ -61,7 +61,7 @@ std::string describeProblem(const std::string& file, int error, const std::strin
 }
 
 /** Returns a number for a run of the server that no other run has: never 0. */
-uint32_t newRun() {
+uint32_t newRunNumber() {
   uint32_t number;
   do {
     if (getrandom(&number, sizeof number, 0) != sizeof number) number = 0;
@@ -79,7 +79,7 @@ struct JournalFile {
 };
 
 /** Returns the machine's boot id; empty where there is none. */
-std::string readBoot() {
+std::string readBootId() {
   char text[sizeof(JournalOrigin::boot)] = {};
   const int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
   if (fd < 0) return {};
@@ -90,8 +90,8 @@ std::string readBoot() {
 
 /** Returns whether the machine was restarted since a journal was begun, or may have been. */
 bool isOfOtherBoot(const JournalFile& journal) {
-  const std::string boot = readBoot();
-  return boot.empty() || memcmp(boot.c_str(), journal.origin.boot, boot.size() + 1) != 0;
+  const std::string bootId = readBootId();
+  return bootId.empty() || memcmp(bootId.c_str(), journal.origin.boot, bootId.size() + 1) != 0;
 }
 
 /**
@@ -189,7 +189,7 @@ int syncFile(const std::string& path) {
 
 StateStore::StateStore(StateStoreOptions options, Pool* pool, const FeedsAndNotes* feedsAndNotes)
     : options_(std::move(options)),
-      run_(newRun()),
+      run_(newRunNumber()),
       pool_(pool),
       feedsAndNotes_(feedsAndNotes),
       journal_(run_, options_.backlogBytes) {}
@@ -233,7 +233,7 @@ std::vector<uint64_t> StateStore::journalsOnDisk(int* error) const {
  * Restores `pool` and `shelf` as of the end of the journals below `upTo`. `lastBytes`: how many
  * bytes of the last one count; UINT64_MAX: it may have a torn end, which is cut from the file.
  */
-Recovery StateStore::read(Pool* pool, Shelf* shelf, uint64_t upTo, uint64_t lastBytes) const {
+Recovery StateStore::readFiles(Pool* pool, Shelf* shelf, uint64_t upTo, uint64_t lastBytes) const {
   const bool mayTruncate = lastBytes == UINT64_MAX;
   Recovery recovery;
   const auto fail = [&](const std::string& file, int error, std::string problem) {
@@ -319,11 +319,11 @@ Recovery StateStore::read(Pool* pool, Shelf* shelf, uint64_t upTo, uint64_t last
 }
 
 Recovery StateStore::recover(Shelf* shelf) {
-  Recovery recovery = read(pool_, shelf, UINT64_MAX, UINT64_MAX);
+  Recovery recovery = readFiles(pool_, shelf, UINT64_MAX, UINT64_MAX);
   generation_ = recovery.nextGeneration;
   previousBytes_ = recovery.wholeBytes;
   snapshotGeneration_ = recovery.snapshot.generation;
-  replaceable_ = recovery.snapshot.bytes > 0 ? Replace::kOwn : Replace::kNothing;
+  replaceable_ = recovery.snapshot.bytes > 0 ? Replaceable::kOwn : Replaceable::kNothing;
   return recovery;
 }
 
@@ -339,8 +339,8 @@ void StateStore::removeJournalsBelow(uint64_t generation) const {
 int StateStore::openJournal(uint64_t generation, uint64_t previous) {
   JournalOrigin origin = {
       .boot = {}, .inode = 0, .synced = options_.sync == Sync::kTurn ? 1U : 0U, .checksum = 0};
-  const std::string boot = readBoot();
-  memcpy(origin.boot, boot.data(), std::min(boot.size(), sizeof origin.boot));
+  const std::string bootId = readBootId();
+  memcpy(origin.boot, bootId.data(), std::min(bootId.size(), sizeof origin.boot));
   return journal_.open(journalPath(generation), generation, previous, origin);
 }
 
@@ -507,24 +507,24 @@ bool StateStore::rotate() {
  * before it. Returns what went wrong, or nothing.
  */
 std::string StateStore::compact(uint64_t upTo, uint64_t sealedBytes) {
-  unreadable_ = false;
+  wasUnreadable_ = false;
   // After a crash the new journal must be found, before the journals that it continues are removed.
   if (const int error = base::syncDirectoryOf(options_.path)) return strerror(error);
   Pool pool(pool_->options(), nullptr, 0);
   Shelf shelf;
-  const Recovery recovery = read(&pool, &shelf, upTo, sealedBytes);
+  const Recovery recovery = readFiles(&pool, &shelf, upTo, sealedBytes);
   if (!recovery.ok()) {
-    unreadable_ = recovery.error == 0 || recovery.error == ENOENT || recovery.error == EIO;
+    wasUnreadable_ = recovery.error == 0 || recovery.error == ENOENT || recovery.error == EIO;
     return describeProblem(recovery.file, recovery.error, recovery.problem);
   }
   if (recovery.nextGeneration != upTo) {
-    unreadable_ = true;
+    wasUnreadable_ = true;
     return journalPath(recovery.nextGeneration) + ": it is not there";
   }
   const SnapshotResult saved =
       Snapshot::save(pool, shelf, options_.path, options_.stateBytes, {upTo, run_}, replaceable_);
   // The snapshot is in place, even if its directory could not be synced.
-  if (saved.generation == upTo) replaceable_ = Replace::kOwn;
+  if (saved.generation == upTo) replaceable_ = Replaceable::kOwn;
   if (!saved.ok()) return describeProblem(options_.path, saved.error, saved.problem);
   removeJournalsBelow(upTo);
   return {};
@@ -546,7 +546,7 @@ void StateStore::beginCompaction() {
     compactor_ = std::thread(run);
   } catch (const std::system_error&) {
     compactionProblem_ = "no thread for it";
-    unreadable_ = false;
+    wasUnreadable_ = false;
     endCompaction();
   }
 }
@@ -561,7 +561,7 @@ void StateStore::endCompaction() {
   } else {
     ++snapshotsFailed_;
     retryAt_ = now_ + kSnapshotRetry;
-    filesLost_ = filesLost_ || unreadable_;
+    filesLost_ = filesLost_ || wasUnreadable_;
   }
 }
 
@@ -571,7 +571,7 @@ std::string StateStore::rescue() {
   // A file there belongs to no server: the new state goes on in a file of its own.
   if (unlink(journalPath(next).c_str()) != 0 && errno != ENOENT) return strerror(errno);
   const SnapshotResult saved = Snapshot::save(*pool_, *feedsAndNotes_, options_.path,
-                                              options_.stateBytes, {next, run_}, Replace::kOwn);
+                                              options_.stateBytes, {next, run_}, Replaceable::kOwn);
   if (!saved.ok()) return describeProblem(options_.path, saved.error, saved.problem);
   // The snapshot has the steps that the old file has not taken.
   journal_.discardPending();
@@ -589,7 +589,7 @@ std::string StateStore::rescue() {
   filesLost_ = false;
   // The new journal is not on the disk yet.
   if (options_.sync != Sync::kNever) requestSync();
-  replaceable_ = Replace::kOwn;
+  replaceable_ = Replaceable::kOwn;
   ++snapshots_;
   snapshotProblem_.clear();
   pool_->releaseHeldBack();
@@ -601,7 +601,7 @@ std::string StateStore::compactNow() {
   if (compactor_.joinable()) endCompaction();
   if (!rotate()) return snapshotProblem_;
   compactionProblem_ = compact(generation_, previousBytes_);
-  filesLost_ = filesLost_ || unreadable_;
+  filesLost_ = filesLost_ || wasUnreadable_;
   updatePromises();
   return compactionProblem_;
 }

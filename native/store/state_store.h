@@ -174,7 +174,7 @@ class StateStore {
  private:
   std::string journalPath(uint64_t generation) const;
   std::vector<uint64_t> journalsOnDisk(int* error) const;
-  Recovery read(Pool* pool, Shelf* shelf, uint64_t upTo, uint64_t lastBytes) const;
+  Recovery readFiles(Pool* pool, Shelf* shelf, uint64_t upTo, uint64_t lastBytes) const;
   void removeJournalsBelow(uint64_t generation) const;
   int openJournal(uint64_t generation, uint64_t previous);
   int flush();
@@ -204,14 +204,14 @@ class StateStore {
   Pool* const pool_;
   const FeedsAndNotes* const feedsAndNotes_;
   Journal journal_;
-  uint64_t generation_ = 0;                  // of the journal that is being written
-  uint64_t previousBytes_ = 0;               // bytes of the journal before it that count
-  uint64_t snapshotGeneration_ = 0;          // of the snapshot that was found
-  Replace replaceable_ = Replace::kNothing;  // what a snapshot may replace at the path
-  uint64_t now_ = 0;                         // milliseconds, of the last tick
-  uint64_t journalBegunAt_ = 0;              // milliseconds, of the journal
-  uint64_t retryAt_ = 0;                     // milliseconds: no snapshot is tried before
-  uint64_t syncRequestedAt_ = 0;             // milliseconds, of the last sync request
+  uint64_t generation_ = 0;                          // of the journal that is being written
+  uint64_t previousBytes_ = 0;                       // bytes of the journal before it that count
+  uint64_t snapshotGeneration_ = 0;                  // of the snapshot that was found
+  Replaceable replaceable_ = Replaceable::kNothing;  // what a snapshot may replace at the path
+  uint64_t now_ = 0;                                 // milliseconds, of the last tick
+  uint64_t journalBegunAt_ = 0;                      // milliseconds, of the journal
+  uint64_t retryAt_ = 0;                             // milliseconds: no snapshot is tried before
+  uint64_t syncRequestedAt_ = 0;                     // milliseconds, of the last sync request
   uint64_t checkedAt_ = 0;  // milliseconds, of the last check that the file is there
   uint64_t longestWrite_ = 0;
   uint64_t snapshots_ = 0;
@@ -221,7 +221,7 @@ class StateStore {
   std::thread compactor_;
   std::atomic<bool> isCompacting_ = false;
   std::string compactionProblem_;  // what went wrong; the thread's while it runs
-  bool unreadable_ = false;        // whether that was the reading; the thread's while it runs
+  bool wasUnreadable_ = false;     // whether that was the reading; the thread's while it runs
   bool filesLost_ = false;         // a file is gone, or can't be read
   std::string snapshotProblem_;
 

@@ -142,7 +142,7 @@ struct PoolOptions {
   ServerTag tag = kNoServerTag;  // in new ids
 };
 
-struct Counts {
+struct PoolCounts {
   uint64_t joined, left, expired;
   uint64_t thrown, acked, lost;  // thrown = acked + waiting + lost
   uint64_t waiting, mailboxBytes;
@@ -386,7 +386,7 @@ class Pool {
 
   bool draining() const { return drainEnd_ != 0; }
 
-  const Counts& counts() const { return counts_; }
+  const PoolCounts& counts() const { return counts_; }
   const DeliveryTimes& deliveryTimes() const { return deliveryTimes_; }
   const Torus& torus() const { return torus_; }
   const PoolOptions& options() const { return options_; }
@@ -498,7 +498,7 @@ class Pool {
   Seams* activeSeams_ = nullptr;       // nullptr: in no world now
   PollResponder* responders_[kPollHolders] = {};
   std::string body_;  // the answer being composed; its capacity stays
-  Counts counts_ = {};
+  PoolCounts counts_ = {};
   DeliveryTimes deliveryTimes_;
   uint64_t (*throwClock_)() = nullptr;
   uint64_t turnTime_ = 0;  // time of this turn's newest throw, microseconds; 0: unknown

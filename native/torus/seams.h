@@ -27,7 +27,7 @@
 // every frame in flight is for a life that is over.
 //
 // THE BOOKS. A sprite belongs to its sender until the receiver has acked it: it waits in the outbox
-// and is counted there. So for each server, at every moment, in `Counts`,
+// and is counted there. So for each server, at every moment, in `PoolCounts`,
 //
 //     thrown + crossedIn = acked + waiting + lost + crossedOut
 //
@@ -74,7 +74,7 @@ constexpr size_t kMostPeers = 4096;
 
 /** The servers to the left and to the right, by Edge. */
 struct Sides {
-  PeerNumber at[2] = {kNoPeer, kNoPeer};
+  PeerNumber peer[2] = {kNoPeer, kNoPeer};
 };
 
 /** The newest epoch of a server in the store: no process of that server has a higher life. */
@@ -166,12 +166,12 @@ class Seams {
 
   /** The server beyond the end of a row by its left or right edge; kNoPeer: the row closes. */
   PeerNumber peerBeyond(uint32_t row, Edge exitEdge) const {
-    return row < ring_.rows.size() ? ring_.rows[row].at[static_cast<uint8_t>(exitEdge)] : kNoPeer;
+    return row < ring_.rows.size() ? ring_.rows[row].peer[static_cast<uint8_t>(exitEdge)] : kNoPeer;
   }
 
   /** The next server of the ring by that edge, or kNoPeer. */
   PeerNumber ringNeighbor(Edge exitEdge) const {
-    return ring_.neighbors.at[static_cast<uint8_t>(exitEdge)];
+    return ring_.neighbors.peer[static_cast<uint8_t>(exitEdge)];
   }
 
   /** Servers in the ring, including this one. */

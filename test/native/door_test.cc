@@ -248,7 +248,7 @@ class Waves : private Stage {
   }
 
   void summary() {
-    const Counts& counts = pool_.counts();
+    const PoolCounts& counts = pool_.counts();
     printf("door_test: %" PRIu64 " clients came and went, %" PRIu64 " sprites thrown, %" PRIu64
            " flew on, %" PRIu64 " received; %" PRIu64 " requests, %" PRIu64 " handled, %" PRIu64
            " timed out, %" PRIu64 " slow readers\n",
@@ -289,16 +289,16 @@ class Waves : private Stage {
   void askForWorker(const AskHead& head, std::string_view text) {
     RequestHead request;
     EXPECT(readRequest(text, test::kMaxColdHead, &request) == ReadResult::kComplete);
-    RequestMarks marks;
-    memcpy(&marks, &head.number, sizeof marks);
+    RequestFlags flags;
+    memcpy(&flags, &head.number, sizeof flags);
     const auto client = subjectOf<Address>(head);
     workerRoutes_.onRequest({.ticket = head.ticket,
                              .head = request,
                              .text = text.substr(0, request.headLength),
-                             .body = {marks.body, text.substr(request.headLength)},
+                             .body = {flags.body, text.substr(request.headLength)},
                              .client = client,
-                             .secure = marks.secure,
-                             .transient = marks.transient});
+                             .secure = flags.secure,
+                             .transient = flags.transient});
   }
 
   void tick() override {
@@ -656,7 +656,7 @@ class Waves : private Stage {
   void nothingIsLeft() {
     members_.clear();
     const auto conserved = [this] {
-      const Counts& counts = pool_.counts();
+      const PoolCounts& counts = pool_.counts();
       return counts.thrown == counts.acked + counts.waiting + counts.lost;
     };
     EXPECT(conserved());
@@ -671,7 +671,7 @@ class Waves : private Stage {
     UNTIL(shaken() == tlsWireCount_ && door_.counts().open == 0 &&
           worker_.door().counts().open == 0);
     passTime(kLease * 1000 + 1000);
-    const Counts& counts = pool_.counts();
+    const PoolCounts& counts = pool_.counts();
     EXPECT(counts.clients == 0 && counts.parked == 0);
     EXPECT(counts.waiting == 0 && counts.mailboxBytes == 0);
     EXPECT(conserved());

@@ -94,7 +94,7 @@ class PoolAlone : PollResponder {
     for (uint32_t at = 0; at < clients; ++at) park(at, 0);
   }
 
-  const Counts& counts() const { return pool_.counts(); }
+  const PoolCounts& counts() const { return pool_.counts(); }
 
   /** Takes a turn. Returns its nanoseconds. */
   uint64_t turn() {
@@ -142,7 +142,7 @@ class PoolWithWorker {
     }
   }
 
-  const Counts& counts() const { return pool_.counts(); }
+  const PoolCounts& counts() const { return pool_.counts(); }
 
   uint64_t turn() {
     for (uint32_t at = 0; at < kTurn; ++at) {
@@ -218,7 +218,7 @@ void measure(const char* name, Scene* scene, uint64_t round) {
   const double median = costs[costs.size() / 2];
   printf("%-30s %6.0f ns a sprite (%.0f to %.0f): %9.0f sprites/s on one core\n", name, median,
          costs.front(), costs.back(), 1e9 / median);
-  const Counts& counts = scene->counts();
+  const PoolCounts& counts = scene->counts();
   EXPECT(counts.thrown == counts.acked + counts.waiting && counts.lost == 0);
 }
 

@@ -176,12 +176,12 @@ class Model {
       }
     }
     while (!members_.empty()) leaveRecord(members_.begin()->first);
-    const Counts& counts = pool_.counts();
+    const PoolCounts& counts = pool_.counts();
     EXPECT(counts.clients == 0 && counts.parked == 0 && counts.waiting == 0);
     EXPECT(counts.mailboxBytes == 0 && pool_.torus().size() == 0);
   }
 
-  const Counts& counts() const { return pool_.counts(); }
+  const PoolCounts& counts() const { return pool_.counts(); }
 
  private:
   /** The neighbors of each record, by edge. */
@@ -600,7 +600,7 @@ class Model {
   void uncountBytes(const WaitingSprite& one) { bytes_ -= one.cost; }
 
   void compare() const {
-    const Counts& counts = pool_.counts();
+    const PoolCounts& counts = pool_.counts();
     uint64_t waiting = 0;
     uint32_t parked = 0;
     for (const auto& [record, member] : members_) {

@@ -272,7 +272,7 @@ class Life {
 
   /** Checks the laws that hold between any two steps. */
   void expectLaws() const {
-    const Counts& counts = pool_.counts();
+    const PoolCounts& counts = pool_.counts();
     expect(counts.thrown + counts.crossedIn ==
                counts.acked + counts.waiting + counts.lost + counts.crossedOut,
            "sprites: what is thrown or has come is not acked + waiting + lost + gone");
@@ -690,7 +690,7 @@ struct Totals {
         sum.doubted += host->lastDoubted;
         continue;
       }
-      const Counts& counts = life->pool().counts();
+      const PoolCounts& counts = life->pool().counts();
       sum.waiting += counts.waiting;
       sum.lost += counts.lost;
       sum.clients += counts.clients;

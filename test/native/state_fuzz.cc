@@ -295,7 +295,7 @@ class Run : private PollResponder {
 
   /** Lets clients come, throw, poll and leave, and then all time pass. */
   void use(Pool* pool) {
-    const Counts& counts = pool->counts();
+    const PoolCounts& counts = pool->counts();
     // Leaving clients are in the torus, but no longer count as clients.
     pool->freeAllLeaving();
     expectLaw(*pool);

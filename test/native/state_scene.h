@@ -321,7 +321,7 @@ class Life : private PollResponder {
 
 /** Checks the law of sprites. */
 inline void expectLaw(const Pool& pool) {
-  const Counts& counts = pool.counts();
+  const PoolCounts& counts = pool.counts();
   EXPECT(counts.thrown + counts.crossedIn ==
          counts.acked + counts.waiting + counts.lost + counts.crossedOut);
 }
@@ -337,7 +337,7 @@ inline std::string worldOf(const Pool& pool) {
   const auto add = [&text](auto... numbers) {
     ((text += std::to_string(static_cast<uint64_t>(numbers)) + " "), ...);
   };
-  const Counts& counts = pool.counts();
+  const PoolCounts& counts = pool.counts();
   add(seams->self().memory, seams->self().life);
   add(counts.crossedIn, counts.crossedOut, counts.crossedInDoubt, counts.waiting,
       counts.mailboxBytes);
@@ -361,7 +361,7 @@ inline std::string worldOf(const Pool& pool) {
  */
 inline std::string stateOf(const Pool& pool) {
   const Folder folder;
-  EXPECT(Snapshot::save(pool, Shelf(), folder.file(), kAnySize, {}, Replace::kNothing).ok());
+  EXPECT(Snapshot::save(pool, Shelf(), folder.file(), kAnySize, {}, Replaceable::kNothing).ok());
   std::string bytes = test::readFile(folder.file());
   const auto number = [&bytes](size_t at) {
     uint32_t value;

@@ -174,7 +174,7 @@ class Server {
   }
 
   bool conserved() const {
-    const Counts& counts = pool_.counts();
+    const PoolCounts& counts = pool_.counts();
     return counts.thrown == counts.acked + counts.waiting + counts.lost;
   }
 

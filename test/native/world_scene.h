@@ -135,7 +135,7 @@ class Server : private PollResponder {
   }
 
   void check() const {
-    const Counts& counts = pool.counts();
+    const PoolCounts& counts = pool.counts();
     scene::expectLaw(pool);
     EXPECT(seams.sprites() <= counts.waiting);
     if (counts.waiting == 0) EXPECT(counts.mailboxBytes == 0);
@@ -265,9 +265,9 @@ inline Ring ringOf(const std::vector<std::pair<size_t, uint32_t>>& in, size_t me
       const auto side = static_cast<size_t>(edge);
       const size_t at = (own + (edge == Edge::kRight ? step : in.size() - step)) % in.size();
       const auto peer = static_cast<PeerNumber>(in[at].first);
-      if (step == 1) ring.neighbors.at[side] = peer;
+      if (step == 1) ring.neighbors.peer[side] = peer;
       for (uint32_t row = 0; row < in[at].second; ++row) {
-        if (ring.rows[row].at[side] == kNoPeer) ring.rows[row].at[side] = peer;
+        if (ring.rows[row].peer[side] == kNoPeer) ring.rows[row].peer[side] = peer;
       }
     }
   }

@@ -197,7 +197,7 @@ class Town {
   std::vector<std::unique_ptr<scene::Folder>> folders_;
   std::vector<std::unique_ptr<Server>> servers_;
   std::vector<std::pair<size_t, uint32_t>> in_;
-  std::vector<Counts> begun_;
+  std::vector<PoolCounts> begun_;
   uint64_t first_ = 1000;  // keys of the beginning's sprites
   uint64_t life_ = 0;
   uint64_t now_ = 1000;
