@@ -58,7 +58,7 @@ Replies repliesOf(Local<Value> given) {
 }
 
 /** [[first segment of a path, bytes], …] */
-std::vector<std::pair<std::string, uint32_t>> mostBodyOf(Local<Value> given) {
+std::vector<std::pair<std::string, uint32_t>> bodyBoundsOf(Local<Value> given) {
   Local<Array> list = given.As<Array>();
   std::vector<std::pair<std::string, uint32_t>> bounds;
   for (uint32_t i = 0; i < list->Length(); ++i) {
@@ -129,10 +129,10 @@ class DoorObject : public Nan::ObjectWrap {
                {.ask = [this](uint32_t worker,
                               const ScriptRequest& question) { callOnRequest(worker, question); },
                 .gone = [this](Caller caller) { callOnGone(caller); },
-                .bodies = {.most = mostBodyOf(get(parts, "mostBody")),
+                .bodies = {.most = bodyBoundsOf(get(parts, "mostBody")),
                            .other = uint32In(parts, "otherBody")}},
                uv_now(Nan::GetCurrentEventLoop())) {
-    const auto how = flagIn(parts, "ownsProcess") ? LoopTurns::sleeping : LoopTurns::polled;
+    const auto how = flagIn(parts, "ownsProcess") ? LoopTurns::makeSleeping : LoopTurns::makePolled;
     turns_ = how(this, &front_);
     front_.onWaitChange([this](bool isWaiting) { turns_->setPaused(isWaiting); });
   }
@@ -249,7 +249,7 @@ class DoorObject : public Nan::ObjectWrap {
          .backlog = static_cast<int>(uint32In(info[2], "backlog")),
          .tls = flagIn(info[2], "tls"),
          .transient = flagIn(info[2], "transient"),
-         .reserved = static_cast<int>(numberOf(get(info[2], "reserved")))},
+         .reservedSocket = static_cast<int>(numberOf(get(info[2], "reserved")))},
         &port);
     if (error != 0) return Nan::ThrowError(Nan::ErrnoException(error, "listen"));
     info.GetReturnValue().Set(port);
@@ -323,7 +323,7 @@ class DoorObject : public Nan::ObjectWrap {
 
   // wantLogEvents(): collects log events from now on
   static void wantLogEvents(const Nan::FunctionCallbackInfo<Value>& info) {
-    unwrap<DoorObject>(info)->front_.wantLogEvents();
+    unwrap<DoorObject>(info)->front_.enableLogEvents();
   }
 
   // takeLogEvents() → {events: [{kind, route, outcome, from}], omitted}

@@ -31,7 +31,7 @@ class LoopDelaysObject : public Nan::ObjectWrap, private SleepListener {
 
  private:
   LoopDelaysObject()
-      : delays_(microseconds(), slept()),
+      : delays_(microseconds(), totalSleep()),
         prepareHandle_(makeQuietHandle<uv_prepare_t>(this, uv_prepare_init)) {
     // Called at the end of every turn, before the loop sleeps.
     uv_prepare_start(prepareHandle_.get(), [](uv_prepare_t* end) {
@@ -46,7 +46,7 @@ class LoopDelaysObject : public Nan::ObjectWrap, private SleepListener {
     prepareHandle_.reset();
   }
 
-  void onSleep(uint64_t now) override { delays_.turn(now, slept()); }
+  void onSleep(uint64_t now) override { delays_.turn(now, totalSleep()); }
 
   /** Checks whether the loop was woken in time. */
   void tick() {

@@ -159,11 +159,11 @@ class SleepingTurns final : public LoopTurns, private Watcher {
 
 }  // namespace
 
-std::unique_ptr<LoopTurns> LoopTurns::polled(Nan::ObjectWrap* object, Front* front) {
+std::unique_ptr<LoopTurns> LoopTurns::makePolled(Nan::ObjectWrap* object, Front* front) {
   return std::make_unique<PolledTurns>(object, front);
 }
 
-std::unique_ptr<LoopTurns> LoopTurns::sleeping(Nan::ObjectWrap* object, Front* front) {
+std::unique_ptr<LoopTurns> LoopTurns::makeSleeping(Nan::ObjectWrap* object, Front* front) {
   return std::make_unique<SleepingTurns>(object, front);
 }
 
@@ -171,7 +171,7 @@ SleepListener::SleepListener() { listeners.push_back(this); }
 
 SleepListener::~SleepListener() { std::erase(listeners, this); }
 
-uint64_t SleepListener::slept() {
+uint64_t SleepListener::totalSleep() {
   return sleptHere + uv_metrics_idle_time(uv_default_loop()) / 1000;
 }
 

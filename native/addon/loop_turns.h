@@ -29,10 +29,10 @@ class LoopTurns {
   /**
    * Returns turns as callbacks of Node's loop. `object` has the front; both must outlive the turns.
    */
-  static std::unique_ptr<LoopTurns> polled(Nan::ObjectWrap* object, Front* front);
+  static std::unique_ptr<LoopTurns> makePolled(Nan::ObjectWrap* object, Front* front);
 
   /** Returns turns that sleep by themselves, at most one in a process. Throws std::system_error. */
-  static std::unique_ptr<LoopTurns> sleeping(Nan::ObjectWrap* object, Front* front);
+  static std::unique_ptr<LoopTurns> makeSleeping(Nan::ObjectWrap* object, Front* front);
 
   virtual ~LoopTurns() = default;
 
@@ -55,7 +55,7 @@ class SleepListener {
   virtual void onSleep(uint64_t now) = 0;
 
   /** Microseconds that Node's loop has slept in all, by itself and here. */
-  static uint64_t slept();
+  static uint64_t totalSleep();
 };
 
 }  // namespace server

@@ -61,8 +61,8 @@ Local<Object> countsOf(const Pool& pool) {
 
 Local<Object> outboxesOf(const Seams* seams) {
   Local<Object> result = Nan::New<Object>();
-  set(result, "sprites", seams == nullptr ? 0 : static_cast<double>(seams->sprites()));
-  set(result, "bytes", seams == nullptr ? 0 : static_cast<double>(seams->bytes()));
+  set(result, "sprites", seams == nullptr ? 0 : static_cast<double>(seams->waitingSprites()));
+  set(result, "bytes", seams == nullptr ? 0 : static_cast<double>(seams->waitingBytes()));
   Local<Array> servers = Nan::New<Array>();
   for (size_t i = 0; seams != nullptr && i < seams->size(); ++i) {
     const Peer& peer = seams->peer(static_cast<PeerNumber>(i));

@@ -77,8 +77,8 @@ void Front::startWorkers(const DoorOptions& options, const Replies& replies, uin
         .arena = parts_.arena,
         .clock = parts_.clock,
         .counts = [this] { return door_.liveCounts(); },
-        .request = [this, number](const AskHead& head,
-                                  std::string_view text) { request(number, head, text); },
+        .ask = [this, number](const AskHead& head,
+                              std::string_view text) { askForRequest(number, head, text); },
         .gone =
             [this, number](Ticket ticket) {
               asker_.gone({number, ticket});
@@ -143,7 +143,7 @@ void Front::askForRequests() {
 }
 
 /** Asks JavaScript for a worker's request that is not hot. */
-void Front::request(uint32_t worker, const AskHead& head, std::string_view text) {
+void Front::askForRequest(uint32_t worker, const AskHead& head, std::string_view text) {
   RequestFlags flags;
   memcpy(&flags, &head.number, sizeof flags);
   readRequest(text, headBytes_, &head_);
@@ -254,10 +254,10 @@ int Front::listen(const PortOptions& options, uint16_t* boundPort) {
   Listener& first = sockets.front();
   const char* const address = options.address.c_str();
   int error = 0;
-  if (options.reserved < 0) {
+  if (options.reservedSocket < 0) {
     error = first.reserve(address, options.port);
   } else {
-    first.adopt(options.reserved);
+    first.adopt(options.reservedSocket);
   }
   if (error == 0 && sockets.size() > 1) error = first.allowSharing();
   for (Listener& one : sockets) {
@@ -329,7 +329,7 @@ std::vector<WorkerCounts> Front::counts() const {
   return all;
 }
 
-void Front::wantLogEvents() {
+void Front::enableLogEvents() {
   door_.logEvents().enable();
   runInWorkers([](Worker& worker) { worker.door().logEvents().enable(); });
 }

@@ -57,8 +57,8 @@ class Front : private FeedsObserver {
     uint16_t port;
     int backlog;
     bool tls = false;
-    bool transient = false;  // serves only joins, throws and leaves
-    int reserved = -1;       // a socket with this port, which the front owns from now on; -1: none
+    bool transient = false;   // serves only joins, throws and leaves
+    int reservedSocket = -1;  // a socket with this port, which the front owns from now on; -1: none
   };
 
   /** `now` in milliseconds. Throws std::bad_alloc, std::system_error. */
@@ -133,7 +133,7 @@ class Front : private FeedsObserver {
   /** The counts of each serving thread, those of the main thread first. */
   std::vector<WorkerCounts> counts() const;
 
-  void wantLogEvents();
+  void enableLogEvents();
   std::pair<std::vector<LogEvent>, uint64_t> takeLogEvents();
 
   /** Ends the workers, and closes every connection. */
@@ -152,7 +152,7 @@ class Front : private FeedsObserver {
   void startWorkers(const DoorOptions& options, const Replies& replies, uint64_t now);
   void serveWorkers();
   void askForRequests();
-  void request(uint32_t worker, const AskHead& head, std::string_view text);
+  void askForRequest(uint32_t worker, const AskHead& head, std::string_view text);
   void sendToWorkers();
   void notify(Caller caller, NoticeHead head, std::string_view text = {});
   void runInWorkers(const Command& command);

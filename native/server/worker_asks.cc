@@ -12,12 +12,12 @@ constexpr Id kNobody = {};
 }  // namespace
 
 std::optional<Outcome> WorkerAsks::join(Ticket ticket, const Address& address, Id*) {
-  add(askBy(Ask::kJoin, ticket, address), {});
+  addAsk(askBy(Ask::kJoin, ticket, address), {});
   return std::nullopt;
 }
 
 std::optional<Outcome> WorkerAsks::leave(Ticket ticket, const Id& id) {
-  add(askBy(Ask::kLeave, ticket, id), {});
+  addAsk(askBy(Ask::kLeave, ticket, id), {});
   return std::nullopt;
 }
 
@@ -32,7 +32,7 @@ std::optional<Outcome> WorkerAsks::throwSprite(Ticket ticket, const HotRequest& 
   AskHead head = askBy(Ask::kThrow, ticket, request.id);
   head.edge = request.edge;
   head.number = request.hasNumber ? request.number : kNoNumber;
-  add(head, text);
+  addAsk(head, text);
   return std::nullopt;
 }
 
@@ -53,27 +53,29 @@ PollResult WorkerAsks::poll(Ticket ticket, const HotRequest& request) {
   // A hold that does not fit into 16 bits is refused anyway.
   head.hold = static_cast<uint16_t>(std::min<uint32_t>(holdOf(request), UINT16_MAX));
   head.number = request.ack;
-  add(head, {});
+  addAsk(head, {});
   // Parked, as far as this thread knows.
   return {Outcome::kOk, 0, {}};
 }
 
-void WorkerAsks::dropPoll(uint32_t, Ticket ticket) { add(askBy(Ask::kDrop, ticket, kNobody), {}); }
+void WorkerAsks::dropPoll(uint32_t, Ticket ticket) {
+  addAsk(askBy(Ask::kDrop, ticket, kNobody), {});
+}
 
 bool WorkerAsks::mayDropEndedPoll(Ticket ticket) {
-  add(askBy(Ask::kEnded, ticket, kNobody), {});
+  addAsk(askBy(Ask::kEnded, ticket, kNobody), {});
   return false;
 }
 
 LookupResult WorkerAsks::findPlace(Ticket ticket, const Id& id, Place*) {
-  add(askBy(Ask::kPlace, ticket, id), {});
+  addAsk(askBy(Ask::kPlace, ticket, id), {});
   return LookupResult::kLater;
 }
 
-void WorkerAsks::requestCounts(Ticket ticket) { add(askBy(Ask::kCounts, ticket, kNobody), {}); }
+void WorkerAsks::requestCounts(Ticket ticket) { addAsk(askBy(Ask::kCounts, ticket, kNobody), {}); }
 
 void WorkerAsks::requestCountsOf(Ticket ticket, const Id& id) {
-  add(askBy(Ask::kCountsOf, ticket, id), {});
+  addAsk(askBy(Ask::kCountsOf, ticket, id), {});
 }
 
 void WorkerAsks::ask(const ScriptRequest& question) {
@@ -86,6 +88,6 @@ void WorkerAsks::ask(const ScriptRequest& question) {
   gathered_ += question.body.bytes;
 }
 
-void WorkerAsks::gone(Ticket ticket) { add(askBy(Ask::kGone, ticket, kNobody), {}); }
+void WorkerAsks::gone(Ticket ticket) { addAsk(askBy(Ask::kGone, ticket, kNobody), {}); }
 
 }  // namespace server

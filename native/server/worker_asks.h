@@ -65,7 +65,7 @@ class WorkerAsks : public RequestHandler {
   /** Counts a request that JavaScript was asked for. */
   void onRequestTaken() { --waitingRequests_; }
 
-  void add(AskHead head, std::string_view text) {
+  void addAsk(AskHead head, std::string_view text) {
     head.length = static_cast<uint32_t>(text.size());
     addMessage(&gathered_, head, text);
   }

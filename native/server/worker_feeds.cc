@@ -14,7 +14,7 @@ void WorkerFeeds::turn() {
     AskHead head =
         askBy(want.fetch ? Ask::kFeedWant : Ask::kFeedGzip, {want.number, 0}, want.address);
     head.number = want.waitsForFirst ? 1 : 0;
-    asks_->add(head, want.key);
+    asks_->addAsk(head, want.key);
   }
   std::vector<std::string> unwatchedKeys;
   table_.takeDirty([&](const Feed& feed) {
@@ -22,12 +22,12 @@ void WorkerFeeds::turn() {
     // key.
     if (feed.isDeleted) return;
     const WatcherCounts watchers = {feed.watching, feed.patching, feed.patchesUntil};
-    asks_->add(askBy(Ask::kFeedWatched, {}, watchers), feed.key);
+    asks_->addAsk(askBy(Ask::kFeedWatched, {}, watchers), feed.key);
     if (feed.isAwaited && feed.watching == 0) unwatchedKeys.push_back(feed.key);
   });
   table_.takeNameChanges([this](std::string_view key, std::string_view name, bool isPresent) {
-    asks_->add({.ask = Ask::kFeedNamed, .number = isPresent ? uint64_t{1} : 0},
-               std::string(key).append(1, kEndOfKey).append(name));
+    asks_->addAsk({.ask = Ask::kFeedNamed, .number = isPresent ? uint64_t{1} : 0},
+                  std::string(key).append(1, kEndOfKey).append(name));
   });
   for (const std::string& key : unwatchedKeys) {
     if (table_.removeAwaited(key)) leaveFeed(key);

@@ -53,7 +53,7 @@ class WorkerFeeds {
   /** Milliseconds between two searches for feeds without requests. */
   static constexpr uint64_t kIdleCheckEvery = 1000;
 
-  void leaveFeed(std::string_view key) { asks_->add({.ask = Ask::kFeedLeft}, key); }
+  void leaveFeed(std::string_view key) { asks_->addAsk({.ask = Ask::kFeedLeft}, key); }
 
   Feeds table_;
   WorkerAsks* const asks_;

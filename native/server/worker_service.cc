@@ -12,7 +12,8 @@ WorkerService::WorkerService(const ServiceParts& parts, PollHolder holder, uint3
 
 WorkerService::~WorkerService() {
   // Otherwise the pool would still answer them.
-  for (uint32_t token = 0; token < usedPlaces_; ++token) drop({token, parked_[token].generation});
+  for (uint32_t token = 0; token < usedPlaces_; ++token)
+    dropPoll({token, parked_[token].generation});
   parts_.pool->setResponder(holder_, nullptr);
   discard(gathered_);
 }
@@ -48,16 +49,16 @@ void WorkerService::serve(const AskHead& head, std::string_view text) {
   if (head.ask != Ask::kRequest && head.ask != Ask::kGone) ++hotRequests_;
   switch (head.ask) {
     case Ask::kJoin:
-      return join(head);
+      return serveJoin(head);
     case Ask::kThrow:
       return addOutcome(head.ticket, pool.throwChecked(subjectOf<Id>(head), head.edge, head.number,
                                                        text, parts_.clock()));
     case Ask::kLeave:
       return addOutcome(head.ticket, pool.leave(subjectOf<Id>(head)));
     case Ask::kPoll:
-      return poll(head);
+      return servePoll(head);
     case Ask::kPlace:
-      return place(head);
+      return servePlace(head);
     case Ask::kCountsOf:
       if (Place any; !pool.place(subjectOf<Id>(head), &any)) {
         return addOutcome(head.ticket, Outcome::kUnknownClient);
@@ -66,13 +67,13 @@ void WorkerService::serve(const AskHead& head, std::string_view text) {
     case Ask::kCounts:
       return addNotice({.notice = Notice::kAnswer, .ticket = head.ticket}, parts_.counts());
     case Ask::kDrop:
-      drop(head.ticket);
+      dropPoll(head.ticket);
       return;
     case Ask::kEnded:
       endedPolls_.push_back(head.ticket);
       return;
     case Ask::kInput:
-      return input(head, text);
+      return serveInput(head, text);
     case Ask::kRequest:
       requests_.emplace_back(head, text);
       return;
@@ -91,16 +92,16 @@ void WorkerService::askForOne() {
   const auto [head, text] = std::move(requests_.front());
   requests_.pop_front();
   addNotice({.notice = Notice::kRequestTaken}, {});
-  parts_.request(head, text);
+  parts_.ask(head, text);
 }
 
-void WorkerService::join(const AskHead& head) {
+void WorkerService::serveJoin(const AskHead& head) {
   Id id;
   const Outcome outcome = parts_.pool->join(subjectOf<Address>(head), parts_.clock(), &id);
   addOutcome(head.ticket, outcome, outcome == Outcome::kOk ? bytesOfValue(id) : std::string_view());
 }
 
-void WorkerService::poll(const AskHead& head) {
+void WorkerService::servePoll(const AskHead& head) {
   Pool& pool = *parts_.pool;
   const uint32_t token = head.ticket.connection;
   const PollResult result = pool.poll(subjectOf<Id>(head), head.number, head.hold, holder_, token);
@@ -112,13 +113,13 @@ void WorkerService::poll(const AskHead& head) {
   usedPlaces_ = std::max(usedPlaces_, token + 1);
 }
 
-void WorkerService::input(const AskHead& head, std::string_view text) {
+void WorkerService::serveInput(const AskHead& head, std::string_view text) {
   const size_t end = text.find(kEndOfName);
   addOutcome(head.ticket, parts_.arena->input(text.substr(0, end), subjectOf<Id>(head), head.number,
                                               text.substr(end + 1), parts_.clock()));
 }
 
-void WorkerService::place(const AskHead& head) {
+void WorkerService::servePlace(const AskHead& head) {
   Place place;
   if (!parts_.pool->place(subjectOf<Id>(head), &place)) {
     return addOutcome(head.ticket, Outcome::kUnknownClient);
@@ -129,7 +130,7 @@ void WorkerService::place(const AskHead& head) {
 // ---- Parked polls -------------------------------------------------------------------------------
 
 /** Drops the poll of a connection that is gone. Returns false when none is parked there. */
-bool WorkerService::drop(Ticket ticket) {
+bool WorkerService::dropPoll(Ticket ticket) {
   ParkedPoll& parked = parked_[ticket.connection];
   if (parked.record == 0 || parked.generation != ticket.generation) return false;
   parts_.pool->drop(std::exchange(parked.record, 0) - 1, holder_, ticket.connection);
@@ -162,7 +163,7 @@ void WorkerService::settleTurn(DecisionState decisions) {
   }
   outcomes_.clear();
   for (const Ticket& ticket : endedPolls_) {
-    drop(ticket);
+    dropPoll(ticket);
     addNotice({.notice = Notice::kOver, .ticket = ticket}, {});
   }
   endedPolls_.clear();
@@ -205,9 +206,9 @@ void WorkerService::serveFeed(const AskHead& head, std::string_view key) {
   } else if (head.ask == Ask::kFeedWatched) {
     setWatchers(&watched, key, subjectOf<WatcherCounts>(head));
   } else if (head.ask == Ask::kFeedNamed) {
-    parts_.feeds->setNameAtWorker(key, name, thread(), head.number != 0);
+    parts_.feeds->setNameAtWorker(key, name, threadNumber(), head.number != 0);
   } else {
-    parts_.feeds->detachWorker(key, thread());
+    parts_.feeds->detachWorker(key, threadNumber());
     setWatchers(&watched, key, {});
     feeds_.erase(found);
   }
@@ -219,8 +220,8 @@ void WorkerService::serveWant(std::string_view key, const AskHead& head) {
   watched.want = head.ticket.connection;
   const Feed* feed = parts_.feeds->find(key);
   if (feed != nullptr && feed->value) return queueNews(&watched, key, Notice::kFeed);
-  const Outcome outcome =
-      parts_.feeds->requestForWorker(key, thread(), subjectOf<Address>(head), head.number != 0);
+  const Outcome outcome = parts_.feeds->requestForWorker(
+      key, threadNumber(), subjectOf<Address>(head), head.number != 0);
   feed = parts_.feeds->find(key);
   const bool isFetched = outcome == Outcome::kOk && feed != nullptr && !feed->value;
   if (isFetched || (feed != nullptr && feed->isAwaited)) {
@@ -279,7 +280,7 @@ void WorkerService::ended(std::string_view key, Outcome why) {
   const auto found = feeds_.find(std::string(key));
   if (found == feeds_.end()) return;
   addNotice({.notice = Notice::kFeedEnd, .outcome = why, .ticket = {found->second.want, 0}}, key);
-  parts_.feeds->detachWorker(key, thread());
+  parts_.feeds->detachWorker(key, threadNumber());
   setWatchers(&found->second, key, {});
   feeds_.erase(found);
 }

@@ -35,7 +35,7 @@ struct ServiceParts {
   Arena* arena = nullptr;  // nullptr: none
   uint64_t (*clock)();     // microseconds, never goes back
   std::function<std::string_view()> counts = {};
-  std::function<void(const AskHead&, std::string_view)> request = {};  // asks JavaScript
+  std::function<void(const AskHead&, std::string_view)> ask = {};  // asks JavaScript
   std::function<void(Ticket)> gone = {};  // a parked request's connection is gone
 };
 
@@ -121,14 +121,14 @@ class WorkerService : public PollResponder {
 
   void prefetch(std::string_view window) const;
   void serve(const AskHead& head, std::string_view text);
-  void join(const AskHead& head);
-  void poll(const AskHead& head);
-  void place(const AskHead& head);
-  bool drop(Ticket ticket);
-  void input(const AskHead& head, std::string_view text);
+  void serveJoin(const AskHead& head);
+  void servePoll(const AskHead& head);
+  void servePlace(const AskHead& head);
+  bool dropPoll(Ticket ticket);
+  void serveInput(const AskHead& head, std::string_view text);
   void serveFeed(const AskHead& head, std::string_view key);
   /** The worker's number among the threads that have names. */
-  uint32_t thread() const { return static_cast<uint32_t>(holder_); }
+  uint32_t threadNumber() const { return static_cast<uint32_t>(holder_); }
   void serveWant(std::string_view key, const AskHead& head);
   void queueNews(WatchedFeed* watched, std::string_view key, Notice notice);
   void addQueuedNews();

@@ -35,8 +35,8 @@ void DiskSync::stop() {
   thread_.join();
 }
 
-void DiskSync::request(uint64_t file, std::shared_ptr<const int> descriptor,
-                       SyncedCallback onSynced) {
+void DiskSync::requestSync(uint64_t file, std::shared_ptr<const int> descriptor,
+                           SyncedCallback onSynced) {
   if (!thread_.joinable()) return;
   const std::lock_guard lock(mutex_);
   if (jobs_.empty() || jobs_.back().file != file)

@@ -1,6 +1,6 @@
 // A thread that syncs files to the disk, so that the loop never waits for the disk.
 //
-//   loop ──request(file, bytes, onSynced)──▶ queue ──▶ thread: fdatasync ──▶ onSynced(error), there
+//   loop ──requestSync(file, …)──▶ queue ──▶ thread: fdatasync ──▶ onSynced(error), there
 //
 // Requests for one file that come while the thread is busy become one: their bytes are on the disk
 // after the same fdatasync. Rejected: libuv's thread pool, where a slow disk would hold up name
@@ -40,7 +40,7 @@ class DiskSync {
    * `stop`. `file` names the file. The descriptor is shared, not duplicated: for a duplicate there
    * may be no descriptor left.
    */
-  void request(uint64_t file, std::shared_ptr<const int> descriptor, SyncedCallback onSynced);
+  void requestSync(uint64_t file, std::shared_ptr<const int> descriptor, SyncedCallback onSynced);
 
   /**
    * When the thread's present wait for the disk began, in milliseconds of syncClock; 0: it does not

@@ -46,7 +46,7 @@ bool isProvenOnDisk(std::string_view bytes, size_t at) {
 }
 
 /** Takes the records of a batch apart, never reading past its end. */
-bool nextRecord(std::string_view* rest, JournalRecord* record, std::string_view* text) {
+bool readRecord(std::string_view* rest, JournalRecord* record, std::string_view* text) {
   if (rest->size() < sizeof *record) return false;
   memcpy(record, rest->data(), sizeof *record);
   rest->remove_prefix(sizeof *record);
@@ -152,7 +152,7 @@ class ReplayAccess {
       // soon.
       client.mailbox.unsent = 0;
       if (client.live) {
-        pool->arm(record, pool->options_.lease * uint64_t{1000});
+        pool->armTimer(record, pool->options_.lease * uint64_t{1000});
       } else if (!pool->torus_.contains(record)) {
         client.token = pool->freeRecord_;
         pool->freeRecord_ = record + 1;
@@ -273,10 +273,10 @@ class ReplayAccess {
   static bool addPeer(Seams* seams, const JournalRecord& record, std::string_view name) {
     if (!isPeerName(name) || record.other >= kMostPeers) return false;
     if (record.other < seams->size()) {
-      return seams->replace(static_cast<PeerNumber>(record.other), name);
+      return seams->replacePeer(static_cast<PeerNumber>(record.other), name);
     }
-    if (record.other > seams->size() || seams->find(name) != kNoPeer) return false;
-    seams->add(name);
+    if (record.other > seams->size() || seams->findPeer(name) != kNoPeer) return false;
+    seams->addPeer(name);
     return true;
   }
 
@@ -409,7 +409,7 @@ ReplayResult replayJournal(std::string_view bytes, uint64_t upTo, Pool* pool, Sh
     while (!records.empty()) {
       JournalRecord record;
       std::string_view text;
-      if (!nextRecord(&records, &record, &text) ||
+      if (!readRecord(&records, &record, &text) ||
           !(record.step >= JournalStep::kPublish ? shelf->apply(record, text)
                                                  : ReplayAccess::apply(pool, record, text))) {
         const bool isBeyond =

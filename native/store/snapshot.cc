@@ -215,7 +215,7 @@ class SnapshotAccess {
       };
       std::string problem = readWorld(reader, makeSprite, &pool->ownedSeams_, &counts);
       if (!problem.empty()) return problem;
-      sprites += pool->ownedSeams_->sprites();
+      sprites += pool->ownedSeams_->waitingSprites();
     }
     std::string problem = readSources(pool, seats, reader);
     if (problem.empty() && header.version >= 5) problem = shelf->read(reader);
@@ -329,7 +329,7 @@ class SnapshotAccess {
     client.seenNumbers = entry.seenNumbers;
     client.nextPoll = static_cast<uint32_t>(pool->now_);
     client.live = true;
-    pool->arm(entry.record, pool->options_.lease * uint64_t{1000});
+    pool->armTimer(entry.record, pool->options_.lease * uint64_t{1000});
     return client;
   }
 };

@@ -94,11 +94,11 @@ std::string readWorld(SnapshotReader* reader,
     PeerEntry entry;
     if (!reader->read(&entry)) return kTooEarly;
     const std::string_view name(entry.name, strnlen(entry.name, sizeof entry.name));
-    if (!isPeerName(name) || (*seams)->find(name) != kNoPeer || entry.base == 0 ||
+    if (!isPeerName(name) || (*seams)->findPeer(name) != kNoPeer || entry.base == 0 ||
         std::max({entry.life, entry.memory, entry.lastTaken, entry.base}) >= kMostFrameNumber) {
       return kBadWorld;
     }
-    Peer& peer = (*seams)->peer((*seams)->add(name));
+    Peer& peer = (*seams)->peer((*seams)->addPeer(name));
     peer.sender = {.life = entry.life, .memory = entry.memory};
     peer.lastTaken = entry.lastTaken;
     peer.outbox.setBase(entry.base);

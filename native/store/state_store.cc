@@ -410,20 +410,20 @@ int StateStore::flush() {
 void StateStore::requestSync() {
   const uint64_t upTo = committedBytes();
   syncRequestedAt_ = now_;
-  sync_.request(generation_, journal_.file(),
-                [this, upTo, requestedAt = now_, generation = generation_](int error) {
-                  // After a failed sync the system may have dropped the pages, and the next sync
-                  // reports success. So nothing counts as synced until a snapshot has it. Files are
-                  // synced in their order.
-                  if (error != 0) {
-                    unsafeFile_ = generation;
-                    syncError_ = error;
-                  } else if (syncError_ == 0) {
-                    syncedBytes_ = upTo;
-                    safeAt_ = requestedAt;
-                  }
-                  if (onSynced_) onSynced_();
-                });
+  sync_.requestSync(generation_, journal_.file(),
+                    [this, upTo, requestedAt = now_, generation = generation_](int error) {
+                      // After a failed sync the system may have dropped the pages, and the next
+                      // sync reports success. So nothing counts as synced until a snapshot has it.
+                      // Files are synced in their order.
+                      if (error != 0) {
+                        unsafeFile_ = generation;
+                        syncError_ = error;
+                      } else if (syncError_ == 0) {
+                        syncedBytes_ = upTo;
+                        safeAt_ = requestedAt;
+                      }
+                      if (onSynced_) onSynced_();
+                    });
 }
 
 /** Returns whether a start would find the journal: bytes in a file without a name are lost. */

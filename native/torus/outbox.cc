@@ -103,7 +103,7 @@ void Outbox::restartSending() {
   bytesInFlight_ = 0;
 }
 
-void Outbox::pause(uint64_t now) {
+void Outbox::pauseSending(uint64_t now) {
   restartSending();
   pauseEnd_ = now + resendDelay_;
   resendDelay_ = std::min(2 * resendDelay_, kLastResend);
@@ -152,7 +152,8 @@ void Outbox::applyRemarks(const FrameHead& ack, std::string_view ends, uint64_t 
   // An ack that refuses a frame for another life has not seen its fence.
   const bool fenced = ack.refusal != FrameRefusal::kOtherLife && ack.serial >= questionSerial_;
   if (peerLeft_ && questionSerial_ != 0 && fenced) resolveDoubt();
-  if (ack.refusal == FrameRefusal::kNotInRing || ack.refusal == FrameRefusal::kFull) pause(now);
+  if (ack.refusal == FrameRefusal::kNotInRing || ack.refusal == FrameRefusal::kFull)
+    pauseSending(now);
   for (uint32_t i = 0; i < ack.count; ++i) {
     const RowEnd end = readEnd(&ends);
     const uint64_t key = keyOf(end.row, end.exitEdge);

@@ -182,7 +182,7 @@ class Outbox {
   uint64_t peerLife() const { return peerLife_; }
 
   /** Pauses sending after a refusal of the peer. */
-  void pause(uint64_t now);
+  void pauseSending(uint64_t now);
 
   /** Makes a resend due at once: the connection has just been restored. */
   void resendNow() {

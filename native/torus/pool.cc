@@ -77,13 +77,13 @@ void Pool::prefetch(PrefetchStep step, const Id& id, const Edge* edge) const {
   wheel_.prefetch(neighbor);
 }
 
-void Pool::arm(uint32_t record, uint64_t milliseconds) {
+void Pool::armTimer(uint32_t record, uint64_t milliseconds) {
   // The timer is never early: one tick is for the lag of now_ behind the clock, one for a late
   // tick.
   wheel_.arm(record, now_ + milliseconds + 2 * kTickMilliseconds);
 }
 
-uint32_t Pool::random(uint32_t below) {
+uint32_t Pool::randomBelow(uint32_t below) {
   return below == 0 ? 0 : std::uniform_int_distribution<uint32_t>(0, below - 1)(random_);
 }
 
@@ -119,7 +119,7 @@ Outcome Pool::joinFrom(Source source, Id* id) {
   *id = ids_.make(record);
   occupyRecord(record, *id);
   clients_[record].source = source;
-  arm(record, options_.lease * uint64_t{1000});
+  armTimer(record, options_.lease * uint64_t{1000});
   if (journal_ != nullptr) journal_->join(record, *id, limits_->addressOf(source));
   return Outcome::kOk;
 }
@@ -160,7 +160,7 @@ PollResult Pool::poll(const Id& id, uint64_t ack, uint32_t hold, PollHolder hold
   const bool answersNow = client->mailbox.waiting > 0 || draining();
   if (answersNow && journal_ == nullptr) {
     renewLease(client);
-    return {Outcome::kOk, record, compose(client, Remark::kNone)};
+    return {Outcome::kOk, record, composeAnswer(client, Remark::kNone)};
   }
   client->holder = holder;
   client->token = token;
@@ -170,7 +170,7 @@ PollResult Pool::poll(const Id& id, uint64_t ack, uint32_t hold, PollHolder hold
     answerSoon(client);
   } else {
     const uint32_t milliseconds = hold * 1000;
-    arm(record, milliseconds + random(milliseconds / kJitterShare));
+    armTimer(record, milliseconds + randomBelow(milliseconds / kJitterShare));
   }
   return {Outcome::kOk, record, {}};
 }
@@ -194,7 +194,7 @@ void Pool::unpark(Client* client) {
 void Pool::renewLease(Client* client) {
   const uint32_t record = recordOf(client);
   if (client->mailbox.hasUnacked() && wheel_.isArmed(record)) return;
-  arm(record, options_.lease * uint64_t{1000});
+  armTimer(record, options_.lease * uint64_t{1000});
 }
 
 /** Returns the oldest waiting sprite of a client, or nullptr. */
@@ -251,7 +251,7 @@ bool Pool::mayPoll(Client* client, uint64_t ack) {
 }
 
 /** Writes the answer to a poll: every sprite in the mailbox, up to the byte bound, or none. */
-std::string_view Pool::compose(Client* client, Remark remark) {
+std::string_view Pool::composeAnswer(Client* client, Remark remark) {
   const Mailbox& mailbox = client->mailbox;
   const uint64_t now = mailbox.unsent > 0 ? turnTime() : 0;
   uint64_t sequence = mailbox.acked();
@@ -283,7 +283,7 @@ std::string_view Pool::compose(Client* client, Remark remark) {
   if (draining()) {
     body_ += ",\"retry\":";
     base::appendDigits(&body_,
-                       (drainEnd_ > now_ ? drainEnd_ - now_ : 0) + random(drainWindow_ + 1));
+                       (drainEnd_ > now_ ? drainEnd_ - now_ : 0) + randomBelow(drainWindow_ + 1));
   }
   body_ += '}';
   client->mailbox.unsent = std::min<uint64_t>(mailbox.unsent, mailbox.sequence - sequence);
@@ -294,7 +294,7 @@ std::string_view Pool::compose(Client* client, Remark remark) {
 void Pool::answer(Client* client, Remark remark) {
   const PollHolder holder = client->holder;
   unpark(client);
-  responders_[static_cast<size_t>(holder)]->answer(client->token, compose(client, remark));
+  responders_[static_cast<size_t>(holder)]->answer(client->token, composeAnswer(client, remark));
 }
 
 /**
@@ -305,7 +305,7 @@ void Pool::endPoll(Client* client, Remark remark) {
   if (journal_ == nullptr) return answer(client, remark);
   const EndedPoll poll = {client->holder, client->token};
   unpark(client);
-  endedPolls_.emplace(poll, compose(client, remark));
+  endedPolls_.emplace(poll, composeAnswer(client, remark));
 }
 
 /** Lets the parked poll of `client` be answered at the end of the turn. */
@@ -380,7 +380,7 @@ void Pool::onTimer(uint32_t record) {
     ++counts_.pings;
     answer(&client, Remark::kNothing);
   } else if (!hasJournalRoom()) {
-    arm(record, options_.lease * uint64_t{1000});
+    armTimer(record, options_.lease * uint64_t{1000});
   } else {
     ++counts_.expired;
     if (journal_ != nullptr) journal_->expire(record);
@@ -392,7 +392,7 @@ void Pool::drain(uint32_t window) {
   drainWindow_ = window;
   drainEnd_ = now_ + window + 1;
   for (uint32_t record = 0; record < usedRecords_; ++record) {
-    if (clients_[record].holder != PollHolder::kNobody) arm(record, random(window));
+    if (clients_[record].holder != PollHolder::kNobody) armTimer(record, randomBelow(window));
   }
 }
 

@@ -423,12 +423,12 @@ class Pool {
 
   Client* lookUp(const Id& id);
   uint32_t recordOf(const Client* client) const { return client - clients_.data(); }
-  void arm(uint32_t record, uint64_t milliseconds);
+  void armTimer(uint32_t record, uint64_t milliseconds);
   void prefetchClient(uint32_t record) const;
   Outcome joinFrom(Source source, Id* id);
   bool mayPoll(Client* client, uint64_t ack);
   void acknowledge(Client* client, uint64_t ack);
-  std::string_view compose(Client* client, Remark remark);
+  std::string_view composeAnswer(Client* client, Remark remark);
   void unpark(Client* client);
   void answer(Client* client, Remark remark);
   void endPoll(Client* client, Remark remark);
@@ -481,7 +481,7 @@ class Pool {
   }
   void freeLeaving();
   void onTimer(uint32_t record);
-  uint32_t random(uint32_t below);
+  uint32_t randomBelow(uint32_t below);
   bool hasJournalRoom() const;
 
   const PoolOptions options_;

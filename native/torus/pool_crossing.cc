@@ -63,9 +63,9 @@ void Pool::setLife(uint64_t life) {
 }
 
 PeerNumber Pool::findOrAddPeer(std::string_view name) {
-  const PeerNumber known = ownedSeams_->find(name);
+  const PeerNumber known = ownedSeams_->findPeer(name);
   if (known != kNoPeer || ownedSeams_->size() == kMostPeers) return known;
-  const PeerNumber peer = ownedSeams_->add(name);
+  const PeerNumber peer = ownedSeams_->addPeer(name);
   if (journal_ != nullptr) journal_->peer(peer, name);
   return peer;
 }
@@ -73,7 +73,7 @@ PeerNumber Pool::findOrAddPeer(std::string_view name) {
 bool Pool::replacePeer(PeerNumber number, std::string_view name, bool isEmptied) {
   const Peer& peer = ownedSeams_->peer(number);
   if (peer.inRing || peer.accepted || (peer.lastTaken > 0 && !isEmptied)) return false;
-  if (!ownedSeams_->replace(number, name)) return false;
+  if (!ownedSeams_->replacePeer(number, name)) return false;
   if (journal_ != nullptr) journal_->peer(number, name);
   return true;
 }
@@ -196,7 +196,7 @@ void Pool::recordGivenUp(PeerNumber peer, uint64_t count) {
 bool Pool::hasMemoryFor(uint32_t cost) const {
   const uint64_t all = counts_.mailboxBytes + cost;
   const uint64_t memory = options_.mailboxMemory;
-  return all <= memory || (all <= 2 * memory && all - activeSeams_->bytes() <= memory);
+  return all <= memory || (all <= 2 * memory && all - activeSeams_->waitingBytes() <= memory);
 }
 
 bool Pool::crossIn(PeerNumber peer, uint64_t number, const CrosserHead& head,

@@ -30,14 +30,14 @@ void Seams::close() {
   wake_ = [] {};
 }
 
-PeerNumber Seams::add(std::string_view name) {
+PeerNumber Seams::addPeer(std::string_view name) {
   peers_.emplace_back().name = name;
   return static_cast<PeerNumber>(peers_.size() - 1);
 }
 
-bool Seams::replace(PeerNumber number, std::string_view name) {
+bool Seams::replacePeer(PeerNumber number, std::string_view name) {
   Peer& peer = peers_[number];
-  if (peer.outbox.size() > 0 || find(name) != kNoPeer) return false;
+  if (peer.outbox.size() > 0 || findPeer(name) != kNoPeer) return false;
   // The highest of all servers: this includes forgotten ones, since later servers counted on from
   // theirs.
   UsedNumbers used;
@@ -51,7 +51,7 @@ bool Seams::replace(PeerNumber number, std::string_view name) {
   return true;
 }
 
-PeerNumber Seams::find(std::string_view name) const {
+PeerNumber Seams::findPeer(std::string_view name) const {
   const auto found = std::ranges::find(peers_, name, &Peer::name);
   return found == peers_.end() ? kNoPeer : static_cast<PeerNumber>(found - peers_.begin());
 }
@@ -85,13 +85,13 @@ void Seams::push(PeerNumber peer, const Crosser& crosser) {
   wake_();
 }
 
-uint64_t Seams::bytes() const {
+uint64_t Seams::waitingBytes() const {
   uint64_t all = 0;
   for (const Peer& peer : peers_) all += peer.outbox.bytes();
   return all;
 }
 
-uint64_t Seams::sprites() const {
+uint64_t Seams::waitingSprites() const {
   uint64_t all = 0;
   for (const Peer& peer : peers_) all += peer.outbox.size();
   return all;

@@ -146,16 +146,16 @@ class Seams {
   void beginProcess();
 
   /** Makes a further server known, under the next number. There must be room. */
-  PeerNumber add(std::string_view name);
+  PeerNumber addPeer(std::string_view name);
 
   /**
    * Forgets a server and gives its number to `name`. Returns false when something waits for that
    * server, or `name` is known.
    */
-  bool replace(PeerNumber number, std::string_view name);
+  bool replacePeer(PeerNumber number, std::string_view name);
 
   /** Returns the server of that name; kNoPeer: it is not known. */
-  PeerNumber find(std::string_view name) const;
+  PeerNumber findPeer(std::string_view name) const;
 
   size_t size() const { return peers_.size(); }
   Peer& peer(PeerNumber number) { return peers_[number]; }
@@ -187,8 +187,8 @@ class Seams {
   void push(PeerNumber peer, const Crosser& crosser);
 
   /** Bytes and sprites in all outboxes. */
-  uint64_t bytes() const;
-  uint64_t sprites() const;
+  uint64_t waitingBytes() const;
+  uint64_t waitingSprites() const;
 
  private:
   Identity self_;

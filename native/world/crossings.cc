@@ -59,7 +59,7 @@ FrameRefusal Crossings::receive(PeerNumber from, std::string_view message, uint6
   if (head.kind == FrameKind::kSprites)
     return receiveSprites(from, refusal, frames_.at[0], now, answer);
   if (refusal != FrameRefusal::kNone) {
-    seams_->peer(from).outbox.pause(now);
+    seams_->peer(from).outbox.pauseSending(now);
     return countRefused(refusal);
   }
   const FrameRefusal ackRefusal = receiveAck(from, head, body, now);

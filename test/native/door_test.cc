@@ -219,8 +219,8 @@ class Waves : private Stage {
         service_({.pool = &pool_,
                   .clock = microseconds,
                   .counts = [] { return std::string_view("{}"); },
-                  .request = [this](const AskHead& head,
-                                    std::string_view text) { askForWorker(head, text); },
+                  .ask = [this](const AskHead& head,
+                                std::string_view text) { askForWorker(head, text); },
                   .gone = [this](Ticket ticket) { workerRoutes_.onParkedClosedLate(ticket); }},
                  PollHolder::kFirstWorker, kConnections + Door::kBeyondLimit) {
     doorRoutes_.setDoor(&door_);

@@ -220,7 +220,7 @@ class Member : private BrokerClient {
       if (!isOwnLease(own) && own.epoch >= epoch_) {
         epoch_ = std::max({1700000000 + now / 1000, own.epoch + 1, seams_.self().life + 1});
       }
-      const bool hasLeft = own.state == Lease::State::kLeaving && seams_.sprites() == 0;
+      const bool hasLeft = own.state == Lease::State::kLeaving && seams_.waitingSprites() == 0;
       next.epoch = epoch_;
       next.state = !isLeaving ? Lease::State::kMember
                    : hasLeft  ? Lease::State::kGone

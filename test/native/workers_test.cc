@@ -239,7 +239,7 @@ class Server {
     limits_.ban(address, turns % 128, milliseconds());
     limits_.tick(milliseconds());
     front_.setOtherServers(1, {2, static_cast<ServerTag>(turns % 100 + 3)});
-    front_.wantLogEvents();
+    front_.enableLogEvents();
     front_.takeLogEvents();
     front_.counts();
     front_.setTls("no certificate", "no key", "no tickets");

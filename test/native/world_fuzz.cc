@@ -52,7 +52,7 @@ class Pair {
     Server& to = toA ? a : b;
     const ExactCopy copy(bytes);
     const uint64_t out = to.pool.counts().crossedOut;
-    const uint64_t waited = to.seams.sprites();
+    const uint64_t waited = to.seams.waitingSprites();
     const uint64_t in = to.pool.counts().crossedIn;
     std::string answer;
     const FrameRefusal refusal =

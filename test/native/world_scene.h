@@ -137,7 +137,7 @@ class Server : private PollResponder {
   void check() const {
     const PoolCounts& counts = pool.counts();
     scene::expectLaw(pool);
-    EXPECT(seams.sprites() <= counts.waiting);
+    EXPECT(seams.waitingSprites() <= counts.waiting);
     if (counts.waiting == 0) EXPECT(counts.mailboxBytes == 0);
   }
 

@@ -612,7 +612,7 @@ void nothingIsSaidThatIsNotWritten(uint64_t cut, bool ends) {
   EXPECT(town.received[1][0].server == 1 && town.received[10][0].server == 2);
   for (const size_t server : {0, 1, 2}) {
     town.at(server).check();
-    EXPECT(town.at(server).seams.sprites() == 0);
+    EXPECT(town.at(server).seams.waitingSprites() == 0);
   }
 }
 
@@ -625,7 +625,7 @@ void aForgottenServerStaysForgotten(bool inOrder) {
   EXPECT(town.at(0).pool.replacePeer(1, "y", true));
   town.at(0).endTurn();
   inOrder ? town.restartInOrder(0) : town.restart(0);
-  EXPECT(town.at(0).seams.find("y") == 1 && town.at(0).seams.find("1") == 3);
+  EXPECT(town.at(0).seams.findPeer("y") == 1 && town.at(0).seams.findPeer("1") == 3);
   town.throwFrom(0, {1});
   EXPECT(town.arrive({1}));
 }

@@ -202,7 +202,7 @@ void checkFar(uint64_t delay, uint64_t width, uint64_t most) {
     to.endTurn();
     to.poll(0, &two.received);
   }
-  EXPECT(two.received.size() == taken && from.seams.sprites() == 0);
+  EXPECT(two.received.size() == taken && from.seams.waitingSprites() == 0);
   const uint64_t once = taken * 300;
   fprintf(stderr,
           "world_test: %" PRIu64 " ms away: %" PRIu64 " bytes for %" PRIu64 ", %" PRIu64
@@ -222,7 +222,7 @@ struct AcquaintedPair : ServerPair {
       if (now % 20 == 0 && now < 2000) throwTo(now / 20 % 2);
       deliverDue();
     }
-    EXPECT(from.seams.sprites() + to.seams.sprites() == 0);
+    EXPECT(from.seams.waitingSprites() + to.seams.waitingSprites() == 0);
     messages = 0;
   }
 };
@@ -240,11 +240,11 @@ void checkAcks() {
   const uint64_t sent = met.messages;
   // The first frame is timed.
   EXPECT(sent == 3 && met.sprite == met.received.size());
-  EXPECT(met.at(0).seams.sprites() >= 1 && met.at(1).crossings.dueAt() == begun + kAckDelay);
+  EXPECT(met.at(0).seams.waitingSprites() >= 1 && met.at(1).crossings.dueAt() == begun + kAckDelay);
   met.runFor(kAckDelay);
-  EXPECT(met.messages == sent && met.at(0).seams.sprites() >= 1);
+  EXPECT(met.messages == sent && met.at(0).seams.waitingSprites() >= 1);
   met.deliverDue();
-  EXPECT(met.messages == sent + 1 && met.at(0).seams.sprites() == 0);
+  EXPECT(met.messages == sent + 1 && met.at(0).seams.waitingSprites() == 0);
   EXPECT(met.at(0).crossings.dueAt() == kNeverDue && met.at(1).crossings.dueAt() == kNeverDue);
   // Both ways: the ack rides on a sprite.
   met.messages = 0;
@@ -258,18 +258,18 @@ void checkAcks() {
   for (int i = 0; i < 1000; ++i) {
     met.throwTo(1);
     met.deliverDue();
-    EXPECT(met.at(0).seams.bytes() < kFirstWindow);
+    EXPECT(met.at(0).seams.waitingBytes() < kFirstWindow);
   }
   // A server that leaves the ring sends its ack at once.
   met.runFor(5 * kAckDelay);
-  EXPECT(met.at(0).seams.sprites() == 0);
+  EXPECT(met.at(0).seams.waitingSprites() == 0);
   met.throwTo(1);
   met.deliverDue();
-  EXPECT(met.at(0).seams.sprites() == 1 && met.at(1).crossings.dueAt() > met.now);
+  EXPECT(met.at(0).seams.waitingSprites() == 1 && met.at(1).crossings.dueAt() > met.now);
   met.at(1).seams.setRing({}, met.now);
   EXPECT(met.at(1).crossings.dueAt() == 0);
   met.deliverDue();
-  EXPECT(met.at(0).seams.sprites() == 0 && met.sprite == met.received.size());
+  EXPECT(met.at(0).seams.waitingSprites() == 0 && met.sprite == met.received.size());
   for (const auto& [sprite, where] : met.received) EXPECT(where.size() == 1);
 }
 
@@ -403,7 +403,7 @@ void checkDoubt() {
   // With no other server the sprites land here.
   from.seams.setRing({}, 1200);
   from.crossings.rerouteStranded(1200);
-  EXPECT(from.seams.sprites() == 0 && from.pool.counts().waiting == 2);
+  EXPECT(from.seams.waitingSprites() == 0 && from.pool.counts().waiting == 2);
   from.check();
 }
 
@@ -424,10 +424,10 @@ void checkFence() {
   std::string question, answer;
   EXPECT(from.crossings.nextMessage(1, 10, &question));
   EXPECT(to.crossings.receive(0, question, 10, &answer) == FrameRefusal::kNone);
-  EXPECT(from.seams.sprites() == 1);
+  EXPECT(from.seams.waitingSprites() == 1);
   EXPECT(from.crossings.receive(1, answer, 10, &none) == FrameRefusal::kNone);
   from.crossings.rerouteStranded(10);
-  EXPECT(from.seams.sprites() == 0 && from.pool.counts().waiting == 1);
+  EXPECT(from.seams.waitingSprites() == 0 && from.pool.counts().waiting == 1);
   std::string last;
   to.crossings.receive(0, late, 10, &last);
   EXPECT(to.pool.counts().crossedIn == 0);
@@ -454,7 +454,7 @@ void checkForgetting(bool receiverForgets) {
   }
   EXPECT(!from.pool.replacePeer(1, "y", true));
   carryAll();
-  EXPECT(to.pool.counts().crossedIn == 3 && from.seams.sprites() == 0);
+  EXPECT(to.pool.counts().crossedIn == 3 && from.seams.waitingSprites() == 0);
   EXPECT(!from.pool.replacePeer(1, "y", true) && !to.pool.replacePeer(0, "y", true));
   for (Server* one : {&from, &to}) one->seams.setRing({}, ++two.now);
   EXPECT(!to.pool.replacePeer(0, "y", false) && !to.pool.replacePeer(0, "1", true));
@@ -464,7 +464,7 @@ void checkForgetting(bool receiverForgets) {
   };
   if (receiverForgets) {
     replace(to, 0, "y", true);
-    EXPECT(to.seams.find("0") == kNoPeer && to.seams.find("y") == 0);
+    EXPECT(to.seams.findPeer("0") == kNoPeer && to.seams.findPeer("y") == 0);
     replace(to, 0, "0", false);
   }
   replace(from, 1, "y", false);
@@ -483,7 +483,7 @@ void checkForgetting(bool receiverForgets) {
   FrameWriter(head, &late).finish();
   deliverAnswer(&from, 1, late, two.now);
   carryAll();
-  EXPECT(to.pool.counts().crossedIn == 4 && from.seams.sprites() == 0);
+  EXPECT(to.pool.counts().crossedIn == 4 && from.seams.waitingSprites() == 0);
   from.check();
   to.check();
 }
