@@ -5,7 +5,7 @@ import { checkFor, readJson } from './body.js';
  * The content of a game, such as the questions of a quiz. A game's own content is in `content.json`, which is not
  * served. The host may replace it; the state keeps the host's content for each arena and game.
  *
- *   content/hall/quiz  ─▶  [{"question":"…"}]      one note (native/store/shelf.h)
+ *   content/hall/quiz  ─▶  [{"question":"…"}]      one note (native/store/feeds_and_notes.h)
  */
 
 /** Largest content, in bytes: a bound of the request, and of its JSON without spaces. */

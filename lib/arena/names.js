@@ -4,7 +4,7 @@ import { checkFor, readJson } from './body.js';
 /**
  * The names of the players of one arena, by their numbers; and whether the host has hidden a name (`away`).
  *
- *   name/hall/7  ─▶  {"player":"<id>","name":"Ada","away":false}      one note (native/store/shelf.h)
+ *   name/hall/7  ─▶  {"player":"<id>","name":"Ada","away":false}      one note (native/store/feeds_and_notes.h)
  *
  * A name outlives its player, so that a podium can still show it. At most twice --arena-players names are kept: when
  * there is no room, the names of all players that have left are removed.

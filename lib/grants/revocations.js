@@ -1,6 +1,6 @@
 /**
- * Revocations of grants, by `jti` or by `sub`. The state keeps each one as a note (native/store/shelf.h), so that it
- * survives a crash and a restart.
+ * Revocations of grants, by `jti` or by `sub`. The state keeps each one as a note (native/store/feeds_and_notes.h), so that
+ * it survives a crash and a restart.
  *
  *     revoked/sub/ann  ─▶   1763785200000        the end of the revocation, in milliseconds since 1970
  *     revoked/sub/bo   ─▶  -1763785200000        a withdrawn revocation, and its end

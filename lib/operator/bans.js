@@ -1,5 +1,5 @@
 /**
- * Bans that survive a crash and a restart. The state keeps each ban as a note (native/store/shelf.h).
+ * Bans that survive a crash and a restart. The state keeps each ban as a note (native/store/feeds_and_notes.h).
  *
  *     ban/192.0.2.1  ─▶  1763785200000        the end of the ban, in milliseconds since 1970
  */

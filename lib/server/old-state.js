@@ -6,7 +6,8 @@ import { isKey } from '../feeds/names.js';
 
 /**
  * Reads the files in which version 0.1 kept feeds, arenas and bans beside FILE. The first start with this version reads
- * them once. Then the state itself has their content (native/store/shelf.h), and they are renamed to FILE.….previous.
+ * them once. Then the state itself has their content (native/store/feeds_and_notes.h), and they are renamed to
+ * FILE.….previous.
  *
  *   FILE.feeds     sprites-feeds 2 RUN, heads and bytes, a checksum: after an end in order
  *   FILE.arena     sprites-arena 1 RUN SHA-256, JSON

@@ -343,7 +343,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
   // notes(prefix) → [[the rest of the name, bytes], …]
   static void notes(const Nan::FunctionCallbackInfo<Value>& info) {
     const std::string prefix = textOf(info[0]);
-    const Shelf::NoteMap& all = unwrap<PoolObject>(info)->turn_.notes();
+    const StoredFeedsAndNotes::NoteMap& all = unwrap<PoolObject>(info)->turn_.notes();
     Local<Array> list = Nan::New<Array>();
     for (auto at = all.lower_bound(prefix); at != all.end() && at->first.starts_with(prefix);
          ++at) {

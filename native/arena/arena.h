@@ -130,7 +130,7 @@ class Arena {
   void keepJournal(Journal* journal) { journal_ = journal; }
 
   /**
-   * Calls `see(name, bytes)` with a note (shelf.h) for each room and each player:
+   * Calls `see(name, bytes)` with a note (feeds_and_notes.h) for each room and each player:
    *
    *   arena/{room}          the newest number of a player
    *   player/{room}/{id}    a PlayerNote and its values; the id's 16 bytes

@@ -80,7 +80,7 @@ class Journal {
   }
   void removeClient(uint32_t record) { add({.step = JournalStep::kGone, .record = record}, {}); }
 
-  // Outside the pool: see shelf.h.
+  // Outside the pool: see feeds_and_notes.h.
   void publish(std::string_view key, Cursor cursor, std::string_view value, std::string_view patch,
                bool upstream);
   /** An item of a log, which has `itemCount` items then; empty: only the epoch changes. */

@@ -110,7 +110,7 @@ enum class JournalStep : uint8_t {
   kGoOn = 20,  // `other` has reported what it has taken: the sprites that wait for it are numbered
                // after `number`
 
-  // Outside the pool (shelf.h).
+  // Outside the pool (feeds_and_notes.h).
   kPublish = 21,    // a feed has the version `number`; PublishText, key, value and patch; of a log,
                     // `other` is its number of items
   kUnpublish = 22,  // the feed of the key that follows was deleted

@@ -1,6 +1,7 @@
 // One feed: its newest value, the same compressed, and the patches that lead to it.
 //
-// FeedValue is the part that outlives the process (shelf.h). Feed adds the state of the table.
+// FeedValue is the part that outlives the process (feeds_and_notes.h). Feed adds the state of the
+// table.
 //
 // A log is a feed whose versions are items. Each version has its item in place of a patch, and the
 // value is empty.

@@ -10,7 +10,7 @@
 // answers as `end` returns. Without a kept state every turn ends with kSend.
 //
 // It owns the store, and knows the parts that the store writes: the pool, the feeds, the arena, and
-// the notes (shelf.h) of JavaScript's parts. No sockets, no V8.
+// the notes (feeds_and_notes.h) of JavaScript's parts. No sockets, no V8.
 #ifndef SPRITES_TURN_H_
 #define SPRITES_TURN_H_
 
@@ -23,7 +23,7 @@
 
 #include "arena/arena.h"
 #include "feeds/feeds.h"
-#include "store/shelf.h"
+#include "store/feeds_and_notes.h"
 #include "store/state_store.h"
 #include "torus/pool.h"
 
@@ -75,7 +75,7 @@ class Turn : private FeedsAndNotes {
   bool unnote(std::string_view name);
 
   /** The notes, with those of the last run; without those of the arena once that is attached. */
-  const Shelf::NoteMap& notes() const { return notes_; }
+  const StoredFeedsAndNotes::NoteMap& notes() const { return notes_; }
 
   /** The store; nullptr: no state is kept. */
   StateStore* store() { return store_.get(); }
@@ -141,8 +141,8 @@ class Turn : private FeedsAndNotes {
   Pool* const pool_;
   Feeds* feeds_ = nullptr;
   Arena* arena_ = nullptr;
-  Shelf::NoteMap notes_;
-  Shelf lastRun_;  // the feeds of the last run, until they are attached
+  StoredFeedsAndNotes::NoteMap notes_;
+  StoredFeedsAndNotes lastRun_;  // the feeds of the last run, until they are attached
   bool waitsForDisk_ = false;
   std::vector<std::function<void(TurnEnd)>> onReleased_;
   std::function<void()> onEnded_;

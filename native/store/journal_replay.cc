@@ -384,7 +384,8 @@ class ReplayAccess {
   }
 };
 
-ReplayResult replayJournal(std::string_view bytes, uint64_t upTo, Pool* pool, Shelf* shelf) {
+ReplayResult replayJournal(std::string_view bytes, uint64_t upTo, Pool* pool,
+                           StoredFeedsAndNotes* stored) {
   ReplayResult result;
   JournalHeader header = {};
   result.problem = readJournalHeader(bytes, &header);
@@ -410,7 +411,7 @@ ReplayResult replayJournal(std::string_view bytes, uint64_t upTo, Pool* pool, Sh
       JournalRecord record;
       std::string_view text;
       if (!readRecord(&records, &record, &text) ||
-          !(record.step >= JournalStep::kPublish ? shelf->apply(record, text)
+          !(record.step >= JournalStep::kPublish ? stored->apply(record, text)
                                                  : ReplayAccess::apply(pool, record, text))) {
         const bool isBeyond =
             record.step == JournalStep::kJoin && record.record >= pool->options().capacity;

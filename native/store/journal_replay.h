@@ -13,7 +13,7 @@
 #include <string_view>
 
 #include "base/journal_format.h"
-#include "shelf.h"
+#include "feeds_and_notes.h"
 #include "torus/pool.h"
 
 namespace server {
@@ -35,11 +35,12 @@ std::string readJournalHeader(std::string_view bytes, JournalHeader* header,
                               JournalOrigin* origin = nullptr);
 
 /**
- * Repeats the steps of the journal in `bytes` on `pool` and `shelf`. `upTo`: how many of its bytes
+ * Repeats the steps of the journal in `bytes` on `pool` and `stored`. `upTo`: how many of its bytes
  * count, as the next journal says; UINT64_MAX: there is no next one, and the end may be torn. When
  * the result has a problem, both must not be used.
  */
-ReplayResult replayJournal(std::string_view bytes, uint64_t upTo, Pool* pool, Shelf* shelf);
+ReplayResult replayJournal(std::string_view bytes, uint64_t upTo, Pool* pool,
+                           StoredFeedsAndNotes* stored);
 
 /** Returns whether all batches of a journal up to `upTo` bytes are whole. */
 bool isWholeTo(std::string_view bytes, uint64_t upTo);

@@ -134,7 +134,7 @@ class SnapshotAccess {
   }
 
   /** Reads a snapshot behind its headers. Returns what is wrong with it, or nothing. */
-  static std::string read(Pool* pool, Shelf* shelf, const Header& header,
+  static std::string read(Pool* pool, StoredFeedsAndNotes* stored, const Header& header,
                           const MoreHeader& moreHeader, SnapshotReader* reader) {
     if (header.clients > pool->options_.capacity) return kTooManyClients;
     std::vector<uint32_t> holes;
@@ -218,7 +218,7 @@ class SnapshotAccess {
       sprites += pool->ownedSeams_->waitingSprites();
     }
     std::string problem = readSources(pool, seats, reader);
-    if (problem.empty() && header.version >= 5) problem = shelf->read(reader);
+    if (problem.empty() && header.version >= 5) problem = stored->read(reader);
     if (!problem.empty()) return problem;
     const uint64_t totals[] = {header.joined, header.left, header.expired, header.thrown,
                                header.acked,  header.lost, header.flown};
@@ -382,7 +382,8 @@ SnapshotResult Snapshot::save(const Pool& pool, const FeedsAndNotes& feedsAndNot
   return result;
 }
 
-SnapshotResult Snapshot::load(Pool* pool, Shelf* shelf, const std::string& path, uint64_t most) {
+SnapshotResult Snapshot::load(Pool* pool, StoredFeedsAndNotes* stored, const std::string& path,
+                              uint64_t most) {
   base::MappedFile file;
   const int error = file.open(path, most);
   if (error == ELOOP) return refused("it is a link, and no link is followed");
@@ -419,7 +420,7 @@ SnapshotResult Snapshot::load(Pool* pool, Shelf* shelf, const std::string& path,
   SnapshotResult result;
   result.generation = moreHeader.generation;
   result.run = header.run;
-  result.problem = SnapshotAccess::read(pool, shelf, header, moreHeader, &reader);
+  result.problem = SnapshotAccess::read(pool, stored, header, moreHeader, &reader);
   result.clients = header.clients;
   result.sprites = header.sprites;
   result.bytes = size;

@@ -26,7 +26,7 @@
 #include <cstdint>
 #include <string>
 
-#include "shelf.h"
+#include "feeds_and_notes.h"
 #include "torus/pool.h"
 
 namespace server {
@@ -64,10 +64,11 @@ class Snapshot {
                              Replaceable replaceable);
 
   /**
-   * Reads the state at `path`, of at most `most` bytes, into `pool` and `shelf`, which must be new.
-   * When the result is not ok, they may be half filled and must not be used.
+   * Reads the state at `path`, of at most `most` bytes, into `pool` and `stored`, which must be
+   * new. When the result is not ok, they may be half filled and must not be used.
    */
-  static SnapshotResult load(Pool* pool, Shelf* shelf, const std::string& path, uint64_t most);
+  static SnapshotResult load(Pool* pool, StoredFeedsAndNotes* stored, const std::string& path,
+                             uint64_t most);
 };
 
 }  // namespace server

@@ -230,10 +230,11 @@ std::vector<uint64_t> StateStore::journalsOnDisk(int* error) const {
 // ---- Reading ------------------------------------------------------------------------------------
 
 /**
- * Restores `pool` and `shelf` as of the end of the journals below `upTo`. `lastBytes`: how many
+ * Restores `pool` and `stored` as of the end of the journals below `upTo`. `lastBytes`: how many
  * bytes of the last one count; UINT64_MAX: it may have a torn end, which is cut from the file.
  */
-Recovery StateStore::readFiles(Pool* pool, Shelf* shelf, uint64_t upTo, uint64_t lastBytes) const {
+Recovery StateStore::readFiles(Pool* pool, StoredFeedsAndNotes* stored, uint64_t upTo,
+                               uint64_t lastBytes) const {
   const bool mayTruncate = lastBytes == UINT64_MAX;
   Recovery recovery;
   const auto fail = [&](const std::string& file, int error, std::string problem) {
@@ -242,7 +243,7 @@ Recovery StateStore::readFiles(Pool* pool, Shelf* shelf, uint64_t upTo, uint64_t
     recovery.problem = std::move(problem);
     return recovery;
   };
-  recovery.snapshot = Snapshot::load(pool, shelf, options_.path, options_.stateBytes);
+  recovery.snapshot = Snapshot::load(pool, stored, options_.path, options_.stateBytes);
   const bool isNew = recovery.snapshot.error == ENOENT;
   if (isNew) recovery.snapshot = {};
   if (!recovery.snapshot.ok()) {
@@ -298,7 +299,7 @@ Recovery StateStore::readFiles(Pool* pool, Shelf* shelf, uint64_t upTo, uint64_t
   for (size_t i = 0; i < journals.size(); ++i) {
     const bool isLast = i + 1 == journals.size();
     const uint64_t countedBytes = isLast ? lastBytes : journals[i + 1].header.previous;
-    const ReplayResult result = replayJournal(journals[i].file.bytes(), countedBytes, pool, shelf);
+    const ReplayResult result = replayJournal(journals[i].file.bytes(), countedBytes, pool, stored);
     if (!result.problem.empty()) return fail(journals[i].path, 0, result.problem);
     ++recovery.journals;
     // A run that has written nothing does not count. Neither does a run of this version, if an
@@ -318,8 +319,8 @@ Recovery StateStore::readFiles(Pool* pool, Shelf* shelf, uint64_t upTo, uint64_t
   return recovery;
 }
 
-Recovery StateStore::recover(Shelf* shelf) {
-  Recovery recovery = readFiles(pool_, shelf, UINT64_MAX, UINT64_MAX);
+Recovery StateStore::recover(StoredFeedsAndNotes* stored) {
+  Recovery recovery = readFiles(pool_, stored, UINT64_MAX, UINT64_MAX);
   generation_ = recovery.nextGeneration;
   previousBytes_ = recovery.wholeBytes;
   snapshotGeneration_ = recovery.snapshot.generation;
@@ -511,8 +512,8 @@ std::string StateStore::compact(uint64_t upTo, uint64_t sealedBytes) {
   // After a crash the new journal must be found, before the journals that it continues are removed.
   if (const int error = base::syncDirectoryOf(options_.path)) return strerror(error);
   Pool pool(pool_->options(), nullptr, 0);
-  Shelf shelf;
-  const Recovery recovery = readFiles(&pool, &shelf, upTo, sealedBytes);
+  StoredFeedsAndNotes stored;
+  const Recovery recovery = readFiles(&pool, &stored, upTo, sealedBytes);
   if (!recovery.ok()) {
     wasUnreadable_ = recovery.error == 0 || recovery.error == ENOENT || recovery.error == EIO;
     return describeProblem(recovery.file, recovery.error, recovery.problem);
@@ -522,7 +523,7 @@ std::string StateStore::compact(uint64_t upTo, uint64_t sealedBytes) {
     return journalPath(recovery.nextGeneration) + ": it is not there";
   }
   const SnapshotResult saved =
-      Snapshot::save(pool, shelf, options_.path, options_.stateBytes, {upTo, run_}, replaceable_);
+      Snapshot::save(pool, stored, options_.path, options_.stateBytes, {upTo, run_}, replaceable_);
   // The snapshot is in place, even if its directory could not be synced.
   if (saved.generation == upTo) replaceable_ = Replaceable::kOwn;
   if (!saved.ok()) return describeProblem(options_.path, saved.error, saved.problem);

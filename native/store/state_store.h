@@ -107,11 +107,11 @@ class StateStore {
   StateStore& operator=(const StateStore&) = delete;
 
   /**
-   * Restores to the pool, which must be new, and to `shelf` what the last run has promised. Cuts a
+   * Restores to the pool, which must be new, and to `stored` what the last run has promised. Cuts a
    * torn end from the file. When the result is not ok, both must not be used, and the files are as
    * they were, but for journals that a power cut has emptied.
    */
-  Recovery recover(Shelf* shelf);
+  Recovery recover(StoredFeedsAndNotes* stored);
 
   /** Begins the journal of this run: from now on the pool's steps go there. Returns 0 or errno. */
   int start();
@@ -174,7 +174,8 @@ class StateStore {
  private:
   std::string journalPath(uint64_t generation) const;
   std::vector<uint64_t> journalsOnDisk(int* error) const;
-  Recovery readFiles(Pool* pool, Shelf* shelf, uint64_t upTo, uint64_t lastBytes) const;
+  Recovery readFiles(Pool* pool, StoredFeedsAndNotes* stored, uint64_t upTo,
+                     uint64_t lastBytes) const;
   void removeJournalsBelow(uint64_t generation) const;
   int openJournal(uint64_t generation, uint64_t previous);
   int flush();

@@ -226,9 +226,9 @@ class Run : private PollResponder {
   /** Reads a journal, and uses the accepted state. Returns what was wrong with the journal. */
   std::string readJournal(const std::string& bytes, uint64_t upTo) {
     const test::ExactCopy exact(bytes);
-    return read([&](Pool* pool, Shelf* shelf) {
+    return read([&](Pool* pool, StoredFeedsAndNotes* stored) {
       const std::string_view all(exact.data(), exact.length());
-      const ReplayResult result = replayJournal(all, upTo, pool, shelf);
+      const ReplayResult result = replayJournal(all, upTo, pool, stored);
       EXPECT(result.wholeBytes + result.tornBytes <= bytes.size());
       if (result.problem.empty()) finishReplay(pool);
       return result.problem;
@@ -238,8 +238,8 @@ class Run : private PollResponder {
   /** Reads a snapshot, and uses the accepted state. Returns what was wrong with the snapshot. */
   std::string readSnapshot(const std::string& bytes) {
     std::ofstream(folder_.file(), std::ios::binary) << bytes;
-    return read([&](Pool* pool, Shelf* shelf) {
-      const SnapshotResult result = Snapshot::load(pool, shelf, folder_.file(), kAnySize);
+    return read([&](Pool* pool, StoredFeedsAndNotes* stored) {
+      const SnapshotResult result = Snapshot::load(pool, stored, folder_.file(), kAnySize);
       EXPECT(result.error == 0);
       return result.problem;
     });
@@ -250,13 +250,13 @@ class Run : private PollResponder {
     AddressLimits limits{AddressLimitsOptions{}};
     Pool pool(poolOptions(kCapacity), &limits, 0);
     pool.setResponder(PollHolder::kRoutes, this);
-    Shelf shelf;
-    std::string problem = readInto(&pool, &shelf);
+    StoredFeedsAndNotes stored;
+    std::string problem = readInto(&pool, &stored);
     if (!problem.empty()) return problem;
-    feedsAndNotes_ = feedsAndNotesText(shelf.feeds(), Shelf(shelf).detachNotes());
+    feedsAndNotes_ = feedsAndNotesText(stored.feeds(), StoredFeedsAndNotes(stored).detachNotes());
     expectLaw(pool);
     // The accepted state is a state like any other: it is saved, and accepted again.
-    expectSound(stateOf(pool, shelf));
+    expectSound(stateOf(pool, stored));
     use(&pool);
     EXPECT(limits.size() == 0);
     return {};

@@ -361,7 +361,9 @@ inline std::string worldOf(const Pool& pool) {
  */
 inline std::string stateOf(const Pool& pool) {
   const Folder folder;
-  EXPECT(Snapshot::save(pool, Shelf(), folder.file(), kAnySize, {}, Replaceable::kNothing).ok());
+  EXPECT(Snapshot::save(pool, StoredFeedsAndNotes(), folder.file(), kAnySize, {},
+                        Replaceable::kNothing)
+             .ok());
   std::string bytes = test::readFile(folder.file());
   const auto number = [&bytes](size_t at) {
     uint32_t value;
@@ -387,16 +389,16 @@ inline std::string stateOf(const Pool& pool) {
 
 /** Returns the same with the feeds and notes beside the pool. */
 inline std::string stateOf(const Life& life) { return stateOf(life.pool()) + life.feedsAndNotes(); }
-inline std::string stateOf(const Pool& pool, Shelf shelf) {
-  return stateOf(pool) + feedsAndNotesText(shelf.feeds(), shelf.detachNotes());
+inline std::string stateOf(const Pool& pool, StoredFeedsAndNotes stored) {
+  return stateOf(pool) + feedsAndNotesText(stored.feeds(), stored.detachNotes());
 }
 
 /** A pool with a store: one life of a process. */
 class StoredPool {
  public:
   explicit StoredPool(const StateStoreOptions& options)
-      : pool_(poolOptions(100), nullptr, 0), store_(options, &pool_, &shelf_) {
-    EXPECT(store_.recover(&shelf_).ok());
+      : pool_(poolOptions(100), nullptr, 0), store_(options, &pool_, &stored_) {
+    EXPECT(store_.recover(&stored_).ok());
   }
 
   /** Ends a turn as the addon does. */
@@ -415,11 +417,11 @@ class StoredPool {
 
   Pool& pool() { return pool_; }
   StateStore& store() { return store_; }
-  std::string state() const { return stateOf(pool_, shelf_); }
+  std::string state() const { return stateOf(pool_, stored_); }
 
  private:
   Pool pool_;
-  Shelf shelf_;
+  StoredFeedsAndNotes stored_;
   StateStore store_;
   uint64_t now_ = 0;
 };

@@ -282,10 +282,10 @@ void aPlaceOfAnArenaIsTheLastPlayers() {
   base::MappedFile file;
   EXPECT(file.open(path, UINT64_MAX) == 0);
   Pool pool(poolOptions(8), nullptr, 0);
-  Shelf shelf;
-  EXPECT(replayJournal(file.bytes(), UINT64_MAX, &pool, &shelf).problem.empty());
+  StoredFeedsAndNotes stored;
+  EXPECT(replayJournal(file.bytes(), UINT64_MAX, &pool, &stored).problem.empty());
   Arena after(options, &limits, 0);
-  for (const auto& [name, bytes] : shelf.detachNotes()) after.restore(name, bytes);
+  for (const auto& [name, bytes] : stored.detachNotes()) after.restore(name, bytes);
   after.finishRestore();
   EXPECT(after.playerNumber("hall", stays) == number);
 }

@@ -146,7 +146,7 @@ class Server : private PollResponder {
   std::vector<Client> clients;
   Pool pool;
   std::string stateAtStart;  // as text
-  Shelf shelf;
+  StoredFeedsAndNotes stored;
   const std::unique_ptr<StateStore> store;
   Seams& seams;
   Crossings crossings;
@@ -156,8 +156,8 @@ class Server : private PollResponder {
  private:
   std::unique_ptr<StateStore> open(const scene::Folder* state) {
     if (state == nullptr) return nullptr;
-    auto opened = std::make_unique<StateStore>(scene::storeOptions(*state), &pool, &shelf);
-    const Recovery recovery = opened->recover(&shelf);
+    auto opened = std::make_unique<StateStore>(scene::storeOptions(*state), &pool, &stored);
+    const Recovery recovery = opened->recover(&stored);
     if (!recovery.ok()) {
       fprintf(stderr, "%s: %s\n", recovery.file.c_str(), recovery.problem.c_str());
     }

@@ -70,9 +70,9 @@ class Town {
     const scene::Folder copy;
     scene::OldFiles(folder(number)).putBack(copy);
     Pool pool(worldOptions(60000), nullptr, 0);
-    Shelf shelf;
-    StateStore store(scene::storeOptions(copy), &pool, &shelf);
-    EXPECT(store.recover(&shelf).ok());
+    StoredFeedsAndNotes stored;
+    StateStore store(scene::storeOptions(copy), &pool, &stored);
+    EXPECT(store.recover(&stored).ok());
     return pool.counts().crossedIn - begun_[number].crossedIn;
   }
 

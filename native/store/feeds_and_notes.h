@@ -7,9 +7,9 @@
 // control, a deleted feed of a world. So data that outlives the process needs a name, and neither a
 // file nor a format of its own.
 //
-// A Shelf has all feeds and notes of the files. A start reads a shelf and hands its contents to
-// their owners. A snapshot is made from a shelf that continues the snapshot before. The running
-// server has no shelf: it writes its own feeds and notes (Keepers), in the same format.
+// StoredFeedsAndNotes has all feeds and notes of the files. A start reads it and hands its contents
+// to their owners. A snapshot is made from one that continues the snapshot before. The running
+// server has none: it writes its own feeds and notes (FeedsAndNotes), in the same format.
 //
 //   ┌────────┬──────────────────────────────┬──────────────────┐
 //   │ counts │ feed: head, key, value,      │ note: head,      │
@@ -22,8 +22,8 @@
 // Rejected: patches alone in the journal (a start would have to apply them, and to write numbers as
 // JavaScript does), a file for feeds (two files are never of one moment: after a crash between them
 // every later start failed).
-#ifndef SPRITES_SHELF_H_
-#define SPRITES_SHELF_H_
+#ifndef SPRITES_FEEDS_AND_NOTES_H_
+#define SPRITES_FEEDS_AND_NOTES_H_
 
 #include <cstdint>
 #include <map>
@@ -67,7 +67,7 @@ class FeedsAndNotes {
   void write(SnapshotWriter* writer) const;
 };
 
-class Shelf : public FeedsAndNotes {
+class StoredFeedsAndNotes : public FeedsAndNotes {
  public:
   using FeedMap = std::map<std::string, FeedValue, std::less<>>;
   using NoteMap = std::map<std::string, std::string, std::less<>>;
@@ -93,4 +93,4 @@ class Shelf : public FeedsAndNotes {
 
 }  // namespace server
 
-#endif  // SPRITES_SHELF_H_
+#endif  // SPRITES_FEEDS_AND_NOTES_H_

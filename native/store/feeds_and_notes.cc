@@ -1,4 +1,4 @@
-#include "shelf.h"
+#include "feeds_and_notes.h"
 
 #include <cstring>
 
@@ -6,8 +6,8 @@ namespace server {
 
 namespace {
 
-/** The head of a shelf in a snapshot. */
-struct ShelfHeader {
+/** The head of feeds and notes in a snapshot. */
+struct FeedsAndNotesHeader {
   uint64_t feeds;
   uint64_t notes;
 };
@@ -63,7 +63,7 @@ class Counter : public FeedsAndNotes::Visitor {
   void feed(std::string_view, const FeedValue&) override { ++header.feeds; }
   void note(std::string_view, std::string_view) override { ++header.notes; }
 
-  ShelfHeader header = {};
+  FeedsAndNotesHeader header = {};
 };
 
 class Writer : public FeedsAndNotes::Visitor {
@@ -103,12 +103,12 @@ void FeedsAndNotes::write(SnapshotWriter* writer) const {
   each(&all);
 }
 
-void Shelf::each(Visitor* visitor) const {
+void StoredFeedsAndNotes::each(Visitor* visitor) const {
   for (const auto& [key, feed] : feeds_) visitor->feed(key, feed);
   for (const auto& [name, bytes] : notes_) visitor->note(name, bytes);
 }
 
-bool Shelf::apply(const JournalRecord& record, std::string_view text) {
+bool StoredFeedsAndNotes::apply(const JournalRecord& record, std::string_view text) {
   switch (record.step) {
     case JournalStep::kPublish:
       return publish(record, text);
@@ -136,7 +136,7 @@ bool Shelf::apply(const JournalRecord& record, std::string_view text) {
   }
 }
 
-bool Shelf::publish(const JournalRecord& record, std::string_view text) {
+bool StoredFeedsAndNotes::publish(const JournalRecord& record, std::string_view text) {
   const uint64_t version = record.number;
   PublishText head;
   if (text.size() < sizeof head) return false;
@@ -158,7 +158,8 @@ bool Shelf::publish(const JournalRecord& record, std::string_view text) {
   return true;
 }
 
-bool Shelf::append(Cursor cursor, std::string_view key, std::string_view item, uint32_t keptItems) {
+bool StoredFeedsAndNotes::append(Cursor cursor, std::string_view key, std::string_view item,
+                                 uint32_t keptItems) {
   const auto found = feeds_.find(key);
   const bool continuesLog = found != feeds_.end() && found->second.isLog;
   const size_t itemsBefore = continuesLog ? found->second.entryStarts.size() : 0;
@@ -171,8 +172,8 @@ bool Shelf::append(Cursor cursor, std::string_view key, std::string_view item, u
   return true;
 }
 
-std::string Shelf::read(SnapshotReader* reader) {
-  ShelfHeader header;
+std::string StoredFeedsAndNotes::read(SnapshotReader* reader) {
+  FeedsAndNotesHeader header;
   if (!reader->read(&header)) return kTooEarly;
   for (uint64_t i = 0; i < header.feeds; ++i) {
     FeedEntry entry;
