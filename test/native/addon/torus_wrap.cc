@@ -16,41 +16,43 @@ namespace {
  * The account of law 2: how many nodes' links a step has changed, without the node that joins or
  * leaves.
  */
-class Account : public TorusObserver {
+class StepCounter : public TorusObserver {
  public:
-  explicit Account(Torus* torus) : torus_(torus) { torus->observe(this); }
+  explicit StepCounter(Torus* torus) : torus_(torus) { torus->observe(this); }
 
   void onChange(uint32_t node) override {
-    const auto known = std::find_if(before_.begin(), before_.end(),
-                                    [node](const Before& one) { return one.node == node; });
-    if (known == before_.end()) before_.push_back(now(node));
+    const auto known = std::find_if(linksBefore_.begin(), linksBefore_.end(),
+                                    [node](const NodeLinks& one) { return one.node == node; });
+    if (known == linksBefore_.end()) linksBefore_.push_back(linksOf(node));
   }
 
   /** Ends a step of `subject`. Returns how many other nodes it touched. */
-  uint32_t end(uint32_t subject) {
+  uint32_t endStep(uint32_t subject) {
     uint32_t count = 0;
-    for (const Before& one : before_) count += one.node != subject && one != now(one.node);
-    before_.clear();
+    for (const NodeLinks& one : linksBefore_)
+      count += one.node != subject && one != linksOf(one.node);
+    linksBefore_.clear();
     return count;
   }
 
  private:
   /** A node's links before the step first set one. */
-  struct Before {
+  struct NodeLinks {
     uint32_t node;
     std::array<uint32_t, 4> links;
 
-    bool operator==(const Before&) const = default;
+    bool operator==(const NodeLinks&) const = default;
   };
 
-  Before now(uint32_t node) const {
-    Before now = {node, {}};
-    for (uint8_t edge = 0; edge < 4; ++edge) now.links[edge] = torus_->neighbor(node, Edge{edge});
-    return now;
+  NodeLinks linksOf(uint32_t node) const {
+    NodeLinks current = {node, {}};
+    for (uint8_t edge = 0; edge < 4; ++edge)
+      current.links[edge] = torus_->neighbor(node, Edge{edge});
+    return current;
   }
 
   const Torus* const torus_;
-  std::vector<Before> before_;
+  std::vector<NodeLinks> linksBefore_;
 };
 
 /** `new Torus(capacity)`: nodes are the integers below `capacity`. */
@@ -73,7 +75,7 @@ class TorusWrap : public Nan::ObjectWrap {
   }
 
  private:
-  explicit TorusWrap(uint32_t capacity) : torus_(capacity), account_(&torus_) {}
+  explicit TorusWrap(uint32_t capacity) : torus_(capacity), stepCounter_(&torus_) {}
 
   static TorusWrap* self(const Nan::FunctionCallbackInfo<Value>& info) {
     return unwrap<TorusWrap>(info);
@@ -90,7 +92,7 @@ class TorusWrap : public Nan::ObjectWrap {
     TorusWrap* wrap = self(info);
     const uint32_t node = uint32Of(info[0]);
     wrap->torus_.join(node);
-    info.GetReturnValue().Set(wrap->account_.end(node));
+    info.GetReturnValue().Set(wrap->stepCounter_.endStep(node));
   }
 
   /** leave(node): number of other nodes touched */
@@ -98,7 +100,7 @@ class TorusWrap : public Nan::ObjectWrap {
     TorusWrap* wrap = self(info);
     const uint32_t node = uint32Of(info[0]);
     wrap->torus_.leave(node);
-    info.GetReturnValue().Set(wrap->account_.end(node));
+    info.GetReturnValue().Set(wrap->stepCounter_.endStep(node));
   }
 
   /** neighbor(node, edge): the node beyond edge 0 left, 1 right, 2 up, 3 down */
@@ -165,7 +167,7 @@ class TorusWrap : public Nan::ObjectWrap {
   }
 
   Torus torus_;
-  Account account_;
+  StepCounter stepCounter_;
 };
 
 }  // namespace
