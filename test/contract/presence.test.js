@@ -205,9 +205,11 @@ t.test('a program hears of it', async (t) => {
   const grant = await server.grant({ sub: 'ann', present: true, read: ['a'], seconds: 60 });
   const ending = new AbortController();
   const headers = { Accept: 'text/event-stream' };
-  await fetch(`${server.addresses[0]}feed/a?grant=${grant}`, { headers, signal: ending.signal });
+  const { signal } = ending;
+  const stream = await fetch(`${server.addresses[0]}feed/a?grant=${grant}`, { headers, signal });
   const second = await next;
   t.strictSame(second.value, { watching: 1, who: ['ann'] });
+  t.equal(stream.status, 200, 'not collected until here: the collector would end the stream');
   ending.abort();
   let now = second;
   while (now.value.watching > 0 || now.value.who.length > 0) {
