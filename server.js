@@ -15,10 +15,10 @@ import { openAdmin } from './lib/operator/admin.js';
 import { openBans } from './lib/operator/bans.js';
 import { openLive } from './lib/operator/live.js';
 import { createOverview } from './lib/operator/overview.js';
-import { asInPrograms, takeOptions } from './lib/operator/program-options.js';
-import { Life } from './lib/server/life.js';
-import { checkProgram, programFeeds, programGrant } from './lib/server/program.js';
-import { takeState } from './lib/server/state.js';
+import { withProgramNames, readProgramOptions } from './lib/operator/program-options.js';
+import { Lifecycle } from './lib/server/lifecycle.js';
+import { readProgramArguments, programFeeds, programGrant } from './lib/server/program.js';
+import { openState } from './lib/server/state.js';
 import { AddressLimits } from './lib/torus/address-limits.js';
 import { Pool } from './lib/torus/pool.js';
 import { Directory } from './lib/world/directory.js';
@@ -38,7 +38,7 @@ import { openWorld } from './lib/world/open.js';
 /**
  * Starts a server.
  *
- * @param {object} given options as lib/operator/options.js reads them
+ * @param {object} requestedOptions options as lib/operator/options.js reads them
  * @param {import('pino').Logger} [log]
  * @param {AbortSignal} [signal] ends a start that waits for the state of another server
  * @param {{fetch?: Function, publishTokens?: string[], grants?: object, ownsProcess?: boolean}} [program] additions of the
@@ -50,46 +50,60 @@ import { openWorld } from './lib/world/open.js';
  * @throws {Error} when there is no addon (ERR_SPRITES_ADDON), a port can't be opened (EADDRINUSE …), or a game is
  *     invalid
  */
-export async function start(given, log = createLog('silent'), signal = undefined, program = {}) {
-  const games = findGames(given);
-  const limits = new AddressLimits(given);
-  const pool = new Pool(given, limits);
-  const directory = new Directory(given.name);
-  const state = await takeState({ pool, options: given, log, signal }).catch((error) => {
+export async function start(
+  requestedOptions,
+  log = createLog('silent'),
+  signal = undefined,
+  program = {}
+) {
+  const games = findGames(requestedOptions);
+  const limits = new AddressLimits(requestedOptions);
+  const pool = new Pool(requestedOptions, limits);
+  const directory = new Directory(requestedOptions.name);
+  const state = await openState({ pool, options: requestedOptions, log, signal }).catch((error) => {
     pool.close();
     throw error;
   });
-  const life = new Life({ options: given, pool, state });
+  const lifecycle = new Lifecycle({ options: requestedOptions, pool, state });
   try {
     const bans = openBans({ limits, pool, log });
     const { publishTokens, grants: keySet } = program;
-    const grants = new Grants({ options: given, keySet, pool, log });
+    const grants = new Grants({ options: requestedOptions, keySet, pool, log });
     await grants.load();
-    const feeds = life.closes(
-      openFeeds({ options: given, limits, pool, state, log, publishTokens })
+    const feeds = lifecycle.closeAtEnd(
+      openFeeds({ options: requestedOptions, limits, pool, state, log, publishTokens })
     );
-    const arena = life.closes(
-      new Arena({ options: given, games, limits, feeds: feeds.feeds, pool, log })
+    const arena = lifecycle.closeAtEnd(
+      new Arena({ options: requestedOptions, games, limits, feeds: feeds.feeds, pool, log })
     );
-    state.taken();
-    life.closes(pool);
-    const world = life.closes(
-      await openWorld({ options: given, pool, feeds: feeds.feeds, grants, directory, log })
+    state.finishMigration();
+    lifecycle.closeAtEnd(pool);
+    const world = lifecycle.closeAtEnd(
+      await openWorld({
+        options: requestedOptions,
+        pool,
+        feeds: feeds.feeds,
+        grants,
+        directory,
+        log
+      })
     );
-    const transient = life.closes(await reservePort(given, 'transient-port', given.transientPort));
-    const options = { ...given, transientPort: transient.port };
+    const transient = lifecycle.closeAtEnd(
+      await reservePort(requestedOptions, 'transient-port', requestedOptions.transientPort)
+    );
+    const options = { ...requestedOptions, transientPort: transient.port };
 
-    const live = life.closes(openLive({ options, pool, feeds, arena, state, world }));
-    const refusals = life.closes(createRefusals(log));
+    const live = lifecycle.closeAtEnd(openLive({ options, pool, feeds, arena, state, world }));
+    const refusals = lifecycle.closeAtEnd(createRefusals(log));
     // A program with a site of its own has its own page.
-    const without = program.fetch ? ['/'] : [];
-    const pages = openPages(arenaFiles(options, games), options.play !== undefined, without);
+    const omittedPaths = program.fetch ? ['/'] : [];
+    const pages = openPages(arenaFiles(options, games), options.play !== undefined, omittedPaths);
     const routes = createRoutes({
       ...{ pool, feeds: feeds.feeds, tokens: feeds.tokens, grants, options, log, refusals },
       ...{ status: live.forAnybody, pages, games, arena, whole: live.whole, directory },
       application: program.fetch
     });
-    const door = life.closes(
+    const door = lifecycle.closeAtEnd(
       createDoor({
         ...{ pool, feeds: feeds.feeds, arena, limits, options, routes },
         ...{ status: live.forAnybody, files: pages.fixed(options), log, refusals },
@@ -97,10 +111,10 @@ export async function start(given, log = createLog('silent'), signal = undefined
       })
     );
     grants.onEnded(door.endGrants);
-    const tls = life.closes(await openTls({ door, options, pool, log }));
+    const tls = lifecycle.closeAtEnd(await openTls({ door, options, pool, log }));
     live.connect({ door, tls });
     directory.onChange(() => door.locate(directory));
-    life.closes(
+    lifecycle.closeAtEnd(
       watchGames({
         ...{ options, games, log },
         // A game under trial restarts with each change of its files.
@@ -115,15 +129,15 @@ export async function start(given, log = createLog('silent'), signal = undefined
     let port;
     /** The problem for which a load balancer must not send clients to this server, if any. */
     function unready() {
-      if (life.draining) return 'draining';
+      if (lifecycle.draining) return 'draining';
       if (port === undefined) return 'joining';
       return state.status()?.blocked > 0 ? 'state-unwritable' : world.readinessProblem();
     }
-    const shown = { options, status: live.whole, unready };
-    const admin = life.closes(
+    const adminParts = { options, status: live.whole, unready };
+    const admin = lifecycle.closeAtEnd(
       await openAdmin({
-        ...{ ...shown, metrics: live.metrics, log },
-        overview: createOverview({ ...shown, door, feeds: feeds.feeds, arena }),
+        ...{ ...adminParts, metrics: live.metrics, log },
+        overview: createOverview({ ...adminParts, door, feeds: feeds.feeds, arena }),
         clients: createClientRoutes({ pool, bans, grants, log })
       })
     );
@@ -147,10 +161,10 @@ export async function start(given, log = createLog('silent'), signal = undefined
         feeds.reload();
         grants.reload();
       },
-      stop: () => life.stop({ feeds, arena, world, door })
+      stop: () => lifecycle.stop({ feeds, arena, world, door })
     };
   } catch (error) {
-    return life.fail(error);
+    return lifecycle.fail(error);
   }
 }
 
@@ -161,16 +175,16 @@ export async function start(given, log = createLog('silent'), signal = undefined
  * @type {import('./lib/server/types/server.js').createServer}
  */
 export async function createServer(wanted = {}) {
-  const inItsWords = (error) => {
-    error.message = asInPrograms(error.message);
+  const rethrowForPrograms = (error) => {
+    error.message = withProgramNames(error.message);
     throw error;
   };
-  async function begin() {
-    const { log, signal, program, given } = checkProgram(wanted);
-    const options = takeOptions(given);
+  async function startChecked() {
+    const { log, signal, program, optionValues } = readProgramArguments(wanted);
+    const options = readProgramOptions(optionValues);
     const server = await start(options, log, signal, program);
     const { port, tlsPort, adminPort, feeds, grant, status, reload, stop } = server;
-    let end;
+    let closing;
     return {
       ...{ port, tlsPort, adminPort, status, reload },
       ...feeds,
@@ -178,8 +192,8 @@ export async function createServer(wanted = {}) {
       addresses: urlsOf('http', options.host, port),
       tlsAddresses: urlsOf('https', options.host, tlsPort),
       adminAddresses: urlsOf('http', options.adminHost, adminPort),
-      close: () => (end ??= stop().catch(inItsWords))
+      close: () => (closing ??= stop().catch(rethrowForPrograms))
     };
   }
-  return begin().catch(inItsWords);
+  return startChecked().catch(rethrowForPrograms);
 }

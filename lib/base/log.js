@@ -71,7 +71,7 @@ export class LineWriter {
  *
  * @param {import('pino').Logger} log
  */
-export function tellOfNoInspector(log) {
+export function logInspectorRequests(log) {
   process.on('SIGUSR1', () => log.warn('SIGUSR1 opens no inspector here'));
 }
 

@@ -23,14 +23,14 @@ export function openFeeds({ options, limits, pool, state, log, publishTokens }) 
   const threads = new Threads(options.feedThreads);
   const feeds = new Feeds({ options, threads, log, limits, pool });
   try {
-    feeds.restore(state.before.feeds);
+    feeds.restore(state.migration.feeds);
   } catch (error) {
     feeds.close();
     const why = `there is no room for the feeds of the last run (${error.message})`;
     throw new Error(`${why}: raise --feeds or --feed-memory`, { cause: error });
   }
   const upstream = openUpstream({ feeds, options, log });
-  const ready = state.doubtful ? feeds.renew() : Promise.resolve();
+  const ready = state.needsNewEpochs ? feeds.renew() : Promise.resolve();
   // The promise may reject before a caller waits for it.
   ready.catch(() => {});
   return {

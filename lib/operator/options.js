@@ -121,7 +121,7 @@ const path = (unit, pattern) => ({
 });
 
 /** Largest --grant-longest, in seconds: no server accepts a grant with a longer life. */
-export const MOST_GRANT_LONGEST = 31_536_000;
+export const MAX_GRANT_SECONDS = 31_536_000;
 
 /** An origin as browsers write it: browsers compare origins letter by letter. */
 const origin = {
@@ -208,7 +208,7 @@ upstream-time 10 seconds 1..3600: time limit of a fetch
 grants none file: keys that sign grants, a JSON Web Key Set; SIGUSR2 reads the file again
 private none patterns: feeds that only a grant may read, such as team/*,plan
 private-join no yes-or-no: yes: a join, and one to an arena, needs a grant with join
-grant-longest 2592000 seconds 60..${MOST_GRANT_LONGEST}: longest life of a grant; a revocation lasts as long
+grant-longest 2592000 seconds 60..${MAX_GRANT_SECONDS}: longest life of a grant; a revocation lasts as long
 # The arena
 arena none arenas: names of the arenas, such as hall or hall,yard
 arena-players 10000 number 1..1000000: most players in one arena

@@ -14,14 +14,14 @@ export const tableForPrograms = table.filter(({ name }) => !(name in OF_THE_PROG
 /**
  * Reads the options of a program.
  *
- * @param {Record<string, string | number | undefined>} given values by names in camel case: numbers, or
+ * @param {Record<string, string | number | undefined>} values values by names in camel case: numbers, or
  *     texts as on the command line; undefined for the default
  * @returns {object} all options, as readOptions returns them
  * @throws {UsageError} with a message of one line: the wrong option, and what it expects
  */
-export function takeOptions(given) {
+export function readProgramOptions(values) {
   const names = tableForPrograms.map(({ name }) => camel(name));
-  for (const [name, value] of Object.entries(given)) {
+  for (const [name, value] of Object.entries(values)) {
     const [, instead] =
       Object.entries({ ...OF_THE_PROGRAM, ...GONE }).find(([other]) => camel(other) === name) ?? [];
     if (instead !== undefined) throw new UsageError(`${name} is no option here: ${instead}`);
@@ -36,7 +36,7 @@ export function takeOptions(given) {
     }
   }
   return readEach((name) => {
-    const value = given[camel(name)];
+    const value = values[camel(name)];
     return value === undefined ? undefined : [String(value), camel(name)];
   });
 }
@@ -45,5 +45,5 @@ export function takeOptions(given) {
  * @param {string} message with names of options as on the command line
  * @returns {string} the message with their names in a program: `--tls-cert` → `tlsCert`
  */
-export const asInPrograms = (message) =>
+export const withProgramNames = (message) =>
   message.replace(/(?<![\w-])--([a-z]+(?:-[a-z]+)*)/g, (_, name) => camel(name));

@@ -1,5 +1,5 @@
 import { loadAddon } from '../base/addon.js';
-import { createLog, LineWriter, tellOfNoInspector } from '../base/log.js';
+import { createLog, LineWriter, logInspectorRequests } from '../base/log.js';
 import { UsageError } from '../base/option-help.js';
 import { check, printCheck } from '../operator/host-check.js';
 import { helpText, readOptions, unknownVariables } from '../operator/options.js';
@@ -7,7 +7,7 @@ import { describeFileLimit, fileLimit } from '../base/file-limit.js';
 import { urlsOf } from '../base/port-errors.js';
 import { version } from '../base/version.js';
 import { grantCommand } from './grant.js';
-import { readTrial, TRIAL, tryGame } from './try.js';
+import { readTrial, TRIAL_COMMAND, tryGame } from './try.js';
 
 /**
  * The program as it is started from a command line: its options, its signals, and what it says. What it starts is
@@ -17,7 +17,7 @@ import { readTrial, TRIAL, tryGame } from './try.js';
 /** @typedef {typeof import('../../server.js').start} Start */
 
 /** How long the process may live on when its server has stopped, in milliseconds. */
-const AFTERLIFE = 500;
+const EXIT_DELAY = 500;
 
 /**
  * Runs the program until a signal ends it.
@@ -35,19 +35,19 @@ export async function main(start, args, environment) {
   });
   process.stderr.on('error', () => {});
   try {
-    const [first, ...rest] = args;
-    if (first === 'grant') {
-      print(await grantCommand(rest));
+    const [command, ...commandArgs] = args;
+    if (command === 'grant') {
+      print(await grantCommand(commandArgs));
       return;
     }
-    const isTrial = first === 'play';
-    const options = isTrial ? readTrial(rest, environment) : readOptions(args, environment);
+    const isTrial = command === 'play';
+    const options = isTrial ? readTrial(commandArgs, environment) : readOptions(args, environment);
     if (options.help) print(helpText());
     else if (options.version) print(version());
     else if (options.check !== 'none') process.exitCode = printCheck(check(options.check, options));
     else {
-      const unknown = unknownVariables(environment, isTrial ? TRIAL : {});
-      await run(start, options, unknown).finally(endSoon);
+      const unknown = unknownVariables(environment, isTrial ? TRIAL_COMMAND : {});
+      await run(start, options, unknown).finally(exitSoon);
     }
   } catch (error) {
     // A signal has ended the start.
@@ -59,9 +59,9 @@ export async function main(start, args, environment) {
 
 async function run(start, options, unknown) {
   const log = createLog(options.logLevel);
-  for (const one of unknown) log.warn(one, 'a variable that is no option');
-  tellOfNoInspector(log);
-  const end = untilSignal();
+  for (const unknownVariable of unknown) log.warn(unknownVariable, 'a variable that is no option');
+  logInspectorRequests(log);
+  const stopRequest = listenForStop();
   // Certificate, key, tokens and the keys of grants are read anew. During the start it waits for the end of that; when
   // the start fails there is nothing to reload, and `main` says why it failed.
   process.on('SIGUSR2', () => {
@@ -72,22 +72,22 @@ async function run(start, options, unknown) {
   });
   // What loading has left; V8 would give it back 8 s later. In another program the heap is not the server's.
   loadAddon().giveBackHeap();
-  const starting = start(options, log, end.signal, { ownsProcess: true });
+  const starting = start(options, log, stopRequest.signal, { ownsProcess: true });
   const server = await starting;
-  const say = createSpeaker(log);
+  const announce = createAnnouncer(log);
   let trial;
   try {
     if (options.play) trial = await tryGame(server, options, log);
-    sayWhere(server, options, say);
-    if (trial) say(`Try ${trial.name}: ${trial.url}`, {}, 'a game is tried');
+    announcePorts(server, options, announce);
+    if (trial) announce(`Try ${trial.name}: ${trial.url}`, {}, 'a game is tried');
   } catch (error) {
     // With its ports open it would go on, and would not hear signals.
     await server.stop();
     throw error;
   }
-  await end.asked;
+  await stopRequest.received;
   trial?.stop();
-  say(
+  announce(
     'Answering every parked poll.',
     { drain: options.drain },
     'answers every parked poll, and ends'
@@ -100,8 +100,8 @@ async function run(start, options, unknown) {
  * of the upstream or of the NATS server: that can't be given up, takes as long as the resolver does, and `process.exit`
  * waits for it.
  */
-function endSoon() {
-  setTimeout(() => loadAddon().endNow(process.exitCode ?? 0), AFTERLIFE).unref();
+function exitSoon() {
+  setTimeout(() => loadAddon().endNow(process.exitCode ?? 0), EXIT_DELAY).unref();
   // Node that ends by itself takes its listeners away first: a signal that comes then would be how the process ended.
   process.once('beforeExit', () => process.exit());
 }
@@ -110,44 +110,44 @@ function endSoon() {
  * The listeners stay, so that a second signal does not end the process while it drains and saves its state.
  * SIGQUIT has no listener here: it ends the server at once, as a crash would.
  *
- * @returns {{asked: Promise<void>, signal: AbortSignal}} `signal` ends a start that is under way
+ * @returns {{received: Promise<void>, signal: AbortSignal}} `signal` ends a start that is under way
  */
-function untilSignal() {
-  const end = new AbortController();
-  const asked = new Promise((resolve) => {
+function listenForStop() {
+  const startAbort = new AbortController();
+  const received = new Promise((resolve) => {
     for (const name of ['SIGTERM', 'SIGINT', 'SIGHUP']) {
       process.on(name, () => {
-        end.abort();
+        startAbort.abort();
         resolve();
       });
     }
   });
-  return { asked, signal: end.signal };
+  return { received, signal: startAbort.signal };
 }
 
 /**
  * @returns {(line: string, fields: object, message: string) => void} says a line to a person or a program on
  *     stdout, and in the log, where that is for a machine
  */
-function createSpeaker(log) {
+function createAnnouncer(log) {
   const out = new LineWriter(1);
-  const terminal = process.stderr.isTTY;
+  const isTerminal = process.stderr.isTTY;
   return (line, fields, message) => {
     out.write(`${line}\n`);
-    if (!terminal) log.info(fields, message);
+    if (!isTerminal) log.info(fields, message);
   };
 }
 
 /** Says where the server listens, and for how many there is room. */
-function sayWhere({ port, transientPort, tlsPort, adminPort }, options, say) {
+function announcePorts({ port, transientPort, tlsPort, adminPort }, options, announce) {
   const { host, adminHost, capacity, workers } = options;
-  const [here, ...lan] = urlsOf('http', host, port);
+  const [mainUrl, ...lanUrls] = urlsOf('http', host, port);
   const name = `Sprites ${version()}`;
-  say(`${name} listens on ${here}`, { url: here, version: version() }, 'listens');
-  for (const url of lan) say(`From elsewhere: ${url}`, { url }, 'listens for others');
+  announce(`${name} listens on ${mainUrl}`, { url: mainUrl, version: version() }, 'listens');
+  for (const url of lanUrls) announce(`From elsewhere: ${url}`, { url }, 'listens for others');
   if (transientPort) {
     const [url] = urlsOf('http', host, transientPort);
-    say(
+    announce(
       `Joins, throws and leaves alone are taken on ${url}`,
       { url },
       'the transient port listens'
@@ -155,14 +155,14 @@ function sayWhere({ port, transientPort, tlsPort, adminPort }, options, say) {
   }
   if (tlsPort) {
     const [url] = urlsOf('https', host, tlsPort);
-    say(`TLS is served on ${url}`, { url }, 'TLS is served');
+    announce(`TLS is served on ${url}`, { url }, 'TLS is served');
   }
   if (adminPort) {
     const url = `${urlsOf('http', adminHost, adminPort)[0]}metrics`;
-    say(`Metrics are on ${url}`, { url }, 'metrics are served');
+    announce(`Metrics are on ${url}`, { url }, 'metrics are served');
   }
   const files = fileLimit();
-  say(
+  announce(
     `There is room for ${capacity} clients. ${describeFileLimit(capacity, files, workers)}`,
     { capacity, files },
     'room for clients'

@@ -1,7 +1,7 @@
 import { readArguments, UsageError } from '../base/option-help.js';
 import { readKeyFile } from '../grants/keys.js';
 import { sign } from '../grants/token.js';
-import { MOST_GRANT_LONGEST } from '../operator/options.js';
+import { MAX_GRANT_SECONDS } from '../operator/options.js';
 
 /** `sprites grant --grants FILE --read 'team/7/*' --for 1h`: prints a grant. */
 
@@ -23,9 +23,9 @@ const UNITS = { s: 1, m: 60, h: 3600, d: 86400 };
 function secondsOf(text) {
   const [, digits, unit] = /^([1-9][0-9]{0,7})([smhd])$/.exec(text) ?? [];
   const seconds = Number(digits) * UNITS[unit];
-  if (!(seconds <= MOST_GRANT_LONGEST)) {
+  if (!(seconds <= MAX_GRANT_SECONDS)) {
     throw new UsageError(
-      `--for takes a time such as 90s, 15m, 1h or 7d, ${MOST_GRANT_LONGEST / UNITS.d}d at most, not ${JSON.stringify(text)}`
+      `--for takes a time such as 90s, 15m, 1h or 7d, ${MAX_GRANT_SECONDS / UNITS.d}d at most, not ${JSON.stringify(text)}`
     );
   }
   return seconds;
@@ -41,10 +41,10 @@ export async function grantCommand(args) {
   const { grants, read, publish, sub, jti, join, present, help, for: time = '1h' } = values;
   if (help) return USAGE;
   if (grants === undefined) throw new UsageError('grant needs --grants FILE, the keys that sign');
-  const given = Object.entries({
+  const claims = Object.entries({
     ...{ sub, jti, join, present },
     read: read?.split(','),
     publish: publish?.split(',')
   }).filter(([, value]) => value !== undefined);
-  return sign(readKeyFile(grants), { ...Object.fromEntries(given), seconds: secondsOf(time) });
+  return sign(readKeyFile(grants), { ...Object.fromEntries(claims), seconds: secondsOf(time) });
 }

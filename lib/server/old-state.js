@@ -22,12 +22,12 @@ const NEWLINE = 0x0a;
 /** A player's note (native/arena/arena.h): newest input, address, number, count of values; then the values. */
 const PLAYER_NOTE = 32;
 
-const sumOf = (bytes) => createHash('sha256').update(bytes).digest('hex');
+const sha256Of = (bytes) => createHash('sha256').update(bytes).digest('hex');
 
 class OldStateError extends Error {}
 
-/** @returns {Buffer | undefined} the content of a file of at most `most` bytes; undefined when there is no file. Links are not followed */
-function readWhole(path, most) {
+/** @returns {Buffer | undefined} the content of a file of at most `maxBytes` bytes; undefined when there is no file. Links are not followed */
+function readWhole(path, maxBytes) {
   let fd;
   try {
     // NONBLOCK: the open of a pipe, which is refused below, must not wait for its other end.
@@ -39,7 +39,7 @@ function readWhole(path, most) {
   try {
     const info = fstatSync(fd);
     check(info.isFile(), 'it is no regular file');
-    check(info.size <= most, `it has more than ${most} bytes`);
+    check(info.size <= maxBytes, `it has more than ${maxBytes} bytes`);
     return readFileSync(fd);
   } finally {
     closeSync(fd);
@@ -59,65 +59,67 @@ function isHead({ key, epoch, version, patches = [], value, log }) {
     isKey(key) &&
     [epoch, version, value, log].every(isCount) &&
     Array.isArray(patches) &&
-    patches.every((at, i) => isCount(at) && at < log && (i === 0 || at > patches[i - 1]))
+    patches.every(
+      (position, i) => isCount(position) && position < log && (i === 0 || position > patches[i - 1])
+    )
   );
 }
 
 /** @returns {object[]} feeds for Feeds#restore; undefined: the file is of another run */
 function readFeeds(bytes, run) {
-  let at = bytes.indexOf(NEWLINE) + 1;
-  const head = bytes.toString('latin1', 0, at);
+  let offset = bytes.indexOf(NEWLINE) + 1;
+  const head = bytes.toString('latin1', 0, offset);
   check(/^sprites-feeds 2 [0-9]+\n$/.test(head), 'it is no state of feeds');
   if (head !== `sprites-feeds 2 ${run}\n`) return undefined;
   const feeds = [];
   for (;;) {
-    const end = bytes.indexOf(NEWLINE, at);
+    const end = bytes.indexOf(NEWLINE, offset);
     check(end >= 0);
-    const one = JSON.parse(bytes.toString('utf8', at, end)) ?? {};
-    if (one.end !== undefined) {
-      check(one.end === feeds.length && one.sha256 === sumOf(bytes.subarray(0, at)));
+    const entry = JSON.parse(bytes.toString('utf8', offset, end)) ?? {};
+    if (entry.end !== undefined) {
+      check(entry.end === feeds.length && entry.sha256 === sha256Of(bytes.subarray(0, offset)));
       return feeds;
     }
-    check(isHead(one));
-    const value = bytes.subarray(end + 1, end + 1 + one.value);
-    const log = bytes.subarray(end + 1 + one.value, end + 1 + one.value + one.log);
-    check(value.length === one.value && log.length === one.log);
-    feeds.push({ ...one, value, log });
-    at = end + 1 + one.value + one.log;
+    check(isHead(entry));
+    const value = bytes.subarray(end + 1, end + 1 + entry.value);
+    const log = bytes.subarray(end + 1 + entry.value, end + 1 + entry.value + entry.log);
+    check(value.length === entry.value && log.length === entry.log);
+    feeds.push({ ...entry, value, log });
+    offset = end + 1 + entry.value + entry.log;
   }
 }
 
 /** @returns {object | undefined} notes by arena; undefined: the file is of another run */
 function readArenas(bytes, run) {
   const end = bytes.indexOf(NEWLINE);
-  const [, of, sum] =
+  const [, runOfFile, checksum] =
     /^sprites-arena 1 ([0-9]+) ([0-9a-f]+)$/.exec(bytes.toString('latin1', 0, end)) ?? [];
-  check(of !== undefined, 'it is no state of arenas');
-  check(sum === sumOf(bytes.subarray(end + 1)));
-  return of === String(run) ? JSON.parse(bytes.toString('utf8', end + 1)) : undefined;
+  check(runOfFile !== undefined, 'it is no state of arenas');
+  check(checksum === sha256Of(bytes.subarray(end + 1)));
+  return runOfFile === String(run) ? JSON.parse(bytes.toString('utf8', end + 1)) : undefined;
 }
 
 /** @returns {{address: string, end: number}[]} */
 function readBans(bytes) {
-  let read;
+  let bans;
   try {
-    read = JSON.parse(bytes)?.bans;
+    bans = JSON.parse(bytes)?.bans;
   } catch (error) {
     throw new OldStateError('it is no list of bans', { cause: error });
   }
   const isBan = (ban) => typeof ban?.address === 'string' && isCount(ban.end);
-  check(Array.isArray(read) && read.every(isBan), 'it is no list of bans');
-  return read;
+  check(Array.isArray(bans) && bans.every(isBan), 'it is no list of bans');
+  return bans;
 }
 
 /** Returns whether to restore a feed. Notes a deleted one. */
-function isKept({ key, epoch, version, value, deleted }, pool, log) {
+function acceptFeed({ key, epoch, version, value, deleted }, pool, log) {
   if (deleted) pool.note(`deleted/${key}`, JSON.stringify({ epoch, version }));
   // Version 0.1 accepted patches that turned a value into invalid JSON. Such a value is not restored, and can be published again.
-  const fits = isCanonical(value);
-  if (!deleted && !fits)
+  const isValid = isCanonical(value);
+  if (!deleted && !isValid)
     log.error({ feed: key }, 'a feed of the last run is no JSON, and is left out');
-  return !deleted && fits;
+  return !deleted && isValid;
 }
 
 /** Notes an arena and its players. Their addresses are not in the file. */
@@ -141,55 +143,55 @@ function noteArena(pool, name, { players, newest, ...control }) {
  * @param {object} parts
  * @param {string} parts.path path of the state
  * @param {import('../torus/pool.js').Pool} parts.pool with an open state; arenas and bans are noted in it
- * @param {number} parts.most largest file, in bytes
+ * @param {number} parts.maxBytes largest file, in bytes
  * @param {number} parts.runBefore number of the run that wrote the state
  * @param {import('pino').Logger} parts.log
- * @returns {{feeds?: object[], files: object[], leave: () => void}} `feeds` for Feeds#restore; the caller
- *     calls `leave` when the state has everything
+ * @returns {{feeds?: object[], files: object[], retireFiles: () => void}} `feeds` for Feeds#restore; the caller
+ *     calls `retireFiles` when the state has everything
  * @throws {Error} with a message of one line: a file can't be used; the file is not changed
  */
-export function takeOldState({ path, pool, most, runBefore, log }) {
+export function migrateOldState({ path, pool, maxBytes, runBefore, log }) {
   const files = [];
-  const before = {};
+  const restored = {};
   /** `read` returns the step that takes over a file, to run after all files are read; or undefined. */
-  const take = (ending, read) => {
-    const file = `${path}.${ending}`;
+  const readOldFile = (extension, read) => {
+    const file = `${path}.${extension}`;
     try {
-      const bytes = readWhole(file, most);
-      if (bytes !== undefined) files.push({ file, use: read(bytes) });
+      const bytes = readWhole(file, maxBytes);
+      if (bytes !== undefined) files.push({ file, apply: read(bytes) });
     } catch (error) {
       throw new Error(`${file}: ${error.message}`, { cause: error });
     }
   };
-  take('feeds', (bytes) => {
+  readOldFile('feeds', (bytes) => {
     const feeds = readFeeds(bytes, runBefore);
     if (feeds === undefined) return undefined;
     return () => {
-      before.feeds = feeds.filter((feed) => isKept(feed, pool, log));
+      restored.feeds = feeds.filter((feed) => acceptFeed(feed, pool, log));
     };
   });
-  take('arena', (bytes) => {
+  readOldFile('arena', (bytes) => {
     const arenas = readArenas(bytes, runBefore);
     if (arenas === undefined) return undefined;
     return () => {
       for (const [name, arena] of Object.entries(arenas)) noteArena(pool, name, arena);
     };
   });
-  take('bans', (bytes) => {
+  readOldFile('bans', (bytes) => {
     const bans = readBans(bytes);
     return () => {
       for (const { address, end } of bans) pool.note(`ban/${address}`, String(end));
     };
   });
-  take('epochs', () => undefined);
-  for (const { file, use } of files) {
-    use?.();
-    log.warn({ file, used: use !== undefined }, 'a file of the version before is taken over');
+  readOldFile('epochs', () => undefined);
+  for (const { file, apply } of files) {
+    apply?.();
+    log.warn({ file, used: apply !== undefined }, 'a file of the version before is taken over');
   }
   return {
-    ...before,
+    ...restored,
     files,
-    leave() {
+    retireFiles() {
       for (const { file } of files) renameSync(file, `${file}.previous`);
     }
   };

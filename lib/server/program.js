@@ -6,7 +6,7 @@ import { areTokens } from '../feeds/tokens.js';
 import { readKeySet } from '../grants/keys.js';
 import { isPattern } from '../grants/rights.js';
 import { problems } from '../http/problems.js';
-import { asInPrograms } from '../operator/program-options.js';
+import { withProgramNames } from '../operator/program-options.js';
 
 /** Arguments of createServer besides the options: see types/server.d.ts. */
 
@@ -17,12 +17,12 @@ const LEVELS = ['debug', 'info', 'warn', 'error'];
 const NO_CURSOR = 'none';
 
 /** @returns {Error} the error for a problem with a feed */
-const fault = (problem, detail = problems[problem].detail) =>
-  Object.assign(new Error(asInPrograms(detail)), { code: 'ERR_SPRITES_FEED', problem });
+const feedError = (problem, detail = problems[problem].detail) =>
+  Object.assign(new Error(withProgramNames(detail)), { code: 'ERR_SPRITES_FEED', problem });
 
 /** Returns the outcome, or throws its problem. */
-function check({ problem, detail, ...rest }) {
-  if (problem !== undefined) throw fault(problem, detail);
+function resultOrThrow({ problem, detail, ...rest }) {
+  if (problem !== undefined) throw feedError(problem, detail);
   return rest;
 }
 
@@ -32,21 +32,21 @@ function bodyOf(value, problem) {
     // JSON.stringify returns undefined for some of these values.
     return Buffer.from(JSON.stringify(value) ?? '');
   } catch (error) {
-    throw fault(problem, `It is nothing that JSON can say: ${error.message.split('\n')[0]}.`);
+    throw feedError(problem, `It is nothing that JSON can say: ${error.message.split('\n')[0]}.`);
   }
 }
 
-const checkKey = (key) => check(isKey(key) ? {} : { problem: 'bad-key' });
+const checkKey = (key) => resultOrThrow(isKey(key) ? {} : { problem: 'bad-key' });
 
 /**
  * Reads the arguments of createServer.
  *
  * @param {Parameters<import('./types/server.js').createServer>[0]} wanted
- * @returns {{log: object, signal?: AbortSignal, program: object, given: object}} the arguments besides the
- *     options, and the options in `given`
+ * @returns {{log: object, signal?: AbortSignal, program: object, optionValues: object}} the arguments besides the
+ *     options, and the options in `optionValues`
  * @throws {UsageError}
  */
-export function checkProgram(wanted) {
+export function readProgramArguments(wanted) {
   if (typeof wanted !== 'object' || wanted === null) {
     throw new UsageError('createServer takes an object of options, such as { port: 8080 }');
   }
@@ -61,37 +61,37 @@ export function checkProgram(wanted) {
   if (publishTokens !== undefined && !areTokens(publishTokens)) {
     throw new UsageError('publishTokens takes an array of tokens, of letters, digits and ._~+/-');
   }
-  const isSet = typeof grants === 'object' && grants !== null;
+  const isKeySet = typeof grants === 'object' && grants !== null;
   try {
-    if (isSet) readKeySet(grants);
+    if (isKeySet) readKeySet(grants);
   } catch (error) {
     throw new UsageError(`grants: ${error.message}`, { cause: error });
   }
   if (Array.isArray(patterns) && !patterns.every(isPattern)) {
     throw new UsageError('private takes an array of keys, prefix/* or *');
   }
-  const given = {
+  const optionValues = {
     ...options,
     // The keys come from the program, not from a file.
-    grants: isSet ? 'given' : grants,
+    grants: isKeySet ? 'given' : grants,
     private: Array.isArray(patterns) ? patterns.join(',') || 'none' : patterns
   };
-  const program = { fetch, publishTokens, grants: isSet ? grants : undefined };
-  return { log, signal, program, given };
+  const program = { fetch, publishTokens, grants: isKeySet ? grants : undefined };
+  return { log, signal, program, optionValues };
 }
 
 /** Default life of a grant, in seconds. */
-const USUAL_GRANT = 3600;
+const DEFAULT_GRANT_SECONDS = 3600;
 
 /**
  * @param {(rights: object) => Promise<string>} sign
  * @returns {import('./types/server.js').Server['grant']}
  */
 export function programGrant(sign) {
-  return (wanted) => {
-    const { seconds = USUAL_GRANT, ...rights } = wanted ?? {};
+  return (wantedRights) => {
+    const { seconds = DEFAULT_GRANT_SECONDS, ...rights } = wantedRights ?? {};
     return sign({ seconds, ...rights }).catch((error) => {
-      error.message = asInPrograms(error.message);
+      error.message = withProgramNames(error.message);
       throw error;
     });
   };
@@ -108,21 +108,22 @@ export function programGrant(sign) {
  */
 export function programFeeds({ feeds, arena, options }) {
   const publisher = openPublisher({ feeds, arena, options });
-  const ended = () => fault('draining', 'the server has ended');
+  const endedError = () => feedError('draining', 'the server has ended');
 
   /** @throws {Error} also where the server ended before the publication */
-  async function done(doing) {
-    if (feeds.isClosedToProgram) throw ended();
-    const { problem, ...rest } = await doing();
-    if (problem !== undefined && feeds.closed) throw ended();
-    return check({ problem, ...rest });
+  async function perform(operation) {
+    if (feeds.isClosedToProgram) throw endedError();
+    const { problem, ...rest } = await operation();
+    if (problem !== undefined && feeds.closed) throw endedError();
+    return resultOrThrow({ problem, ...rest });
   }
 
   function publishAs(kind, key, value) {
-    return done(async () => {
+    return perform(async () => {
       checkKey(key);
       const body = bodyOf(value, kind.endsWith('patch') ? 'bad-patch' : 'bad-value');
-      if (body.length > publisher.maxBodyBytes(key)) throw fault(publisher.tooLargeProblem(kind));
+      if (body.length > publisher.maxBodyBytes(key))
+        throw feedError(publisher.tooLargeProblem(kind));
       return publisher.publish(key, kind, body);
     });
   }
@@ -133,17 +134,17 @@ export function programFeeds({ feeds, arena, options }) {
       publishAs(Array.isArray(patch) ? 'json-patch' : 'merge-patch', key, patch),
     append: (key, item) => publishAs('item', key, item),
     async remove(key) {
-      await done(async () => {
+      await perform(async () => {
         checkKey(key);
         return publisher.remove(key);
       });
     },
-    async watch(key, given, how) {
-      const seen = given ?? NO_CURSOR;
-      const { signal } = how ?? {};
+    async watch(key, lastCursor, watchOptions) {
+      const seen = lastCursor ?? NO_CURSOR;
+      const { signal } = watchOptions ?? {};
       checkKey(key);
       for (;;) {
-        if (feeds.closed) throw ended();
+        if (feeds.closed) throw endedError();
         signal?.throwIfAborted();
         const { cursor = NO_CURSOR, value, items, gap } = feeds.newest(key, seen) ?? {};
         if (cursor !== seen && items) return { cursor, items: JSON.parse(items), gap };

@@ -4,7 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { getSystemErrorName } from 'node:util';
 
 import { loadAddon } from '../base/addon.js';
-import { takeOldState } from './old-state.js';
+import { migrateOldState } from './old-state.js';
 
 /**
  * The state that survives the end of a run, also a crash (native/store/state_store.h).
@@ -18,30 +18,30 @@ import { takeOldState } from './old-state.js';
  */
 
 /** Interval between two tries to get the lock, in milliseconds. */
-const LOOK = 50;
+const LOCK_INTERVAL = 50;
 
 /** Returns the counts of the state for /status and /metrics, from Pool#stateStatus; zeros without --state. */
-function figuresOf(now) {
+function countsOf(status) {
   return {
-    stateBlocked: now === null || now.blocked === 0 ? 0 : 1,
-    journalBytes: now?.journalBytes ?? 0,
-    journalUnsynced: now?.unsyncedBytes ?? 0,
-    journalUnsyncedSeconds: (now?.unsafe ?? 0) / 1000,
-    journalBacklog: now?.backlogBytes ?? 0,
-    journalLongestWriteSeconds: (now?.longestWrite ?? 0) / 1e6,
-    snapshots: now?.snapshots ?? 0,
-    snapshotsFailed: now?.snapshotsFailed ?? 0
+    stateBlocked: status === null || status.blocked === 0 ? 0 : 1,
+    journalBytes: status?.journalBytes ?? 0,
+    journalUnsynced: status?.unsyncedBytes ?? 0,
+    journalUnsyncedSeconds: (status?.unsafe ?? 0) / 1000,
+    journalBacklog: status?.backlogBytes ?? 0,
+    journalLongestWriteSeconds: (status?.longestWrite ?? 0) / 1e6,
+    snapshots: status?.snapshots ?? 0,
+    snapshotsFailed: status?.snapshotsFailed ?? 0
   };
 }
 
-const NOTHING = {
-  before: {},
-  doubtful: false,
-  taken() {},
-  keep() {},
+const NO_STATE = {
+  migration: {},
+  needsNewEpochs: false,
+  finishMigration() {},
+  save() {},
   release() {},
   status: () => null,
-  figures: () => figuresOf(null)
+  figures: () => countsOf(null)
 };
 
 /** Returns the process that the lock file names, if any. */
@@ -57,10 +57,10 @@ function holderOf(lock) {
 /**
  * Takes the lock of a state. Waits for the server that holds it.
  *
- * @returns {Promise<{held: () => boolean, release: () => void}>} `held` takes the lock again if its file was
+ * @returns {Promise<{ensureHeld: () => boolean, release: () => void}>} `ensureHeld` takes the lock again if its file was
  *     removed, and returns false if another server has it
  */
-async function takeLock({ path, options: { stateWait }, log, signal }) {
+async function acquireLock({ path, options: { stateWait }, log, signal }) {
   const { takeFileLock, holdsFileLock, releaseFileLock } = loadAddon();
   const lock = `${path}.lock`;
   const end = performance.now() + stateWait * 1000;
@@ -75,7 +75,7 @@ async function takeLock({ path, options: { stateWait }, log, signal }) {
     }
     if (fd !== undefined) {
       return {
-        held() {
+        ensureHeld() {
           if (holdsFileLock(fd, lock)) return true;
           const again = takeFileLock(lock);
           if (again === undefined) return false;
@@ -94,35 +94,35 @@ async function takeLock({ path, options: { stateWait }, log, signal }) {
       );
     }
     if (!waited) log.warn({ holder, seconds: stateWait }, 'waits for the state of another server');
-    await pause(LOOK, undefined, { signal });
+    await pause(LOCK_INTERVAL, undefined, { signal });
   }
 }
 
 /** Interval between two checks whether the state can be written, in milliseconds. */
-const WATCH = 1000;
+const WATCH_INTERVAL = 1000;
 
 /** Wait before the next try to write a lost state again, in milliseconds. */
-const RETRY = 10_000;
+const RESCUE_INTERVAL = 10_000;
 
 /**
  * Logs when the state can't be written any more, and when it can be written again. Writes a lost state again, unless
  * another server has started one in its place.
  */
-function watch({ pool, lock, path, log }) {
+function watchState({ pool, lock, path, log }) {
   let blocked = 0;
   let problem = '';
-  let said = '';
+  let loggedReason = '';
   let retryAt = 0;
 
   function rescue() {
     let why;
     try {
       accessSync(dirname(path), constants.W_OK | constants.X_OK);
-      if (lock.held()) {
-        retryAt = performance.now() + RETRY;
+      if (lock.ensureHeld()) {
+        retryAt = performance.now() + RESCUE_INTERVAL;
         pool.rescueState();
         retryAt = 0;
-        said = '';
+        loggedReason = '';
         log.warn({ file: path }, 'the state was lost, and is written anew');
         return;
       }
@@ -130,16 +130,16 @@ function watch({ pool, lock, path, log }) {
     } catch (error) {
       why = error.message;
     }
-    if (why !== said)
+    if (why !== loggedReason)
       log.error({ file: path, why }, "the state is lost, and can't be written anew");
-    said = why;
+    loggedReason = why;
   }
 
   const timer = setInterval(() => {
     if (pool.stateStatus().lost && performance.now() >= retryAt) rescue();
-    const now = pool.stateStatus();
-    if (now.blocked !== blocked) {
-      blocked = now.blocked;
+    const status = pool.stateStatus();
+    if (status.blocked !== blocked) {
+      blocked = status.blocked;
       const code = blocked === 0 ? undefined : getSystemErrorName(-blocked);
       if (blocked === 0) log.info('the state can be written again');
       else {
@@ -147,25 +147,25 @@ function watch({ pool, lock, path, log }) {
         log.error(fields, "the state can't be written: joins and throws are refused");
       }
     }
-    if (now.problem !== problem) {
-      problem = now.problem;
+    if (status.problem !== problem) {
+      problem = status.problem;
       if (problem === '') log.info('snapshots of the state can be made again');
       else log.error({ problem }, 'no snapshot of the state could be made');
     }
-  }, WATCH);
+  }, WATCH_INTERVAL);
   timer.unref();
   return () => clearInterval(timer);
 }
 
 /** Name of the note with the server's name in a world; earlier releases wrote an empty one. */
-const WORLD = 'world';
+const WORLD_NOTE = 'world';
 
 /** The ids of clients begin with a tag of the server's name (lib/base/tag.js). */
-function takeName(pool, name, log) {
-  const [[, noted] = [WORLD, 'none']] = pool.notes(WORLD);
-  const before = String(noted);
+function noteServerName(pool, name, log) {
+  const [[, notedName] = [WORLD_NOTE, 'none']] = pool.notes(WORLD_NOTE);
+  const before = String(notedName);
   const { clients } = pool.status();
-  pool.note(WORLD, name);
+  pool.note(WORLD_NOTE, name);
   if (clients === 0 || ['', name].includes(before)) return;
   const text =
     'clients of this state have ids from before it had this --name: the other servers and a proxy do not send them here, and answer 503, then 404';
@@ -186,13 +186,13 @@ function leaveWorld(pool, log) {
 
 /**
  * @typedef {object} State
- * @property {{feeds?: object[]}} before feeds of version 0.1, which kept them in files of their own: see old-state.js
- * @property {boolean} doubtful whether clients may have seen versions of feeds that the state does not have, so that the
+ * @property {{feeds?: object[]}} migration feeds of version 0.1, which kept them in files of their own: see old-state.js
+ * @property {boolean} needsNewEpochs whether clients may have seen versions of feeds that the state does not have, so that the
  *     feeds need new epochs
- * @property {() => void} taken the caller calls this when all parts of the server have restored their content
- * @property {() => void} keep writes the whole state for the next run, after the last change of the pool; throws an error
+ * @property {() => void} finishMigration the caller calls this when all parts of the server have restored their content
+ * @property {() => void} save writes the whole state for the next run, after the last change of the pool; throws an error
  *     with a message of one line when this fails
- * @property {() => void} release gives up the lock, after `keep` or after a failed start
+ * @property {() => void} release gives up the lock, after `save` or after a failed start
  * @property {() => object | null} status the state of the journal: see Pool#stateStatus
  * @property {() => Record<string, number>} figures its counts for /status and /metrics
  */
@@ -211,10 +211,10 @@ function leaveWorld(pool, log) {
  * @throws {Error} with a message of one line, when the state can't be used, its directory can't be written to, or
  *     another server holds the lock for too long; the file is not changed
  */
-export async function takeState({ pool, options, log, signal }) {
+export async function openState({ pool, options, log, signal }) {
   const { state: path, stateBytes, journalBytes, snapshotEvery, sync } = options;
-  const world = options.world !== 'none';
-  if (path === 'none') return NOTHING;
+  const isInWorld = options.world !== 'none';
+  if (path === 'none') return NO_STATE;
   try {
     accessSync(dirname(path), constants.W_OK | constants.X_OK);
   } catch (error) {
@@ -222,29 +222,32 @@ export async function takeState({ pool, options, log, signal }) {
       cause: error
     });
   }
-  const lock = await takeLock({ path, options, log, signal });
+  const lock = await acquireLock({ path, options, log, signal });
   const started = performance.now();
-  let doubtful;
-  let before;
+  let needsNewEpochs;
+  let migration;
   try {
-    const {
-      runBefore,
-      doubtful: mayLack,
-      ...found
-    } = pool.openState({ path, stateBytes, journalBytes, snapshotEvery, sync });
-    doubtful = mayLack;
-    before = takeOldState({ path, pool, most: stateBytes, runBefore, log });
+    const { runBefore, doubtful, ...restored } = pool.openState({
+      path,
+      stateBytes,
+      journalBytes,
+      snapshotEvery,
+      sync
+    });
+    needsNewEpochs = doubtful;
+    migration = migrateOldState({ path, pool, maxBytes: stateBytes, runBefore, log });
     const milliseconds = Math.round(performance.now() - started);
-    if (found.bytes > 0 || found.journals > 0) log.info({ ...found, milliseconds }, 'state taken');
-    if (found.torn > 0) {
-      log.warn({ bytes: found.torn }, 'the end of the journal was not whole, and is cut off');
+    if (restored.bytes > 0 || restored.journals > 0)
+      log.info({ ...restored, milliseconds }, 'state taken');
+    if (restored.torn > 0) {
+      log.warn({ bytes: restored.torn }, 'the end of the journal was not whole, and is cut off');
     }
-    if (world) takeName(pool, options.name, log);
+    if (isInWorld) noteServerName(pool, options.name, log);
     else {
       leaveWorld(pool, log);
       // The other servers go on with the epochs of its feeds.
-      doubtful ||= pool.notes(WORLD).length > 0;
-      pool.unnote(WORLD);
+      needsNewEpochs ||= pool.notes(WORLD_NOTE).length > 0;
+      pool.unnote(WORLD_NOTE);
     }
   } catch (error) {
     pool.closeState();
@@ -253,19 +256,19 @@ export async function takeState({ pool, options, log, signal }) {
       cause: error
     });
   }
-  const stopWatching = watch({ pool, lock, path, log });
+  const stopWatching = watchState({ pool, lock, path, log });
 
   /** Leaves a state alone that another server has started in its place. */
-  function keepBeside() {
+  function saveBeside() {
     const beside = `${path}.${process.pid}`;
     pool.save(beside, stateBytes);
     throw new Error(`another server has begun a state in its place: this one's lies at ${beside}`);
   }
 
-  function keep() {
+  function save() {
     const begun = performance.now();
     try {
-      if (!lock.held()) keepBeside();
+      if (!lock.ensureHeld()) saveBeside();
       const result = pool.finishState();
       log.info({ ...result, milliseconds: Math.round(performance.now() - begun) }, 'state kept');
     } catch (error) {
@@ -284,13 +287,13 @@ export async function takeState({ pool, options, log, signal }) {
   }
 
   /** The state now has the content of the files of version 0.1. */
-  function taken() {
-    if (before.files.length === 0) return;
+  function finishMigration() {
+    if (migration.files.length === 0) return;
     pool.rescueState();
-    before.leave();
+    migration.retireFiles();
   }
 
   const status = () => pool.stateStatus();
-  const figures = () => figuresOf(status());
-  return { before, doubtful, taken, keep, release, status, figures };
+  const figures = () => countsOf(status());
+  return { migration, needsNewEpochs, finishMigration, save, release, status, figures };
 }

@@ -14,7 +14,7 @@ import { urlsOf } from '../base/port-errors.js';
 const ARENA = 'try';
 
 /** @type {import('../operator/options.js').Command} */
-export const TRIAL = {
+export const TRIAL_COMMAND = {
   options: [{ name: 'bots', default: '5', type: whole(0, 100), help: 'bots that play' }],
   rules: [
     {
@@ -34,7 +34,11 @@ export const TRIAL = {
 export function readTrial(args, environment) {
   const hasFolder = args.length > 0 && args[0] !== '' && !args[0].startsWith('-');
   const [folder] = args;
-  const options = readOptions(args.slice(hasFolder || args[0] === '' ? 1 : 0), environment, TRIAL);
+  const options = readOptions(
+    args.slice(hasFolder || args[0] === '' ? 1 : 0),
+    environment,
+    TRIAL_COMMAND
+  );
   if (options.help || options.version) return options;
   if (!hasFolder) throw new UsageError('play takes the folder of a game: sprites play games/clap');
   try {

@@ -25,7 +25,7 @@ import { behind } from '../../lib/examples/behind.js';
 import { camel } from '../../lib/operator/options.js';
 import { tableForPrograms } from '../../lib/operator/program-options.js';
 import { optionTypes } from '../../lib/operator/tables.js';
-import { Life } from '../../lib/server/life.js';
+import { Lifecycle } from '../../lib/server/lifecycle.js';
 import { listening } from '../support/addresses.js';
 import { certificate } from '../support/certificate.js';
 import { plainEnvironment } from '../support/cpp-build.js';
@@ -400,11 +400,11 @@ t.test('all of a server is closed, also where a part can not be', async (t) => {
   const none = () => ({ watching: 0, streams: 0 });
   const open = () => {
     done.length = 0;
-    const state = { keep: note('kept'), release: note('released') };
+    const state = { save: note('kept'), release: note('released') };
     const pool = { drain() {}, status: () => ({ parked: 0 }), close: note('pool') };
-    const life = new Life({ options: { drain: 0 }, pool, state });
-    for (const name of ['first', 'second']) life.closes({ close: closes(name) });
-    life.closes({ close: note('third') });
+    const life = new Lifecycle({ options: { drain: 0 }, pool, state });
+    for (const name of ['first', 'second']) life.closeAtEnd({ close: closes(name) });
+    life.closeAtEnd({ close: note('third') });
     return life;
   };
   const parts = {

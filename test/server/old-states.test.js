@@ -5,7 +5,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 
 import t from 'tap';
 
-import { takeOldState } from '../../lib/server/old-state.js';
+import { migrateOldState } from '../../lib/server/old-state.js';
 import { problemOf } from '../support/contract.js';
 import { request, Wire } from '../support/http.js';
 import { launchToEnd, SPRITES } from '../support/launch.js';
@@ -94,7 +94,8 @@ t.test(
     const path = join(folder, 'state');
     writeFileSync(`${path}.feeds`, whole);
     const log = { warn() {}, error() {} };
-    const takenBy = (runBefore) => takeOldState({ path, pool: {}, most: 10_000, runBefore, log });
+    const takenBy = (runBefore) =>
+      migrateOldState({ path, pool: {}, maxBytes: 10_000, runBefore, log });
     t.match(takenBy(7), { feeds: [{ key: 'a', epoch: 77, version: 5 }], files: [{}] });
     t.equal(takenBy(7).feeds.length, 1);
     t.match(takenBy(8), { feeds: undefined, files: [{}] });

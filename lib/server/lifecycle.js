@@ -10,22 +10,22 @@ import { addUp } from '../base/add-up.js';
  */
 
 /** Interval at which a stopping server checks whether every client has been answered, in milliseconds. */
-const LOOK = 50;
+const CHECK_INTERVAL = 50;
 
 /** Extra time after the drain window for slow readers of event streams and for requests under way, in milliseconds. */
-const PATIENCE = 5000;
+const GRACE_PERIOD = 5000;
 
 /** Waits until nothing is left, or until the timeout. */
-async function over(left, end) {
-  while (left() > 0 && performance.now() < end) await pause(LOOK);
+async function waitUntilNone(countRemaining, deadline) {
+  while (countRemaining() > 0 && performance.now() < deadline) await pause(CHECK_INTERVAL);
 }
 
 /** Runs all steps in order, even if some fail. @returns {Promise<Error[]>} the failures */
-async function failuresOf(acts) {
+async function failuresOf(steps) {
   const errors = [];
-  for (const act of acts) {
+  for (const step of steps) {
     try {
-      await act();
+      await step();
     } catch (error) {
       errors.push(error);
     }
@@ -33,12 +33,12 @@ async function failuresOf(acts) {
   return errors;
 }
 
-export class Life {
+export class Lifecycle {
   #options;
   #pool;
   #state;
   /** @type {{close: () => unknown}[]} */
-  #open = [];
+  #parts = [];
 
   /** Whether the server refuses new clients. */
   draining = false;
@@ -60,20 +60,24 @@ export class Life {
    * @param {Part} part is closed at the end, before the parts that were added earlier
    * @returns {Part}
    */
-  closes(part) {
-    this.#open.unshift(part);
+  closeAtEnd(part) {
+    this.#parts.unshift(part);
     return part;
   }
 
   /**
    * Cleans up after a failed start.
    *
-   * @param {Error} why
-   * @returns {Promise<never>} rejects with `why`
+   * @param {Error} error
+   * @returns {Promise<never>} rejects with `error`
    */
-  async fail(why) {
-    await failuresOf([...this.#closings(), () => this.#state.release(), () => this.#pool.close()]);
-    throw why;
+  async fail(error) {
+    await failuresOf([
+      ...this.#closeSteps(),
+      () => this.#state.release(),
+      () => this.#pool.close()
+    ]);
+    throw error;
   }
 
   /**
@@ -84,8 +88,8 @@ export class Life {
   async stop(parts) {
     const [first] = await failuresOf([
       () => this.#answerAll(parts),
-      ...this.#closings(),
-      () => this.#state.keep(),
+      ...this.#closeSteps(),
+      () => this.#state.save(),
       () => this.#state.release()
     ]);
     if (first) throw first;
@@ -96,34 +100,34 @@ export class Life {
     const window = this.#options.drain * 1000;
     this.draining = true;
     door.stopListening();
-    const left = world.leave(window);
+    const worldLeft = world.leave(window);
     this.#pool.drain(window);
     arena.drain();
     feeds.feeds.drain(window);
     door.drain(window);
-    const end = performance.now() + window + PATIENCE;
-    await this.#everyoneAnswered(feeds, door, end);
-    await left;
+    const deadline = performance.now() + window + GRACE_PERIOD;
+    await this.#waitUntilAnswered(feeds, door, deadline);
+    await worldLeft;
     // The rest of a request body may come late, or never.
-    await over(() => door.closeIdle(), end);
+    await waitUntilNone(() => door.closeIdle(), deadline);
     await arena.endRounds();
     feeds.feeds.isClosedToProgram = true;
-    await over(() => feeds.status().publishing, end);
-    await pause(LOOK);
+    await waitUntilNone(() => feeds.status().publishing, deadline);
+    await pause(CHECK_INTERVAL);
   }
 
   /** Drained polls are answered without help. A poll that waits for the disk, and a stream that waits for its reader, may never end. */
-  async #everyoneAnswered(feeds, door, end) {
-    const left = () => {
+  async #waitUntilAnswered(feeds, door, deadline) {
+    const countRemaining = () => {
       const { watching, streams } = addUp([feeds.status(), door.counts().feeds]);
       const { parked } = this.#pool.status();
-      if (performance.now() < end) return parked + watching;
+      if (performance.now() < deadline) return parked + watching;
       return (this.#state.status()?.blocked > 0 ? 0 : parked) + watching - streams;
     };
-    while (left() > 0) await pause(LOOK);
+    while (countRemaining() > 0) await pause(CHECK_INTERVAL);
   }
 
-  #closings() {
-    return this.#open.splice(0).map((part) => () => part.close());
+  #closeSteps() {
+    return this.#parts.splice(0).map((part) => () => part.close());
   }
 }
