@@ -7,7 +7,7 @@ import { urlsOf } from './lib/base/port-errors.js';
 import { openFeeds } from './lib/feeds/open.js';
 import { Grants } from './lib/grants/open.js';
 import { createDoor, reservePort } from './lib/http/door.js';
-import { createRefusals } from './lib/http/refusals.js';
+import { createRefusalLog } from './lib/http/refusal-log.js';
 import { createRoutes } from './lib/http/routes.js';
 import { openTls } from './lib/http/tls.js';
 import { createClientRoutes } from './lib/operator/admin-clients.js';
@@ -94,19 +94,19 @@ export async function start(
     const options = { ...requestedOptions, transientPort: transient.port };
 
     const live = lifecycle.closeAtEnd(openLive({ options, pool, feeds, arena, state, world }));
-    const refusals = lifecycle.closeAtEnd(createRefusals(log));
+    const refusalLog = lifecycle.closeAtEnd(createRefusalLog(log));
     // A program with a site of its own has its own page.
     const omittedPaths = program.fetch ? ['/'] : [];
     const pages = openPages(arenaFiles(options, games), options.play !== undefined, omittedPaths);
     const routes = createRoutes({
-      ...{ pool, feeds: feeds.feeds, tokens: feeds.tokens, grants, options, log, refusals },
-      ...{ status: live.forAnybody, pages, games, arena, whole: live.whole, directory },
+      ...{ pool, feeds: feeds.feeds, tokens: feeds.tokens, grants, options, log, refusalLog },
+      ...{ status: live.forAnybody, pages, games, arena, fullStatus: live.whole, directory },
       application: program.fetch
     });
     const door = lifecycle.closeAtEnd(
       createDoor({
         ...{ pool, feeds: feeds.feeds, arena, limits, options, routes },
-        ...{ status: live.forAnybody, files: pages.fixed(options), log, refusals },
+        ...{ status: live.forAnybody, files: pages.fixed(options), log, refusalLog },
         ownsProcess: program.ownsProcess
       })
     );

@@ -17,17 +17,17 @@ const INPUT_BYTES = 512;
  * @param {object} parts
  * @param {import('./arena.js').Arena} parts.arena
  * @param {Map<string, import('./games.js').Game>} parts.games
- * @param {() => object | Promise<object>} parts.whole returns the answer to GET /status of the admin port
+ * @param {() => object | Promise<object>} parts.fullStatus returns the answer to GET /status of the admin port
  * @param {object} parts.tools of lib/http/routes.js
  * @returns {[string, object][]} like the routes there: first segment and number of segments; the handlers by method
  */
-export function arenaRoutes({ arena, games, whole: fullStatus, tools }) {
-  const { authorize, mayJoin, readBody, readNumber, json, nothing } = tools;
+export function arenaRoutes({ arena, games, fullStatus, tools }) {
+  const { requireToken, requireJoinGrant, readBody, readNumber, json, noContent } = tools;
   /** Id of this run, by which a panel notices a restart of the server. */
   const runId = randomUUID();
 
   async function join(request) {
-    await mayJoin(request);
+    await requireJoinGrant(request);
     const {
       path: [, name],
       address
@@ -40,7 +40,7 @@ export function arenaRoutes({ arena, games, whole: fullStatus, tools }) {
     const number = readNumber(request.query, 'n', 'bad-number') ?? -1;
     const body = await readBody(request, INPUT_BYTES, 'input-too-large');
     await arena.input(name, player, number, body);
-    return nothing();
+    return noContent();
   }
 
   async function leaveOrName(request) {
@@ -48,14 +48,14 @@ export function arenaRoutes({ arena, games, whole: fullStatus, tools }) {
     if (action !== 'leave' && action !== 'name') throw new Refusal('not-found');
     if (action === 'leave') await arena.leave(name, player);
     else await arena.setName(name, player, await readBody(request, NAME_BYTES, 'input-too-large'));
-    return nothing();
+    return noContent();
   }
 
   /** Answers PUT `names/7`, which hides or shows a name, and PUT `content/quiz`, which sets a game's content. */
   async function put(request) {
     const [, name, resource, item] = request.path;
     if (resource !== 'names' && resource !== 'content') throw new Refusal('not-found');
-    authorize(request);
+    requireToken(request);
     if (resource === 'content') {
       const content = await readBody(request, CONTENT_BYTES, 'content-too-large');
       await arena.setContent(name, item, content);
@@ -64,20 +64,20 @@ export function arenaRoutes({ arena, games, whole: fullStatus, tools }) {
       const body = await readBody(request, NAME_BYTES, 'input-too-large');
       await arena.setNameAway(name, number, body);
     }
-    return nothing();
+    return noContent();
   }
 
   async function content(request) {
     const [, name, resource, game] = request.path;
     if (resource !== 'content') throw new Refusal('not-found');
-    authorize(request);
+    requireToken(request);
     return json(200, { content: arena.content(name, game) });
   }
 
   async function statusOrNames(request) {
     const [, name, resource] = request.path;
     if (resource !== 'status' && resource !== 'names') throw new Refusal('not-found');
-    authorize(request);
+    requireToken(request);
     if (resource === 'names') {
       return json(200, arena.listNames(name, readNumber(request.query, 'after', 'bad-number')));
     }

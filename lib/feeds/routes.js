@@ -50,7 +50,7 @@ export function cacheHeaders(common) {
  *     the function that answers
  */
 export function feedRoutes({ publisher, feeds, grants, options, tools }) {
-  const { common, authorize, authorizeFor, grantOf, readBody, json, nothing } = tools;
+  const { common, requireToken, requirePublisher, requireGrant, readBody, json, noContent } = tools;
 
   const keyOf = (path) => path.slice(1).join('/');
 
@@ -69,7 +69,7 @@ export function feedRoutes({ publisher, feeds, grants, options, tools }) {
 
   /** Refuses a client that may not read a feed, before an answer says whether the feed exists. */
   async function grantFor(request, key) {
-    return isPrivate(key) ? grantOf(request, (grant) => grant.reads(key)) : undefined;
+    return isPrivate(key) ? requireGrant(request, (grant) => grant.reads(key)) : undefined;
   }
 
   /** Returns the grant that names a client of a public feed. With a token that is not a grant the client reads without a name. */
@@ -143,7 +143,7 @@ export function feedRoutes({ publisher, feeds, grants, options, tools }) {
     if (query.has('watch')) {
       return watchMany(request, readListedWatch(query, headers));
     }
-    authorize(request);
+    requireToken(request);
     const [prefix = '', ...furtherPrefixes] = query.getAll('prefix');
     const [from = '', ...furtherFroms] = query.getAll('from');
     const isValid =
@@ -163,7 +163,7 @@ export function feedRoutes({ publisher, feeds, grants, options, tools }) {
   /** Returns the key, if the request may publish it. */
   async function authorizedKey(request) {
     const key = keyOf(request.path);
-    await authorizeFor(request, key);
+    await requirePublisher(request, key);
     return readKey(key);
   }
 
@@ -195,7 +195,7 @@ export function feedRoutes({ publisher, feeds, grants, options, tools }) {
   async function remove(request) {
     const { problem } = await publisher.remove(await authorizedKey(request));
     if (problem !== undefined) throw new Refusal(problem);
-    return nothing();
+    return noContent();
   }
 
   return {

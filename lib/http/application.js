@@ -14,23 +14,28 @@ export const REQUEST_BYTES = 1024 * 1024;
 const RESPONSE_BYTES = 16 * 1024 * 1024;
 
 /** Fields of the connection: the door writes them (RFC 9110, section 7.6.1). */
-const OF_THE_DOOR = [
+const DOOR_FIELDS = [
   ...['connection', 'content-length', 'date', 'expect', 'keep-alive'],
   ...['proxy-connection', 'te', 'transfer-encoding', 'upgrade']
 ];
-const isPassed = ([name]) => !OF_THE_DOOR.includes(name);
+const isForwarded = ([name]) => !DOOR_FIELDS.includes(name);
 
 /** Methods that a Request of the Fetch standard cannot have. */
-const FORBIDDEN = ['TRACE', 'TRACK'];
+const FORBIDDEN_METHODS = ['TRACE', 'TRACK'];
 
 /** @returns {Request | undefined} a Request of the Fetch standard; undefined where the standard does not allow it */
-function requestOf({ method, headers, target, secure }, body, signal) {
+function fetchRequestOf({ method, headers, target, secure }, body, signal) {
   try {
     const url = new URL(`${secure ? 'https' : 'http'}://${headers.host || 'localhost'}${target}`);
     const hasBody = body.length > 0 && method !== 'GET' && method !== 'HEAD';
-    const passed = new Headers(Object.entries(headers).filter(isPassed));
-    if (hasBody) passed.set('Content-Length', body.length);
-    return new Request(url, { method, signal, headers: passed, body: hasBody ? body : undefined });
+    const forwarded = new Headers(Object.entries(headers).filter(isForwarded));
+    if (hasBody) forwarded.set('Content-Length', body.length);
+    return new Request(url, {
+      method,
+      signal,
+      headers: forwarded,
+      body: hasBody ? body : undefined
+    });
   } catch (error) {
     if (error instanceof TypeError) return undefined;
     throw error;
@@ -44,7 +49,7 @@ function requestOf({ method, headers, target, secure }, body, signal) {
 async function bytesOf(response, signal) {
   const chunks = [];
   let length = 0;
-  const taker = new WritableStream({
+  const collector = new WritableStream({
     write(chunk) {
       length += chunk.length;
       if (length > RESPONSE_BYTES) {
@@ -53,18 +58,19 @@ async function bytesOf(response, signal) {
       chunks.push(chunk);
     }
   });
-  await response.body?.pipeTo(taker, { signal });
+  await response.body?.pipeTo(collector, { signal });
   return Buffer.concat(chunks);
 }
 
 /** Returns the fields of an answer of `length` bytes; for HEAD with the Content-Length that the application sets for GET. */
 function fieldsOf(response, method, length) {
-  const fields = Object.fromEntries([...response.headers].filter(isPassed));
+  const fields = Object.fromEntries([...response.headers].filter(isForwarded));
   const cookies = response.headers.getSetCookie();
   if (cookies.length > 0) fields['set-cookie'] = cookies;
-  const said = method === 'HEAD' ? response.headers.get('content-length') : null;
-  const isSaid = /^\d{1,15}$/.test(said ?? '');
-  if (![204, 304].includes(response.status)) fields['Content-Length'] = isSaid ? said : length;
+  const statedLength = method === 'HEAD' ? response.headers.get('content-length') : null;
+  const isLengthStated = /^\d{1,15}$/.test(statedLength ?? '');
+  if (![204, 304].includes(response.status))
+    fields['Content-Length'] = isLengthStated ? statedLength : length;
   return fields;
 }
 
@@ -76,27 +82,27 @@ function fieldsOf(response, method, length) {
 export function openApplication(fetch) {
   return async (request) => {
     const { method, address, secure } = request;
-    if (FORBIDDEN.includes(method)) return { problem: 'method-not-allowed' };
+    if (FORBIDDEN_METHODS.includes(method)) return { problem: 'method-not-allowed' };
     const body = request.body(REQUEST_BYTES);
     if (body === null) return { problem: 'content-too-large' };
-    const gone = new AbortController();
-    const asked = requestOf(request, body, gone.signal);
-    if (asked === undefined) return { problem: 'bad-request' };
+    const clientAbort = new AbortController();
+    const fetchRequest = fetchRequestOf(request, body, clientAbort.signal);
+    if (fetchRequest === undefined) return { problem: 'bad-request' };
     // A client that ended its half of the connection counts as gone, as in Node's own server: a close looks the same
     // (RFC 9112, section 9.5).
-    request.park(() => gone.abort());
+    request.park(() => clientAbort.abort());
     let response;
     let bytes;
     try {
-      response = await fetch(asked, { address, secure });
+      response = await fetch(fetchRequest, { address, secure });
       if (response.type === 'error')
         throw new TypeError('the application answered Response.error()');
       // A second read would get an empty body.
       if (response.bodyUsed) throw new TypeError('the body of the response was read before');
-      bytes = await bytesOf(response, gone.signal);
+      bytes = await bytesOf(response, clientAbort.signal);
     } catch (error) {
       // The client has gone, and the signal told the application so.
-      if (gone.signal.aborted && error === gone.signal.reason) return null;
+      if (clientAbort.signal.aborted && error === clientAbort.signal.reason) return null;
       throw error;
     }
     const headers = fieldsOf(response, method, bytes.length);

@@ -7,8 +7,8 @@ import { explained } from '../base/port-errors.js';
 import { addUp } from '../base/add-up.js';
 import { answerText, Exchanges } from './exchange.js';
 import { problemAnswer, problems } from './problems.js';
-import { NOTHING_TOLD } from './refusals.js';
-import { welcomeOf } from './routes.js';
+import { SILENT_REFUSAL_LOG } from './refusal-log.js';
+import { joinAnswer } from './routes.js';
 import { NEWEST_CACHE_CONTROL, cacheHeaders, varyHeaders } from '../feeds/routes.js';
 import { TRUST } from '../torus/address-limits.js';
 
@@ -42,7 +42,7 @@ const BACKLOG = 65535;
  * @param {{hold: number}} options seconds
  * @returns {number} seconds
  */
-function keepIdle({ hold }) {
+function keepIdleSeconds({ hold }) {
   return Math.ceil((hold * 17) / 16) + 60;
 }
 
@@ -55,7 +55,7 @@ function keepIdle({ hold }) {
  * @param {Record<string, string>} common fields of every answer
  * @param {ReturnType<ReturnType<import('../base/page-files.js').openPages>['fixed']>} files of the page
  */
-function replies(outcomes, options, common, files) {
+function fixedAnswers(outcomes, options, common, files) {
   const text = (status, headers, body = '') =>
     answerText({ status, headers: { ...common, ...headers }, body });
   const json = (status, body) =>
@@ -73,33 +73,33 @@ function replies(outcomes, options, common, files) {
   }
 
   /** Returns the head of a JSON answer, up to its Content-Length: the door appends the length. */
-  const open = (headers) =>
+  const openHead = (headers) =>
     text(200, { 'Content-Type': 'application/json', ...headers }).replace(
       /\r\n$/,
       'Content-Length: '
     );
 
   /** Returns the head of a feed's answer that a cache may keep, up to its ETag: the door appends the tag. */
-  const tagged = (status, headers) =>
+  const taggedHead = (status, headers) =>
     answerText({ status, headers: { ...cacheHeaders(common), ...headers }, body: '' }).replace(
       /\r\n$/,
       'ETag: "'
     );
 
   // An id has 36 characters, so that the Content-Length is known without the id.
-  const anId = '-'.repeat(36);
-  const welcome = JSON.stringify(welcomeOf(anId, options));
+  const idPlaceholder = '-'.repeat(36);
+  const joinBody = JSON.stringify(joinAnswer(idPlaceholder, options));
   const vary = varyHeaders(common);
   const stream = { ...vary, 'Content-Type': 'text/event-stream' };
   const chunked = { ...stream, 'Transfer-Encoding': 'chunked' };
   return {
     outcomes: outcomes.map(outcome),
-    joined: json(201, welcome).split(anId),
-    json: open(),
-    feed: open(vary),
-    feedGzip: open({ ...vary, 'Content-Encoding': 'gzip' }),
-    feedPublic: tagged(200, { 'Content-Type': 'application/json' }),
-    feedUnchanged: tagged(304, { 'Cache-Control': NEWEST_CACHE_CONTROL }),
+    joined: json(201, joinBody).split(idPlaceholder),
+    json: openHead(),
+    feed: openHead(vary),
+    feedGzip: openHead({ ...vary, 'Content-Encoding': 'gzip' }),
+    feedPublic: taggedHead(200, { 'Content-Type': 'application/json' }),
+    feedUnchanged: taggedHead(304, { 'Cache-Control': NEWEST_CACHE_CONTROL }),
     feedStream: text(200, chunked),
     feedStreamGzip: text(200, { ...chunked, 'Content-Encoding': 'gzip' }),
     feedStreamPlain: text(200, stream),
@@ -128,7 +128,7 @@ function replies(outcomes, options, common, files) {
  * @param {ReturnType<ReturnType<import('../base/page-files.js').openPages>['fixed']>} [parts.files] files of the page
  *     that are the same for every client
  * @param {import('pino').Logger} parts.log
- * @param {import('./refusals.js').Refusals} [parts.refusals]
+ * @param {import('./refusal-log.js').RefusalLog} [parts.refusalLog]
  * @param {boolean} [parts.ownsProcess] whether no other program is in the process: Node's loop may sleep in the door
  *     (native/addon/loop_turns.h)
  * @returns {{listen: (port: Port) => Promise<number>, setTls: (identity: import('./tls.js').Identity) => void,
@@ -149,7 +149,7 @@ export function createDoor({
   status,
   files = [],
   log,
-  refusals = NOTHING_TOLD,
+  refusalLog = SILENT_REFUSAL_LOG,
   ownsProcess = false
 }) {
   const addon = loadAddon();
@@ -165,22 +165,22 @@ export function createDoor({
       bodyTime: bodyTime * 1000,
       idleTime: idleTime * 1000,
       writeTime: writeTime * 1000,
-      keepIdle: keepIdle(options),
+      keepIdle: keepIdleSeconds(options),
       privateJoin: options.privateJoin,
       trust: TRUST[options.trustProxy]
     },
     {
-      replies: replies(addon.outcomes, options, routes.headers, files),
+      replies: fixedAnswers(addon.outcomes, options, routes.headers, files),
       limits: limits.native,
       pool: pool.native,
       feeds: feeds?.native,
       arena: arena?.native,
       workers,
       ownsProcess,
-      mostBody: routes.mostBody,
-      otherBody: routes.otherBody,
-      onRequest: exchanges.begin,
-      onGone: exchanges.gone,
+      mostBody: routes.bodyLimits,
+      otherBody: routes.defaultBodyLimit,
+      onRequest: exchanges.handleRequest,
+      onGone: exchanges.cancelParked,
       onCounts: () => {
         try {
           return JSON.stringify(status());
@@ -193,8 +193,8 @@ export function createDoor({
     }
   );
   exchanges.door = door;
-  refusals.listenTo(door, addon.outcomes);
-  const named = (refused) =>
+  refusalLog.watchDoor(door, addon.outcomes);
+  const refusedByName = (refused) =>
     Object.fromEntries(
       refused.map((count, i) => [addon.outcomes[i], count]).filter(([, count]) => count > 0)
     );
@@ -203,15 +203,17 @@ export function createDoor({
     listen({ host, port, option = 'port', tls = false, transient = false, reserved = () => -1 }) {
       const open = async () => {
         const { address } = await lookup(host);
-        const how = { backlog: BACKLOG, tls, transient, reserved: reserved() };
-        return door.listen(address, port, how);
+        const listenOptions = { backlog: BACKLOG, tls, transient, reserved: reserved() };
+        return door.listen(address, port, listenOptions);
       };
       return explained({ host: 'host', port: option }, { host, port }, open());
     },
     setTls: ({ cert, key, tickets }) => door.setTls(cert, key, tickets),
     counts: () =>
       addUp(
-        door.counts().map(({ refused, ...counts }) => ({ ...counts, refused: named(refused) }))
+        door
+          .counts()
+          .map(({ refused, ...counts }) => ({ ...counts, refused: refusedByName(refused) }))
       ),
     each: () =>
       door
@@ -244,22 +246,22 @@ export function createDoor({
  * @throws {Error} when the port can't be opened (EADDRINUSE …)
  */
 export async function reservePort({ host }, option, port) {
-  let [taken, descriptor] = [0, -1];
-  const take = async () => {
+  let [reservedPort, descriptor] = [0, -1];
+  const reserve = async () => {
     const { address } = await lookup(host);
     return loadAddon().reservePort(address, port);
   };
   if (port !== 'none') {
     const names = { host: 'host', port: option };
-    [taken, descriptor] = await explained(names, { host, port }, take());
+    [reservedPort, descriptor] = await explained(names, { host, port }, reserve());
   }
   const reserved = () => {
-    const given = descriptor;
+    const detached = descriptor;
     descriptor = -1;
-    return given;
+    return detached;
   };
   const close = () => {
     if (descriptor >= 0) closeSync(reserved());
   };
-  return { port: taken, reserved, close };
+  return { port: reservedPort, reserved, close };
 }

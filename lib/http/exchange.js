@@ -1,7 +1,7 @@
 import { STATUS_CODES } from 'node:http';
 
 import { outcomes } from './outcomes.js';
-import { Awaited, AWAITS } from './routes.js';
+import { BodyPending, NEEDS_BODY } from './routes.js';
 
 /**
  * Exchanges of the front door that are not hot. An exchange gives the routes the request that the door has read, and gives
@@ -9,7 +9,7 @@ import { Awaited, AWAITS } from './routes.js';
  */
 
 /** Returns a request target in origin form. An absolute target may have no path (RFC 9112, section 3.2). */
-const originOf = (target) => target.replace(/^https?:\/\/[^/?#]*\/?/i, '/');
+const toOriginForm = (target) => target.replace(/^https?:\/\/[^/?#]*\/?/i, '/');
 
 /**
  * Splits a request target.
@@ -40,7 +40,7 @@ function readFields(fields) {
 const statusLine = (status) => `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n`;
 
 /** Characters that no field may have: a line break would start another field. Above ASCII a character is a byte. */
-const UNFIT = /[^\t\x20-\x7e\x80-\xff]/;
+const FORBIDDEN_CHARACTER = /[^\t\x20-\x7e\x80-\xff]/;
 
 /**
  * Writes the fields of an answer, and the empty line behind them.
@@ -53,7 +53,7 @@ function fieldsText(headers) {
   let text = '';
   for (const [name, values] of Object.entries(headers)) {
     for (const value of [values].flat()) {
-      if (UNFIT.test(value)) throw new TypeError(`no value of a field ${name}`);
+      if (FORBIDDEN_CHARACTER.test(value)) throw new TypeError(`no value of a field ${name}`);
       text += `${name}: ${value}\r\n`;
     }
   }
@@ -71,10 +71,10 @@ export function answerText({ status, headers, body = '' }) {
 }
 
 /** Returns the number of an outcome. */
-const outcomeOf = (problem = 'ok') => outcomes.indexOf(problem);
+const outcomeNumber = (problem = 'ok') => outcomes.indexOf(problem);
 
 /** Returns a grant for the native table, or a token that is not a grant; `left` is the time to its end, in milliseconds. */
-const nativeOf = ({ token, exp = 0, read = [], jti = '', sub = '', key = '', present }) => ({
+const nativeGrantOf = ({ token, exp = 0, read = [], jti = '', sub = '', key = '', present }) => ({
   ...{ token, read, jti, sub, key, present },
   left: Math.max(0, exp * 1000 - Date.now())
 });
@@ -92,7 +92,7 @@ class Exchange {
     this.#connection = connection;
     this.#generation = generation;
     this.#body = body;
-    this.target = originOf(target);
+    this.target = toOriginForm(target);
     const { path, query } = readTarget(this.target);
     this.method = method;
     this.path = path;
@@ -103,13 +103,13 @@ class Exchange {
     this.transient = transient;
   }
 
-  body(most) {
-    if (this.#body === undefined) throw new Awaited();
-    return this.#body === null || this.#body.length > most ? null : this.#body;
+  body(maxBytes) {
+    if (this.#body === undefined) throw new BodyPending();
+    return this.#body === null || this.#body.length > maxBytes ? null : this.#body;
   }
 
-  watch(wanted) {
-    this.#exchanges.watch(this.#connection, this.#generation, wanted);
+  watch(watchRequest) {
+    this.#exchanges.watch(this.#connection, this.#generation, watchRequest);
   }
 
   park = (cancel) => {
@@ -119,7 +119,7 @@ class Exchange {
 
   answer(answer) {
     const { door } = this.#exchanges;
-    if (answer === AWAITS) {
+    if (answer === NEEDS_BODY) {
       door.proceed(this.#connection, this.#generation);
       return;
     }
@@ -128,22 +128,22 @@ class Exchange {
       return;
     }
     const { status, headers, body } = answer;
-    const sent = this.method === 'HEAD' ? undefined : body;
+    const sentBody = this.method === 'HEAD' ? undefined : body;
     const fields = Buffer.from(fieldsText(headers), 'latin1');
-    door.respond(this.#connection, this.#generation, statusLine(status), fields, sent);
+    door.respond(this.#connection, this.#generation, statusLine(status), fields, sentBody);
   }
 }
 
 /** Replaces a closed native door: a program's answer may come after the close. */
-const CLOSED = { respond() {}, watch() {}, proceed() {}, abandon() {}, park: () => false };
+const CLOSED_DOOR = { respond() {}, watch() {}, proceed() {}, abandon() {}, park: () => false };
 
-/** A new connection may reuse the number before `gone` is called for the old one. */
+/** A new connection may reuse the number before `cancelParked` is called for the old one. */
 const keyOf = (connection, generation) => `${connection}/${generation}`;
 
 /** The exchanges of one door. */
 export class Exchanges {
   #handle;
-  #failed;
+  #answerFailure;
   /** Parked requests, by connection. @type {Map<string, Exchange>} */
   #parked = new Map();
 
@@ -154,15 +154,15 @@ export class Exchanges {
    * @param {object} parts
    * @param {(request: import('./routes.js').Request) => Promise<import('./routes.js').Answer | null | undefined>}
    *     parts.handle that of the routes
-   * @param {(error: Error) => import('./routes.js').Answer} parts.failed returns the answer for an answer that can't be sent
+   * @param {(error: Error) => import('./routes.js').Answer} parts.answerFailure returns the answer for an answer that can't be sent
    */
-  constructor({ handle, failed }) {
+  constructor({ handle, answerFailure }) {
     this.#handle = handle;
-    this.#failed = failed;
+    this.#answerFailure = answerFailure;
   }
 
   /** Handles a request. The native door calls this. */
-  begin = async (connection, generation, ...rest) => {
+  handleRequest = async (connection, generation, ...rest) => {
     const exchange = new Exchange(this, connection, generation, rest);
     const answer = await this.#handle(exchange);
     this.#parked.delete(keyOf(connection, generation));
@@ -170,37 +170,37 @@ export class Exchanges {
     try {
       exchange.answer(answer);
     } catch (error) {
-      exchange.answer(this.#failed(error));
+      exchange.answer(this.#answerFailure(error));
     }
   };
 
   /** Cancels the parked request of a closed connection. The native door calls this. */
-  gone = (connection, generation) => {
+  cancelParked = (connection, generation) => {
     const key = keyOf(connection, generation);
     const exchange = this.#parked.get(key);
     this.#parked.delete(key);
     exchange?.cancel();
   };
 
-  /** Cancels all parked requests: a closed native door does not call `gone` any more. */
+  /** Cancels all parked requests: a closed native door does not call `cancelParked` any more. */
   close() {
-    this.door = CLOSED;
+    this.door = CLOSED_DOOR;
     for (const exchange of this.#parked.values()) exchange.cancel();
     this.#parked.clear();
   }
 
   park(connection, generation, exchange) {
-    const isThere = this.door.park(connection, generation);
-    if (isThere) this.#parked.set(keyOf(connection, generation), exchange);
+    const isConnected = this.door.park(connection, generation);
+    if (isConnected) this.#parked.set(keyOf(connection, generation), exchange);
     else exchange.cancel();
   }
 
-  watch(connection, generation, wanted) {
-    const { hold = -1, last = -1, noneMatch = '', problems, grant, ...rest } = wanted;
+  watch(connection, generation, watchRequest) {
+    const { hold = -1, last = -1, noneMatch = '', problems, grant, ...rest } = watchRequest;
     this.door.watch(connection, generation, {
       ...{ ...rest, hold, last, noneMatch },
-      problems: problems?.map(outcomeOf),
-      grant: grant && nativeOf(grant)
+      problems: problems?.map(outcomeNumber),
+      grant: grant && nativeGrantOf(grant)
     });
   }
 }

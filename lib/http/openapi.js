@@ -14,7 +14,7 @@ const object = (properties, required = Object.keys(properties)) => ({
   required
 });
 const list = (items, more) => ({ type: 'array', items, ...more });
-const part = (name) => ({ $ref: `#/components/schemas/${name}` });
+const schemaRef = (name) => ({ $ref: `#/components/schemas/${name}` });
 const whole = (minimum, maximum) => ({ type: 'integer', minimum, maximum });
 const COUNT = whole(0);
 const TEXT = { type: 'string' };
@@ -29,29 +29,29 @@ const schemas = {
   Sprite: { type: 'object', description: 'Any JSON object.' },
   Patch: list(object({ op: TEXT, path: TEXT, value: {} }, ['op', 'path'])),
   Item: {
-    ...object({ feed: part('Key'), cursor: part('Cursor'), value: {} }, ['feed']),
+    ...object({ feed: schemaRef('Key'), cursor: schemaRef('Cursor'), value: {} }, ['feed']),
     description:
       'Neither `value` nor `patch` nor `items`: nothing new. `from`: what the patch is to, and the items are behind.' +
       ' `gap`: older items are gone.',
     dependentRequired: { patch: ['from', 'cursor'], items: ['from', 'cursor'], value: ['cursor'] }
   },
-  Items: object({ items: list(part('Item')) }, ['items']),
+  Items: object({ items: list(schemaRef('Item')) }, ['items']),
   Keys: object(
     {
       feeds: list(
         object({
-          feed: part('Key'),
+          feed: schemaRef('Key'),
           kind: { enum: ['value', 'log'] },
-          cursor: part('Cursor'),
+          cursor: schemaRef('Cursor'),
           bytes: COUNT,
           watching: COUNT
         })
       ),
-      next: part('Key')
+      next: schemaRef('Key')
     },
     ['feeds']
   ),
-  Published: object({ cursor: part('Cursor'), watching: COUNT }),
+  Published: object({ cursor: schemaRef('Cursor'), watching: COUNT }),
   Names: object({ version: COUNT, names: list({ type: 'object' }) }, ['version']),
   Input: { type: 'object', additionalProperties: { type: 'number' } },
   Problem: object({
@@ -62,43 +62,43 @@ const schemas = {
   })
 };
 /** Members of an answer about the next request. */
-const NEXT = {
+const NEXT_REQUEST = {
   turn: text('^[A-Za-z0-9-]{1,40}$', { description: 'Of the next request, as it is.' }),
   retry: { ...COUNT, description: 'Milliseconds to wait before the next request.' }
 };
-Object.assign(schemas.Items.properties, NEXT);
+Object.assign(schemas.Items.properties, NEXT_REQUEST);
 Object.assign(schemas.Item.properties, {
-  from: part('Cursor'),
-  patch: part('Patch'),
+  from: schemaRef('Cursor'),
+  patch: schemaRef('Patch'),
   items: list({}),
   gap: { const: true },
   problem: TEXT,
-  ...NEXT
+  ...NEXT_REQUEST
 });
 
 /** Parameters of a path, by name. */
-const IN_PATH = {
-  id: part('Id'),
+const PATH_PARAMETERS = {
+  id: schemaRef('Id'),
   edge: { enum: ['left', 'right', 'up', 'down'] },
-  key: part('Key'),
+  key: schemaRef('Key'),
   name: text('^[a-z0-9-]{1,32}$'),
-  player: part('Id'),
+  player: schemaRef('Id'),
   number: whole(1),
   game: TEXT
 };
 
 /** Parameters of a query and of the header, by name. */
-const inQuery = (hold) => ({
+const queryParameters = (hold) => ({
   ack: { ...COUNT, description: 'The `seq` of the last answer that was handled.' },
   hold: { ...whole(5, hold), description: 'Seconds.' },
   n: { ...COUNT, description: "The client's counter: a repeated one is answered as before." },
-  after: { anyOf: [part('Cursor'), { const: '' }] },
+  after: { anyOf: [schemaRef('Cursor'), { const: '' }] },
   delta: { enum: ['0', '1'], description: '1: patches are welcome.' },
   last: { ...whole(1, 1000000), description: 'So many items back in a log.' },
   turn: text('^[A-Za-z0-9-]{1,40}$', { description: 'The `turn` of the last answer.' }),
   prefix: { ...TEXT, description: 'What keys begin with.' },
   from: {
-    ...part('Key'),
+    ...schemaRef('Key'),
     description: 'Of a log: `start`. Of keys: the `next` of the page before.'
   },
   watch: text('^[A-Za-z0-9._~/-]{1,200}:[A-Za-z0-9-]{0,40}(,|$)', {
@@ -109,22 +109,22 @@ const inQuery = (hold) => ({
 });
 
 /** Problems of every operation. */
-const ANY = ['bad-request', 'misdirected', 'too-many-connections', 'too-much-held'];
+const COMMON_PROBLEMS = ['bad-request', 'misdirected', 'too-many-connections', 'too-much-held'];
 /** Problems of an operation on a client whose id is another server's. */
-const AWAY = ['misdirected', 'restarting'];
-const GONE = ['unknown-client', ...AWAY];
-const GRANTED = ['grant-required', 'bad-grant', 'grant-expired', 'not-granted'];
-const PUBLISHER = ['bad-token', 'publishing-closed'];
-const PUBLISHED = [
-  ...GRANTED,
+const OTHER_SERVER_PROBLEMS = ['misdirected', 'restarting'];
+const CLIENT_PROBLEMS = ['unknown-client', ...OTHER_SERVER_PROBLEMS];
+const GRANT_PROBLEMS = ['grant-required', 'bad-grant', 'grant-expired', 'not-granted'];
+const TOKEN_PROBLEMS = ['bad-token', 'publishing-closed'];
+const PUBLISH_PROBLEMS = [
+  ...GRANT_PROBLEMS,
   ...['bad-key', 'reserved-feed', 'feed-too-large', 'feed-memory-full', 'too-many-feeds'],
   ...['publishing-busy', 'publishing-slow', 'state-unwritable', 'bad-control', 'unknown-game'],
   'draining'
 ];
 /** Problems of a publication that an item of a log does not have. */
-const NO_ITEM = new Set(['feed-too-large', 'bad-control', 'unknown-game']);
-const WATCHED = [
-  ...GRANTED,
+const VALUE_ONLY_PROBLEMS = new Set(['feed-too-large', 'bad-control', 'unknown-game']);
+const WATCH_PROBLEMS = [
+  ...GRANT_PROBLEMS,
   ...['bad-key', 'bad-cursor', 'bad-hold', 'bad-delta', 'bad-turn', 'unknown-feed'],
   ...['upstream-failed', 'too-many-fetches', 'too-many-feeds', 'feed-memory-full'],
   ...['too-many-watchers', 'draining']
@@ -135,21 +135,21 @@ const WATCHED = [
  * body, the answer (status and schema), and its own problems. `token`: a publisher's token or a grant; `maybe`: optional.
  */
 function operations({ hold, maxSprite, feedBytes }) {
-  const said = `At most ${feedBytes} bytes.`;
-  const value = { 'application/json': { description: said } };
-  const patches = {
-    'application/json-patch+json': part('Patch'),
+  const sizeLimit = `At most ${feedBytes} bytes.`;
+  const valueBody = { 'application/json': { description: sizeLimit } };
+  const patchBodies = {
+    'application/json-patch+json': schemaRef('Patch'),
     'application/merge-patch+json': {}
   };
-  const changed = { token: true, query: ['grant'], answer: [200, part('Published')] };
-  const granted = { token: 'maybe', query: ['grant'] };
+  const publishing = { token: true, query: ['grant'], answer: [200, schemaRef('Published')] };
+  const grantOptional = { token: 'maybe', query: ['grant'] };
   return {
     'POST /join': {
       about: 'Takes a place in the torus.',
-      ...granted,
-      answer: [201, object({ id: part('Id'), hold: COUNT, lease: COUNT, maxSprite: COUNT })],
+      ...grantOptional,
+      answer: [201, object({ id: schemaRef('Id'), hold: COUNT, lease: COUNT, maxSprite: COUNT })],
       problems: [
-        ...[...GRANTED, 'too-many-joins', 'too-many-clients', 'torus-full', 'draining'],
+        ...[...GRANT_PROBLEMS, 'too-many-joins', 'too-many-clients', 'torus-full', 'draining'],
         'state-unwritable'
       ]
     },
@@ -157,15 +157,29 @@ function operations({ hold, maxSprite, feedBytes }) {
       about: 'Waits for sprites.',
       query: ['ack', 'hold'],
       answer: [200, object({ seq: COUNT, sprites: list({ type: 'object' }) })],
-      problems: [...GONE, 'bad-ack', 'ack-ahead', 'bad-hold', 'too-many-polls', 'state-unwritable']
+      problems: [
+        ...CLIENT_PROBLEMS,
+        'bad-ack',
+        'ack-ahead',
+        'bad-hold',
+        'too-many-polls',
+        'state-unwritable'
+      ]
     },
     'POST /throw/{id}/{edge}': {
       about: `Throws a sprite, of at most ${maxSprite} bytes, to a neighbor.`,
       query: ['n'],
-      body: { 'application/json': part('Sprite') },
+      body: { 'application/json': schemaRef('Sprite') },
       answer: [202, object({ state: { enum: ['delivered', 'queued', 'duplicate'] } })],
       problems: [
-        ...[...GONE, 'bad-edge', 'bad-number', 'stale-number', 'bad-sprite', 'sprite-too-large'],
+        ...[
+          ...CLIENT_PROBLEMS,
+          'bad-edge',
+          'bad-number',
+          'stale-number',
+          'bad-sprite',
+          'sprite-too-large'
+        ],
         ...['too-many-throws', 'too-many-sprites', 'neighbor-busy', 'mailboxes-full'],
         'state-unwritable'
       ]
@@ -173,19 +187,19 @@ function operations({ hold, maxSprite, feedBytes }) {
     'POST /leave/{id}': {
       about: 'Gives the place back.',
       answer: [204],
-      problems: [...AWAY, 'state-unwritable']
+      problems: [...OTHER_SERVER_PROBLEMS, 'state-unwritable']
     },
     'GET /place/{id}': {
       about: 'Where the place is.',
       answer: [200, object({ row: COUNT, column: COUNT, rows: COUNT, columns: COUNT })],
-      problems: GONE
+      problems: CLIENT_PROBLEMS
     },
     'GET /status': { about: 'The live counts.', answer: [200, { type: 'object' }] },
     'HEAD /status': { about: 'The same, without them.', answer: [200] },
     'GET /status/{id}': {
       about: "The live counts of the client's server.",
       answer: [200, { type: 'object' }],
-      problems: GONE
+      problems: CLIENT_PROBLEMS
     },
     'GET /addresses': {
       about: 'URLs for other machines.',
@@ -197,50 +211,54 @@ function operations({ hold, maxSprite, feedBytes }) {
         'A feed, or what is newer than `after`. As text/event-stream: an event for each version.',
       token: 'maybe',
       query: ['after', 'hold', 'delta', 'turn', 'from', 'last', 'grant'],
-      answer: [200, part('Item'), 'text/event-stream'],
+      answer: [200, schemaRef('Item'), 'text/event-stream'],
       cached: true,
-      problems: [...WATCHED, 'bad-from', 'not-a-log']
+      problems: [...WATCH_PROBLEMS, 'bad-from', 'not-a-log']
     },
     'HEAD /feed/{key}': {
       about:
         'Whether there is a value, and how long where it is not compressed. Nothing is fetched.',
-      ...granted,
+      ...grantOptional,
       answer: [200],
       cached: true,
-      problems: [...GRANTED, 'bad-key', 'unknown-feed']
+      problems: [...GRANT_PROBLEMS, 'bad-key', 'unknown-feed']
     },
     'POST /feed/{key}': {
       about: 'Appends an item to a log.',
-      body: value,
-      ...changed,
+      body: valueBody,
+      ...publishing,
       created: true,
       problems: [
-        ...[...PUBLISHER, ...PUBLISHED.filter((name) => !NO_ITEM.has(name)), 'bad-value'],
+        ...[
+          ...TOKEN_PROBLEMS,
+          ...PUBLISH_PROBLEMS.filter((name) => !VALUE_ONLY_PROBLEMS.has(name)),
+          'bad-value'
+        ],
         ...['other-kind', 'item-too-large']
       ]
     },
     'PUT /feed/{key}': {
       about: 'Publishes a value.',
-      body: value,
-      ...changed,
+      body: valueBody,
+      ...publishing,
       created: true,
-      problems: [...PUBLISHER, ...PUBLISHED, 'bad-value', 'other-kind']
+      problems: [...TOKEN_PROBLEMS, ...PUBLISH_PROBLEMS, 'bad-value', 'other-kind']
     },
     'PATCH /feed/{key}': {
       about: 'Publishes a change of the value.',
-      body: patches,
-      ...changed,
+      body: patchBodies,
+      ...publishing,
       problems: [
-        ...[...PUBLISHER, ...PUBLISHED, 'unknown-feed'],
+        ...[...TOKEN_PROBLEMS, ...PUBLISH_PROBLEMS, 'unknown-feed'],
         ...['bad-patch', 'patch-conflict', 'bad-media-type', 'other-kind']
       ]
     },
     'DELETE /feed/{key}': {
       about: 'Ends a feed.',
-      ...changed,
+      ...publishing,
       answer: [204],
       problems: [
-        ...[...PUBLISHER, ...GRANTED, 'bad-key', 'unknown-feed', 'reserved-feed'],
+        ...[...TOKEN_PROBLEMS, ...GRANT_PROBLEMS, 'bad-key', 'unknown-feed', 'reserved-feed'],
         ...['publishing-busy', 'state-unwritable', 'draining']
       ]
     },
@@ -250,25 +268,29 @@ function operations({ hold, maxSprite, feedBytes }) {
         ' order, a page at a time.',
       token: 'maybe',
       query: ['watch', 'hold', 'delta', 'turn', 'grant', 'prefix', 'from'],
-      answer: [200, { oneOf: [part('Items'), part('Keys')] }],
+      answer: [200, { oneOf: [schemaRef('Items'), schemaRef('Keys')] }],
       cached: true,
-      problems: [...PUBLISHER, ...WATCHED, 'bad-watch']
+      problems: [...TOKEN_PROBLEMS, ...WATCH_PROBLEMS, 'bad-watch']
     },
     'POST /feeds': {
       about: 'Waits for news of up to 32 feeds.',
-      ...granted,
+      ...grantOptional,
       body: {
         'application/json': object(
           {
             hold: whole(5, hold),
             delta: { type: 'boolean' },
-            feeds: { type: 'object', maxProperties: 32, additionalProperties: inQuery().after }
+            feeds: {
+              type: 'object',
+              maxProperties: 32,
+              additionalProperties: queryParameters().after
+            }
           },
           ['feeds']
         )
       },
-      answer: [200, part('Items')],
-      problems: [...WATCHED, 'bad-watch', 'watch-too-large']
+      answer: [200, schemaRef('Items')],
+      problems: [...WATCH_PROBLEMS, 'bad-watch', 'watch-too-large']
     },
     'GET /games': {
       about: 'The games.',
@@ -285,20 +307,20 @@ function operations({ hold, maxSprite, feedBytes }) {
     },
     'POST /arena/{name}': {
       about: 'Joins as a player.',
-      ...granted,
-      answer: [201, object({ player: part('Id'), number: COUNT, feed: part('Key') })],
+      ...grantOptional,
+      answer: [201, object({ player: schemaRef('Id'), number: COUNT, feed: schemaRef('Key') })],
       problems: [
-        ...[...GRANTED, 'unknown-arena', 'arena-full', 'too-many-joins', 'too-many-clients'],
+        ...[...GRANT_PROBLEMS, 'unknown-arena', 'arena-full', 'too-many-joins', 'too-many-clients'],
         ...['draining', 'state-unwritable']
       ]
     },
     'POST /arena/{name}/{player}': {
       about: "The player's input.",
       query: ['n'],
-      body: { 'application/json': part('Input') },
+      body: { 'application/json': schemaRef('Input') },
       answer: [204],
       problems: [
-        ...[...AWAY, 'unknown-arena', 'unknown-player', 'bad-input', 'bad-number'],
+        ...[...OTHER_SERVER_PROBLEMS, 'unknown-arena', 'unknown-player', 'bad-input', 'bad-number'],
         ...['input-too-large', 'too-many-inputs']
       ]
     },
@@ -306,26 +328,32 @@ function operations({ hold, maxSprite, feedBytes }) {
       about: 'All live counts.',
       token: true,
       answer: [200, { type: 'object' }],
-      problems: [...PUBLISHER, 'unknown-arena']
+      problems: [...TOKEN_PROBLEMS, 'unknown-arena']
     },
     'GET /arena/{name}/names': {
       about: "The players' names, if they are newer.",
       token: true,
       query: [['after', 'version']],
-      answer: [200, part('Names')],
-      problems: [...PUBLISHER, 'unknown-arena', 'bad-number']
+      answer: [200, schemaRef('Names')],
+      problems: [...TOKEN_PROBLEMS, 'unknown-arena', 'bad-number']
     },
     'POST /arena/{name}/{player}/leave': {
       about: 'Leaves.',
       answer: [204],
-      problems: [...AWAY, 'unknown-arena']
+      problems: [...OTHER_SERVER_PROBLEMS, 'unknown-arena']
     },
     'POST /arena/{name}/{player}/name': {
       about: 'Gives the player a name.',
       body: { 'application/json': object({ name: { type: 'string', maxLength: 24 } }) },
       answer: [204],
       problems: [
-        ...[...AWAY, 'unknown-arena', 'unknown-player', 'bad-name', 'input-too-large'],
+        ...[
+          ...OTHER_SERVER_PROBLEMS,
+          'unknown-arena',
+          'unknown-player',
+          'bad-name',
+          'input-too-large'
+        ],
         ...['too-many-inputs', 'state-unwritable']
       ]
     },
@@ -335,7 +363,7 @@ function operations({ hold, maxSprite, feedBytes }) {
       body: { 'application/json': object({ away: { type: 'boolean' } }) },
       answer: [204],
       problems: [
-        ...[...PUBLISHER, 'unknown-arena', 'unknown-player', 'bad-name', 'input-too-large'],
+        ...[...TOKEN_PROBLEMS, 'unknown-arena', 'unknown-player', 'bad-name', 'input-too-large'],
         'state-unwritable'
       ]
     },
@@ -343,7 +371,7 @@ function operations({ hold, maxSprite, feedBytes }) {
       about: 'What a game is about.',
       token: true,
       answer: [200, object({ content: {} })],
-      problems: [...PUBLISHER, 'unknown-arena', 'unknown-game']
+      problems: [...TOKEN_PROBLEMS, 'unknown-arena', 'unknown-game']
     },
     'PUT /arena/{name}/content/{game}': {
       about: 'Gives a game something to be about.',
@@ -351,7 +379,7 @@ function operations({ hold, maxSprite, feedBytes }) {
       body: { 'application/json': {} },
       answer: [204],
       problems: [
-        ...[...PUBLISHER, 'unknown-arena', 'unknown-game', 'bad-content', 'content-too-large'],
+        ...[...TOKEN_PROBLEMS, 'unknown-arena', 'unknown-game', 'bad-content', 'content-too-large'],
         'state-unwritable'
       ]
     }
@@ -365,12 +393,12 @@ function routeOf(path, routes) {
 }
 
 /** Returns the response with some of the problems. */
-const refusal = (names) => ({
+const refusalResponse = (names) => ({
   description: names.map((name) => `\`${name}\`: ${problems[name].detail}`).join('\n\n'),
   content: {
     'application/problem+json': {
       schema: {
-        allOf: [part('Problem')],
+        allOf: [schemaRef('Problem')],
         properties: { type: { enum: names.map((name) => `urn:sprites:${name}`) } }
       }
     }
@@ -388,16 +416,20 @@ function responsesOf({ answer: [status, schema, other], created, cached, problem
     ...contentOf({ 'application/json': schema }),
     ...(other && contentOf({ [other]: TEXT }))
   };
-  const fine = { description: 'Done.', ...(content && { content }) };
+  const success = { description: 'Done.', ...(content && { content }) };
   const statuses = new Set(names.map((name) => problems[name].status));
   return {
-    [status]: fine,
+    [status]: success,
     ...(cached && { 304: { description: 'With `--feed-cache`: If-None-Match has the ETag.' } }),
-    ...(created && { 201: { ...fine, description: 'Done; the feed is new.' } }),
+    ...(created && { 201: { ...success, description: 'Done; the feed is new.' } }),
     ...Object.fromEntries(
       [...statuses].map((one) => [
         one,
-        refusal([...new Set([...names, ...ANY])].filter((name) => problems[name].status === one))
+        refusalResponse(
+          [...new Set([...names, ...COMMON_PROBLEMS])].filter(
+            (name) => problems[name].status === one
+          )
+        )
       ])
     ),
     default: { $ref: '#/components/responses/Refused' }
@@ -407,10 +439,10 @@ function responsesOf({ answer: [status, schema, other], created, cached, problem
 function parametersOf(path, query = [], hold) {
   const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
   return [
-    ...names.map((name) => ({ name, in: 'path', required: true, schema: IN_PATH[name] })),
+    ...names.map((name) => ({ name, in: 'path', required: true, schema: PATH_PARAMETERS[name] })),
     ...query
       .map((one) => [one].flat())
-      .map(([name, of = name]) => ({ name, in: 'query', schema: inQuery(hold)[of] }))
+      .map(([name, of = name]) => ({ name, in: 'query', schema: queryParameters(hold)[of] }))
   ];
 }
 
@@ -421,11 +453,11 @@ function parametersOf(path, query = [], hold) {
  */
 export function openApi(options, routes) {
   const paths = {};
-  const named = new Set();
-  for (const [which, operation] of Object.entries(operations(options))) {
-    const [method, path] = which.split(' ');
+  const namedProblems = new Set();
+  for (const [route, operation] of Object.entries(operations(options))) {
+    const [method, path] = route.split(' ');
     if (routes.get(routeOf(path, routes))?.[method] === undefined) continue;
-    for (const name of operation.problems ?? []) named.add(name);
+    for (const name of operation.problems ?? []) namedProblems.add(name);
     const { about, query, body, token } = operation;
     const words = path.match(/\w+/g).map((word) => word[0].toUpperCase() + word.slice(1));
     paths[path] = {
@@ -441,7 +473,8 @@ export function openApi(options, routes) {
     };
   }
   const others = Object.keys(problems).filter(
-    (name) => ANY.includes(name) || (!problems[name].at && !named.has(name))
+    (name) =>
+      COMMON_PROBLEMS.includes(name) || (!problems[name].onlyPort && !namedProblems.has(name))
   );
   return {
     openapi: '3.1.0',
@@ -455,7 +488,7 @@ export function openApi(options, routes) {
     paths,
     components: {
       schemas,
-      responses: { Refused: refusal(others) },
+      responses: { Refused: refusalResponse(others) },
       securitySchemes: {
         publisher: {
           ...{ type: 'http', scheme: 'bearer' },

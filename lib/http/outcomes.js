@@ -5,9 +5,9 @@ import { problems } from './problems.js';
  * list, in this order: first successes, then problems. Each problem has a row in problems.js.
  */
 
-const FINE = ['ok', 'delivered', 'queued', 'duplicate'];
+const SUCCESSES = ['ok', 'delivered', 'queued', 'duplicate'];
 
-const DECIDED = [
+const NATIVE_PROBLEMS = [
   // By the torus.
   ...['unknown-client', 'torus-full', 'draining', 'ack-ahead', 'bad-hold', 'bad-sprite'],
   ...['sprite-too-large', 'stale-number', 'too-many-throws', 'neighbor-busy', 'mailboxes-full'],
@@ -25,8 +25,8 @@ const DECIDED = [
 ];
 
 /** @type {string[]} */
-export const outcomes = [...FINE, ...DECIDED];
+export const outcomes = [...SUCCESSES, ...NATIVE_PROBLEMS];
 
-for (const name of DECIDED) {
+for (const name of NATIVE_PROBLEMS) {
   if (!(name in problems)) throw new Error(`the outcome "${name}" is no problem of problems.js`);
 }

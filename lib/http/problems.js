@@ -10,7 +10,7 @@
  * @property {number} status the HTTP status
  * @property {string} title names the problem, the same for every occurrence
  * @property {string} detail what the caller can do about it
- * @property {string} [at] the only port that answers with it
+ * @property {string} [onlyPort] the only port that answers with it
  * @property {number} [retryAfter] seconds after which a retry makes sense
  */
 
@@ -156,7 +156,7 @@ export const problems = {
   'bad-revocation': {
     status: 400,
     title: 'Not a revocation',
-    at: 'admin port',
+    onlyPort: 'admin port',
     detail: 'Give a jti or a sub of 1 to 200 bytes; there may be 10000 revocations.'
   },
   'reserved-feed': {
@@ -404,14 +404,14 @@ export const problems = {
   'not-from-here': {
     status: 403,
     title: 'Only from this host',
-    at: 'admin port',
+    onlyPort: 'admin port',
     detail:
       'Send requests to the admin port from its own host, by address, and not from a page of another site.'
   },
   'bad-host': {
     status: 421,
     title: 'Not a name of this host',
-    at: 'admin port',
+    onlyPort: 'admin port',
     detail:
       'Use an address such as 127.0.0.1, or localhost, as Host; a proxy must send one of these. Another' +
       ' name is accepted if it is the one in --admin-host.'
@@ -419,13 +419,13 @@ export const problems = {
   'bad-ban': {
     status: 400,
     title: 'Not a ban',
-    at: 'admin port',
+    onlyPort: 'admin port',
     detail: 'Give an IP address and ?seconds= from 1 to 31536000; there may be 1000 bans.'
   },
   joining: {
     status: 503,
     title: 'The server is starting, or joining its world',
-    at: '`/readyz`',
+    onlyPort: '`/readyz`',
     detail: 'Send clients to this server when it is ready, usually within seconds.',
     retryAfter: 1
   },
@@ -452,12 +452,12 @@ export const problems = {
  * @returns {{status: number, headers: Record<string, string | number>, body: string}}
  */
 export function problemAnswer(name, { detail, headers } = {}) {
-  const { status, title, detail: usual, retryAfter } = problems[name];
+  const { status, title, detail: defaultDetail, retryAfter } = problems[name];
   const body = JSON.stringify({
     type: `urn:sprites:${name}`,
     title,
     status,
-    detail: detail ?? usual
+    detail: detail ?? defaultDetail
   });
   return {
     status,

@@ -4,7 +4,7 @@ import { problemAnswer, problems } from './problems.js';
 import { invitations } from '../base/lan-addresses.js';
 import { Refusal } from '../base/refusal.js';
 import { EDGES, Unanswerable } from '../torus/pool.js';
-import { NOTHING_TOLD } from './refusals.js';
+import { SILENT_REFUSAL_LOG } from './refusal-log.js';
 import { CONTENT_BYTES } from '../arena/content.js';
 import { arenaRoutes } from '../arena/routes.js';
 import { openPublisher } from '../feeds/publisher.js';
@@ -28,7 +28,7 @@ import { Directory } from '../world/directory.js';
  * @property {string[]} path segments of the path, not decoded: ids and edges have no escapes
  * @property {URLSearchParams} query
  * @property {Record<string, string>} headers by their names in lower case
- * @property {(most: number) => Buffer | null} body returns the body; null for more than `most` bytes; throws Awaited
+ * @property {(maxBytes: number) => Buffer | null} body returns the body; null for more than `maxBytes` bytes; throws BodyPending
  *     while the client waits for 100 Continue
  * @property {string} address the client's address
  * @property {boolean} secure whether the request came by TLS
@@ -49,32 +49,32 @@ import { Directory } from '../world/directory.js';
 const JSON_TYPE = 'application/json';
 
 /** Largest body of a request whose route reads no body, in bytes. */
-const OTHER_BYTES = 16384;
+const DEFAULT_BODY_BYTES = 16384;
 
 const DECIMAL = /^[0-9]{1,16}$/;
 
 /** Index of the segment with the id of a client or player, by the first segment. */
-const ID_AT = { poll: 1, throw: 1, leave: 1, place: 1, status: 1, arena: 2 };
+const ID_SEGMENT = { poll: 1, throw: 1, leave: 1, place: 1, status: 1, arena: 2 };
 
 /** First segments of the paths that the transient port serves. */
-const TRANSIENT = ['join', 'throw', 'leave'];
+const TRANSIENT_PATHS = ['join', 'throw', 'leave'];
 
 /** Headers of the answer to a preflight; a browser may cache it for so many seconds. */
-const PREFLIGHT = {
+const PREFLIGHT_HEADERS = {
   'Access-Control-Allow-Methods': 'GET, POST, PUT, PATCH, DELETE, OPTIONS',
   'Access-Control-Allow-Headers': 'Authorization, Content-Type, Last-Event-ID',
   'Access-Control-Max-Age': '86400'
 };
 
 /** Thrown where a route reads a body that has not arrived. Nothing has happened yet: the request is handled again with its body. */
-export class Awaited extends Error {}
+export class BodyPending extends Error {}
 
 /** Returned in place of an answer: the route wants the body. */
-export const AWAITS = Symbol('the body is awaited');
+export const NEEDS_BODY = Symbol('the body is awaited');
 
-/** Problems to which the answer adds OR_TOKEN: the token was read as a grant, but may be meant as a publisher's. */
-const AS_GRANT = ['grant-required', 'bad-grant'];
-const OR_TOKEN = 'A publisher sends a token of the file in --publish-token-file.';
+/** Problems to which the answer adds TOKEN_ADVICE: the token was read as a grant, but may be meant as a publisher's. */
+const GRANT_PROBLEMS = ['grant-required', 'bad-grant'];
+const TOKEN_ADVICE = 'A publisher sends a token of the file in --publish-token-file.';
 
 /**
  * Reads a number of the query. Refuses anything but one plain decimal.
@@ -99,7 +99,7 @@ function readNumber(query, name, problem) {
  * @param {object} options see lib/operator/options.js
  * @returns {object} `transient` is the additional port for joins, throws and leaves
  */
-export function welcomeOf(id, { hold, lease, maxSprite, transientPort }) {
+export function joinAnswer(id, { hold, lease, maxSprite, transientPort }) {
   const transient = transientPort > 0 ? { transient: transientPort } : {};
   return { id, hold, lease, maxSprite, ...transient };
 }
@@ -118,14 +118,14 @@ export function welcomeOf(id, { hold, lease, maxSprite, transientPort }) {
  * @param {ReturnType<import('../base/page-files.js').openPages>} parts.pages
  * @param {Map<string, import('../arena/games.js').Game>} [parts.games]
  * @param {import('../arena/arena.js').Arena} [parts.arena] absent without --arena
- * @param {() => object | Promise<object>} [parts.whole] all live counts, for the arena's panel
- * @param {import('./refusals.js').Refusals} [parts.refusals]
+ * @param {() => object | Promise<object>} [parts.fullStatus] all live counts, for the arena's panel
+ * @param {import('./refusal-log.js').RefusalLog} [parts.refusalLog]
  * @param {Directory} [parts.directory] finds the clients of the other servers of a world
  * @param {Function} [parts.application] answers other paths: see openApplication
- * @returns {{handle: (request: Request) => Promise<Answer | null | undefined>, failed: (error: Error) => Answer,
- *     routes: Map<string, Record<string, Function>>, mostBody: [string, number][], otherBody: number, headers: Record<string, string>}} `handle`
+ * @returns {{handle: (request: Request) => Promise<Answer | null | undefined>, answerFailure: (error: Error) => Answer,
+ *     routes: Map<string, Record<string, Function>>, bodyLimits: [string, number][], defaultBodyLimit: number, headers: Record<string, string>}} `handle`
  *     never rejects; null: the request may not be answered, and the door closes its connection; undefined: the request
- *     watches feeds; AWAITS: the door calls `handle` again with the body. `headers` are the fields of every answer
+ *     watches feeds; NEEDS_BODY: the door calls `handle` again with the body. `headers` are the fields of every answer
  */
 export function createRoutes({
   pool,
@@ -138,10 +138,10 @@ export function createRoutes({
   pages,
   games = new Map(),
   arena,
-  whole,
+  fullStatus,
   directory = new Directory(),
   application,
-  refusals = NOTHING_TOLD
+  refusalLog = SILENT_REFUSAL_LOG
 }) {
   const common = { 'Cache-Control': 'no-store' };
   if (options.cors !== 'none') {
@@ -159,34 +159,34 @@ export function createRoutes({
   const json = (status, value) => text(status, JSON_TYPE, JSON.stringify(value));
 
   // An answer with 204 has no content, and no Content-Length (RFC 9110, section 8.6).
-  const nothing = (headers) => ({ status: 204, headers: { ...common, ...headers } });
+  const noContent = (headers) => ({ status: 204, headers: { ...common, ...headers } });
 
-  /** Reads a body of at most `most` bytes. Refuses a longer one with `problem`. */
-  function readBody(request, most, problem) {
-    const bytes = request.body(most);
+  /** Reads a body of at most `maxBytes` bytes. Refuses a longer one with `problem`. */
+  function readBody(request, maxBytes, problem) {
+    const bytes = request.body(maxBytes);
     if (bytes !== null) return bytes;
-    throw new Refusal(problem, { detail: `Send at most ${most} bytes.` });
+    throw new Refusal(problem, { detail: `Send at most ${maxBytes} bytes.` });
   }
 
-  /** Refuses a client without a grant that `may` accepts. @returns {Promise<import('../grants/open.js').Grant>} */
-  async function grantOf(request, may) {
+  /** Refuses a client without a grant that `isAllowed` accepts. @returns {Promise<import('../grants/open.js').Grant>} */
+  async function requireGrant(request, isAllowed) {
     const { grant, problem } = await grants.admit(request);
     if (problem !== undefined) throw new Refusal(problem);
-    if (!may(grant)) throw new Refusal('not-granted');
+    if (!isAllowed(grant)) throw new Refusal('not-granted');
     return grant;
   }
 
-  async function mayJoin(request) {
-    if (grants?.privateJoin) await grantOf(request, (grant) => grant.join);
+  async function requireJoinGrant(request) {
+    if (grants?.privateJoin) await requireGrant(request, (grant) => grant.join);
   }
 
   async function join(request) {
-    await mayJoin(request);
+    await requireJoinGrant(request);
     const { address } = request;
     const { outcome, id } = await pool.join(address);
     if (outcome !== 'ok') throw new Refusal(outcome);
-    refusals.joined(address);
-    return json(201, welcomeOf(id, options));
+    refusalLog.logJoin(address);
+    return json(201, joinAnswer(id, options));
   }
 
   function poll({ path: [, id], query, park }) {
@@ -195,8 +195,8 @@ export function createRoutes({
     // To the pool 0 means "no hold given"; from a client it is too short.
     if (hold === 0 || hold > options.hold) throw new Refusal('bad-hold');
     return new Promise((resolve, reject) => {
-      const { outcome, body, cancel } = pool.poll(id, { ack, hold }, (later) =>
-        resolve(text(200, JSON_TYPE, later))
+      const { outcome, body, cancel } = pool.poll(id, { ack, hold }, (answerBody) =>
+        resolve(text(200, JSON_TYPE, answerBody))
       );
       if (outcome !== 'ok') reject(new Refusal(outcome));
       else if (body !== undefined) resolve(text(200, JSON_TYPE, body));
@@ -217,17 +217,17 @@ export function createRoutes({
   async function leave({ path: [, id] }) {
     const outcome = await pool.leave(id);
     if (outcome !== 'ok') throw new Refusal(outcome);
-    return nothing();
+    return noContent();
   }
 
   async function place({ path: [, id] }) {
-    const found = await pool.place(id);
-    if (found === null) throw new Refusal('unknown-client');
-    return json(200, found);
+    const methods = await pool.place(id);
+    if (methods === null) throw new Refusal('unknown-client');
+    return json(200, methods);
   }
 
   /** Refuses a client that may not publish. */
-  function authorize(request) {
+  function requireToken(request) {
     if (!tokens.open) throw new Refusal('publishing-closed');
     if (!tokens.admits(request.headers.authorization)) {
       throw new Refusal('bad-token');
@@ -235,18 +235,18 @@ export function createRoutes({
   }
 
   /** Refuses a client that may not publish this feed, by a token or a grant. */
-  async function authorizeFor(request, key) {
+  async function requirePublisher(request, key) {
     const isPublisher = tokens.open && tokens.admits(request.headers.authorization);
     if (isPublisher) return;
     if (!grants?.hasKeys) {
-      authorize(request);
+      requireToken(request);
       return;
     }
     try {
-      await grantOf(request, (grant) => grant.publishes(key));
+      await requireGrant(request, (grant) => grant.publishes(key));
     } catch (error) {
-      if (tokens.open && AS_GRANT.includes(error.problem)) {
-        error.detail = `${problems[error.problem].detail} ${OR_TOKEN}`;
+      if (tokens.open && GRANT_PROBLEMS.includes(error.problem)) {
+        error.detail = `${problems[error.problem].detail} ${TOKEN_ADVICE}`;
       }
       throw error;
     }
@@ -256,8 +256,8 @@ export function createRoutes({
     problemAnswer(name, { ...how, headers: { ...common, ...how?.headers } });
 
   const tools = {
-    ...{ common, authorize, authorizeFor, grantOf, mayJoin },
-    ...{ readBody, readNumber, json, nothing, problem }
+    ...{ common, requireToken, requirePublisher, requireGrant, requireJoinGrant },
+    ...{ readBody, readNumber, json, noContent, problem }
   };
   const publisher = openPublisher({ feeds, arena, options });
   const { feed, feeds: manyFeeds } = feedRoutes({ publisher, feeds, grants, options, tools });
@@ -271,7 +271,7 @@ export function createRoutes({
   }
 
   /** The OpenAPI document, made at its first request. */
-  let described;
+  let openApiDocument;
 
   /**
    * The routes, by the first segment of a path and the number of segments, or by the first segment alone. Each has the
@@ -286,17 +286,17 @@ export function createRoutes({
     ['status/1', { GET: counts, HEAD: counts }],
     ['status/2', { GET: countsOf }],
     ['addresses/1', { GET: addresses }],
-    ['openapi.json/1', { GET: () => json(200, (described ??= openApi(options, routes))) }],
+    ['openapi.json/1', { GET: () => json(200, (openApiDocument ??= openApi(options, routes))) }],
     ['feed', feed],
     ['feeds/1', manyFeeds],
     ...(options.arena.length > 0 && arena !== undefined
-      ? arenaRoutes({ arena, games, whole, tools })
+      ? arenaRoutes({ arena, games, fullStatus, tools })
       : [])
   ]);
 
   /** Refuses a request for a client of another server of the world. The answer names that server, or says that it is restarting. */
-  async function sendElsewhere({ path, query }) {
-    const id = path[ID_AT[path[0]]];
+  async function refuseMisdirected({ path, query }) {
+    const id = path[ID_SEGMENT[path[0]]];
     const url = id === undefined ? undefined : directory.urlOf(id);
     // An id that is older than the world may have the tag of any server.
     if (url === undefined || (await pool.place(id)) !== null) return;
@@ -309,11 +309,11 @@ export function createRoutes({
     });
   }
 
-  const asked = application && openApplication(application);
+  const callApplication = application && openApplication(application);
 
   /** Returns the application's answer. */
   async function askApplication(request) {
-    const answer = await asked(request);
+    const answer = await callApplication(request);
     if (answer?.problem === undefined) return answer;
     const { problem: why } = answer;
     throw new Refusal(
@@ -330,14 +330,15 @@ export function createRoutes({
     const found =
       routes.get(`${path[0]}/${path.length}`) ?? (path.length > 1 && routes.get(path[0]));
     const name = `/${path.join('/')}`;
-    const isOther = asked && !found && !pages.has(name) && request.target.startsWith('/');
-    if (isOther && method !== 'CONNECT') return askApplication(request);
-    if (method === 'OPTIONS') return nothing(PREFLIGHT);
+    const isForApplication =
+      callApplication && !found && !pages.has(name) && request.target.startsWith('/');
+    if (isForApplication && method !== 'CONNECT') return askApplication(request);
+    if (method === 'OPTIONS') return noContent(PREFLIGHT_HEADERS);
     // The target of CONNECT is not a path.
     if (method === 'CONNECT') {
       throw new Refusal('method-not-allowed', { headers: { Allow: 'GET, POST, OPTIONS' } });
     }
-    if (request.transient && !TRANSIENT.includes(path[0])) throw new Refusal('misdirected');
+    if (request.transient && !TRANSIENT_PATHS.includes(path[0])) throw new Refusal('misdirected');
     if (!found) {
       const file = pages.answer(request, name, options);
       if (file !== undefined) return { ...file, headers: { ...common, ...file.headers } };
@@ -350,7 +351,7 @@ export function createRoutes({
       const allow = [...Object.keys(found), 'OPTIONS'].join(', ');
       throw new Refusal('method-not-allowed', { headers: { Allow: allow } });
     }
-    await sendElsewhere(request);
+    await refuseMisdirected(request);
     return answer(request);
   }
 
@@ -358,33 +359,33 @@ export function createRoutes({
     try {
       return await route(request);
     } catch (error) {
-      if (error instanceof Awaited) return AWAITS;
+      if (error instanceof BodyPending) return NEEDS_BODY;
       if (error instanceof Unanswerable) return null;
       if (error instanceof Refusal) {
         const { problem: why, detail, headers } = error;
         // Too short for an id.
-        const what = `${request.method} ${request.path[0]}`.slice(0, 20);
-        refusals.refused({ from: request.address, request: what, why });
+        const requestName = `${request.method} ${request.path[0]}`.slice(0, 20);
+        refusalLog.logRefusal({ from: request.address, request: requestName, why });
         return problem(why, { detail, headers });
       }
-      return failed(error);
+      return answerFailure(error);
     }
   }
 
   /** Logs a defect in a route and returns its answer. A defect must not end the process and its million parked polls. */
-  function failed(error) {
+  function answerFailure(error) {
     log.error({ err: error }, 'a request failed');
     return problem('internal-error');
   }
 
   /** Largest body in bytes, by the first segment of the path. */
-  const mostBody = [
+  const bodyLimits = [
     ['throw', options.maxSprite],
     ['feed', options.feedBytes],
     ['feeds', WATCH_BYTES],
     ['arena', CONTENT_BYTES]
   ];
-  const otherBody = asked ? REQUEST_BYTES : OTHER_BYTES;
+  const defaultBodyLimit = callApplication ? REQUEST_BYTES : DEFAULT_BODY_BYTES;
 
-  return { handle, failed, routes, mostBody, otherBody, headers: common };
+  return { handle, answerFailure, routes, bodyLimits, defaultBodyLimit, headers: common };
 }

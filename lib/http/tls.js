@@ -7,12 +7,12 @@ import { readOptionFile } from '../base/option-file.js';
  */
 
 /** Where the ticket keys are noted. */
-const NOTE = 'tls/tickets';
+const TICKETS_NOTE = 'tls/tickets';
 
 /** How often it is looked at the end of the certificate and the age of the ticket keys, in milliseconds. */
-const LOOK = 60_000;
+const CHECK_INTERVAL = 60_000;
 
-const now = () => Math.floor(Date.now() / 1000);
+const nowInSeconds = () => Math.floor(Date.now() / 1000);
 
 /**
  * What a server serves TLS with.
@@ -39,62 +39,62 @@ const now = () => Math.floor(Date.now() / 1000);
 export async function openTls({ door, options, pool, log }) {
   const { tlsCert, tlsKey, host, tlsPort } = options;
   if (tlsCert === 'none') {
-    const nothing = () => {};
+    const doNothing = () => {};
     const reload = () => log.info('there is no certificate of TLS to read anew');
-    return { port: 0, reload, certificateEnd: nothing, close: nothing };
+    return { port: 0, reload, certificateEnd: doNothing, close: doNothing };
   }
   // It serves no connection: it finds out what is wrong with a certificate, and makes ticket keys.
   const tls = new (loadAddon().Tls)();
   let files;
 
   /** Reads certificate and key; throws in one line that names the option. */
-  function read() {
-    const read = {
+  function readFiles() {
+    const pair = {
       cert: readOptionFile('tls-cert', tlsCert),
       key: readOptionFile('tls-key', tlsKey)
     };
-    const wrong = tls.take(read.cert, read.key);
-    if (wrong !== '') {
+    const fault = tls.take(pair.cert, pair.key);
+    if (fault !== '') {
       throw new Error(
-        `--tls-cert ${tlsCert} and --tls-key ${tlsKey} are no certificate with its key, both in PEM (${wrong})`
+        `--tls-cert ${tlsCert} and --tls-key ${tlsKey} are no certificate with its key, both in PEM (${fault})`
       );
     }
-    files = read;
+    files = pair;
   }
   /** @type {() => void} */
   const serve = () => door.setTls({ ...files, tickets: tls.ticketKeys() });
-  let said;
+  let loggedEnd;
 
   /** Says once that the certificate has ended, and makes new ticket keys where it is time to. */
-  function look() {
+  function checkValidity() {
     const end = tls.validUntil();
-    if (end <= now() && end !== said) {
-      said = end;
+    if (end <= nowInSeconds() && end !== loggedEnd) {
+      loggedEnd = end;
       const ended = new Date(end * 1000).toISOString();
       log.error({ ended }, 'the TLS certificate has ended: renew it, then reload');
     }
-    if (!tls.rollTicketKeys(now())) return;
-    pool.note(NOTE, tls.ticketKeys());
+    if (!tls.rollTicketKeys(nowInSeconds())) return;
+    pool.note(TICKETS_NOTE, tls.ticketKeys());
     serve();
   }
 
-  read();
-  const [[, kept] = []] = pool.notes(NOTE);
-  if (kept !== undefined) tls.takeTicketKeys(kept);
-  look();
+  readFiles();
+  const [[, savedKeys] = []] = pool.notes(TICKETS_NOTE);
+  if (savedKeys !== undefined) tls.takeTicketKeys(savedKeys);
+  checkValidity();
   serve();
   const port = await door.listen({ host, port: tlsPort, option: 'tls-port', tls: true });
-  const looking = setInterval(look, LOOK).unref();
+  const timer = setInterval(checkValidity, CHECK_INTERVAL).unref();
   return {
     port,
     certificateEnd: () => tls.validUntil(),
-    close: () => clearInterval(looking),
+    close: () => clearInterval(timer),
     reload() {
       try {
-        read();
+        readFiles();
         serve();
         log.info('TLS certificate and key read anew');
-        look();
+        checkValidity();
       } catch (error) {
         log.error({ err: error }, 'TLS certificate and key not changed');
       }

@@ -49,7 +49,8 @@ ${outcomes.map((name) => `    "${name}",\n`).join('')}};
 }
 
 /** Returns a problem's name, with the only port that answers with it, where there is one. */
-const placed = ([name, { at }]) => (at === undefined ? `\`${name}\`` : `\`${name}\` (${at})`);
+const placed = ([name, { onlyPort }]) =>
+  onlyPort === undefined ? `\`${name}\`` : `\`${name}\` (${onlyPort})`;
 
 /** Returns the problems in a table with one row for each status. */
 function problemRows() {

@@ -3,7 +3,7 @@ import t from 'tap';
 
 import { Exchanges } from '../../lib/http/exchange.js';
 import { problems } from '../../lib/http/problems.js';
-import { AWAITS, createRoutes } from '../../lib/http/routes.js';
+import { NEEDS_BODY, createRoutes } from '../../lib/http/routes.js';
 import { readOptions } from '../../lib/operator/options.js';
 import { documentAt } from '../support/documents.js';
 
@@ -15,8 +15,8 @@ import { documentAt } from '../support/documents.js';
 /** Returns the exchanges of a fake door that records its calls. */
 function exchangesOver(handle, { isThere = true } = {}) {
   const told = [];
-  const failed = () => ({ status: 500, headers: {}, body: 'failed' });
-  const exchanges = new Exchanges({ handle, failed });
+  const answerFailure = () => ({ status: 500, headers: {}, body: 'failed' });
+  const exchanges = new Exchanges({ handle, answerFailure });
   exchanges.door = {
     respond: (...answer) => told.push(answer.at(-1)),
     proceed: () => told.push('proceed'),
@@ -24,7 +24,7 @@ function exchangesOver(handle, { isThere = true } = {}) {
     park: () => isThere
   };
   const begin = (target, { connection = 1, generation = 1, fields = [] } = {}) =>
-    exchanges.begin(connection, generation, 'GET', target, fields);
+    exchanges.handleRequest(connection, generation, 'GET', target, fields);
   return { exchanges, begin, told };
 }
 
@@ -56,18 +56,18 @@ t.test('what is parked is cancelled with its connection, once', async (t) => {
   answers[1]();
   await parked[1];
   t.equal(told.pop(), 'b');
-  exchanges.gone(1, 2);
+  exchanges.cancelParked(1, 2);
   t.strictSame(cancelled, [], 'another request had that connection before');
-  for (const connection of [1, 1, 2]) exchanges.gone(connection, 1);
+  for (const connection of [1, 1, 2]) exchanges.cancelParked(connection, 1);
   t.strictSame(cancelled, ['a'], 'what is answered is parked no more');
   begin('/d', { connection: 1 });
   begin('/e', { connection: 1, generation: 2 });
-  for (const generation of [1, 2]) exchanges.gone(1, generation);
+  for (const generation of [1, 2]) exchanges.cancelParked(1, generation);
   t.strictSame(cancelled, ['a', 'd', 'e'], 'a worker tells late that a connection is gone');
   const late = exchangesOver(handle, { isThere: false });
   late.begin('/c');
   t.strictSame(cancelled, ['a', 'd', 'e', 'c'], 'the connection was gone before');
-  late.exchanges.gone(1, 1);
+  late.exchanges.cancelParked(1, 1);
   t.equal(cancelled.length, 4);
 });
 
@@ -79,12 +79,12 @@ t.test('what is answered when the door is closed goes nowhere', async (t) => {
     return new Promise((resolve) => answers.push(resolve));
   });
   const begun = ['/a', '/b', '/c'].map((target, connection) => begin(target, { connection }));
-  exchanges.gone(0, 1);
+  exchanges.cancelParked(0, 1);
   exchanges.close();
   t.strictSame(cancelled, ['a', 'b', 'c'], 'each is cancelled once');
   const [first, second, third] = answers;
   first({ status: 200, headers: {}, body: 'late' });
-  second(AWAITS);
+  second(NEEDS_BODY);
   third(null);
   await Promise.all(begun);
   begin('/d');
@@ -117,7 +117,7 @@ t.test('the OpenAPI document has every route, and every problem', async (t) => {
     t.same([...new Set(there)].sort(), wanted.sort());
     const ids = Object.values(document.paths).flatMap((one) => Object.values(one));
     t.equal(new Set(ids.map(({ operationId }) => operationId)).size, ids.length);
-    const all = Object.keys(problems).filter((name) => !problems[name].at);
+    const all = Object.keys(problems).filter((name) => !problems[name].onlyPort);
     t.same([...new Set(names(answer.body))].sort(), all.sort());
     if (arena.length === 0) continue;
     for (const [what, method, path, query] of tables) {

@@ -277,14 +277,14 @@ t.test('nor a front door while a request is handled', async (t) => {
       options,
       routes: {
         headers: {},
-        mostBody: [],
+        bodyLimits: [],
         handle() {
           collect();
           handled += 1;
           return { status: 204, headers: {} };
         }
       },
-      refusals: { listenTo: (native) => (nativeDoor = new WeakRef(native)) }
+      refusalLog: { watchDoor: (native) => (nativeDoor = new WeakRef(native)) }
     });
     return door.listen({ host: '127.0.0.1', port: 0 });
   })();

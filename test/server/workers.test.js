@@ -176,7 +176,7 @@ t.test('what JavaScript answers when the workers have ended goes nowhere', async
       answer = resolve;
     });
   };
-  const routes = { headers: {}, mostBody: [], otherBody: 0, handle, failed() {} };
+  const routes = { headers: {}, bodyLimits: [], defaultBodyLimit: 0, handle, answerFailure() {} };
   const door = createDoor({ pool, limits, options, routes });
   const port = await door.listen({ host: '127.0.0.1', port: 0 });
   const wire = await Wire.open(port, '127.0.0.1');

@@ -31,7 +31,7 @@ export async function openDoorTo(t, feeds) {
   const options = readOptions([]);
   const limits = new AddressLimits(options);
   const pool = new Pool(options, limits);
-  const routes = { headers: {}, mostBody: [], handle: () => ({ status: 404, headers: {} }) };
+  const routes = { headers: {}, bodyLimits: [], handle: () => ({ status: 404, headers: {} }) };
   const door = createDoor({ pool, feeds, limits, options, routes });
   const port = await door.listen({ host: '127.0.0.1', port: 0 });
   t.teardown(() => {
