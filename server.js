@@ -13,7 +13,7 @@ import { openTls } from './lib/http/tls.js';
 import { createClientRoutes } from './lib/operator/admin-clients.js';
 import { openAdmin } from './lib/operator/admin.js';
 import { openBans } from './lib/operator/bans.js';
-import { openLive } from './lib/operator/live.js';
+import { openLiveCounts } from './lib/operator/live-counts.js';
 import { createOverview } from './lib/operator/overview.js';
 import { withProgramNames, readProgramOptions } from './lib/operator/program-options.js';
 import { Lifecycle } from './lib/server/lifecycle.js';
@@ -93,26 +93,35 @@ export async function start(
     );
     const options = { ...requestedOptions, transientPort: transient.port };
 
-    const live = lifecycle.closeAtEnd(openLive({ options, pool, feeds, arena, state, world }));
+    const liveCounts = lifecycle.closeAtEnd(
+      openLiveCounts({ options, pool, feeds, arena, state, world })
+    );
     const refusalLog = lifecycle.closeAtEnd(createRefusalLog(log));
     // A program with a site of its own has its own page.
     const omittedPaths = program.fetch ? ['/'] : [];
     const pages = openPages(arenaFiles(options, games), options.play !== undefined, omittedPaths);
     const routes = createRoutes({
       ...{ pool, feeds: feeds.feeds, tokens: feeds.tokens, grants, options, log, refusalLog },
-      ...{ status: live.forAnybody, pages, games, arena, fullStatus: live.whole, directory },
+      ...{
+        status: liveCounts.publicStatus,
+        pages,
+        games,
+        arena,
+        fullStatus: liveCounts.fullStatus,
+        directory
+      },
       application: program.fetch
     });
     const door = lifecycle.closeAtEnd(
       createDoor({
         ...{ pool, feeds: feeds.feeds, arena, limits, options, routes },
-        ...{ status: live.forAnybody, files: pages.fixed(options), log, refusalLog },
+        ...{ status: liveCounts.publicStatus, files: pages.fixedFiles(options), log, refusalLog },
         ownsProcess: program.ownsProcess
       })
     );
     grants.onEnded(door.endGrants);
     const tls = lifecycle.closeAtEnd(await openTls({ door, options, pool, log }));
-    live.connect({ door, tls });
+    liveCounts.attachFront({ door, tls });
     directory.onChange(() => door.locate(directory));
     lifecycle.closeAtEnd(
       watchGames({
@@ -128,17 +137,17 @@ export async function start(
 
     let port;
     /** The problem for which a load balancer must not send clients to this server, if any. */
-    function unready() {
+    function readinessProblem() {
       if (lifecycle.draining) return 'draining';
       if (port === undefined) return 'joining';
       return state.status()?.blocked > 0 ? 'state-unwritable' : world.readinessProblem();
     }
-    const adminParts = { options, status: live.whole, unready };
+    const adminParts = { options, status: liveCounts.fullStatus, readinessProblem };
     const admin = lifecycle.closeAtEnd(
       await openAdmin({
-        ...{ ...adminParts, metrics: live.metrics, log },
+        ...{ ...adminParts, metrics: liveCounts.metrics, log },
         overview: createOverview({ ...adminParts, door, feeds: feeds.feeds, arena }),
-        clients: createClientRoutes({ pool, bans, grants, log })
+        answerClientRequest: createClientRoutes({ pool, bans, grants, log })
       })
     );
 
@@ -150,11 +159,11 @@ export async function start(
     }
     port = await door.listen({ host, port: options.port });
     // The start blocked the event loop, but no client was waiting yet.
-    live.metrics.forgetStalls();
+    liveCounts.metrics.resetStalls();
     world.start(port);
     return {
       ...{ port, transientPort: options.transientPort, tlsPort: tls.port, adminPort: admin.port },
-      ...{ pool, status: live.whole, grant: (rights) => grants.sign(rights) },
+      ...{ pool, status: liveCounts.fullStatus, grant: (rights) => grants.sign(rights) },
       feeds: programFeeds({ feeds: feeds.feeds, arena, options }),
       reload() {
         tls.reload();

@@ -1,7 +1,7 @@
 import { readFileSync, readdirSync } from 'node:fs';
 
 import { template } from '../report/page.js';
-import { fileAt, fileOf } from '../base/page-files.js';
+import { readServedFile, servedFile } from '../base/page-files.js';
 
 /**
  * The pages of the arena and the files of its games, in the form that lib/base/page-files.js serves.
@@ -26,31 +26,32 @@ const REPORT_MODULES = ['language.js', 'page-parts.js', 'report-body.js', 'words
 /**
  * @param {{arena: string[], play?: object}} options the arenas' names; `play` for `sprites play`
  * @param {Map<string, import('./games.js').Game>} games
- * @returns {Map<string, ReturnType<typeof fileOf>>} by path; empty without an arena
+ * @returns {Map<string, ReturnType<typeof servedFile>>} by path; empty without an arena
  */
 export function arenaFiles({ arena: arenas, play }, games) {
   const files = new Map();
   const add = (path, file) => file !== undefined && files.set(path, file);
   if (arenas.length === 0) return files;
   for (const name of readdirSync(PAGES)) {
-    if (!name.endsWith('.html')) add(`/arena-pages/${name}`, fileAt(name, new URL(name, PAGES)));
+    if (!name.endsWith('.html'))
+      add(`/arena-pages/${name}`, readServedFile(name, new URL(name, PAGES)));
   }
   const head = readFileSync(new URL(HEAD, PAGES));
   for (const [segment, name] of Object.entries({ ...PAGE_FILES, ...(play && TRIAL_FILES) })) {
-    const page = fileOf(name, Buffer.concat([head, readFileSync(new URL(name, PAGES))]));
+    const page = servedFile(name, Buffer.concat([head, readFileSync(new URL(name, PAGES))]));
     for (const arena of arenas) add(`/${segment}/${arena}`, page);
   }
   for (const [path, name] of Object.entries(PLOT_FILES)) {
-    add(path, fileAt(path, new URL(name, import.meta.resolve('uplot'))));
+    add(path, readServedFile(path, new URL(name, import.meta.resolve('uplot'))));
   }
   for (const name of REPORT_MODULES)
-    add(`/swarm/${name}`, fileAt(name, new URL(name, REPORT_FOLDER)));
+    add(`/swarm/${name}`, readServedFile(name, new URL(name, REPORT_FOLDER)));
   // The template of reports. Served as plain text, since it is not a page of this server.
   const type = 'text/plain; charset=utf-8';
-  add('/swarm/report.txt', fileOf('report.txt', Buffer.from(template()), type));
+  add('/swarm/report.txt', servedFile('report.txt', Buffer.from(template()), type));
   for (const game of games.values()) {
     for (const [name, { type, body }] of game.files) {
-      const file = fileOf(name, body, type);
+      const file = servedFile(name, body, type);
       if (game.version === null) add(`/games/${game.name}/${name}`, file);
       else {
         // Also by version: a browser loads a module only once per address.

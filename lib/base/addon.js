@@ -11,7 +11,7 @@ import { isMainThread } from 'node:worker_threads';
 const require = createRequire(import.meta.url);
 
 /** The addon that node-gyp builds in a checkout. */
-const BUILT = '../../native/build/Release/sprites.node';
+const CHECKOUT_ADDON = '../../native/build/Release/sprites.node';
 
 /**
  * Finds a file in the package for this platform (.github/pack.js makes these packages).
@@ -20,7 +20,7 @@ const BUILT = '../../native/build/Release/sprites.node';
  * @returns {string} its path
  * @throws {Error} with code `MODULE_NOT_FOUND`
  */
-export function prebuilt(product) {
+export function findPrebuilt(product) {
   const name = product.replace(/(?=\.node$)/, `-${process.versions.modules}`);
   // Quicker than process.report, which also looks up the names of connected hosts. Alpine has musl as ld-musl-….so.1; on
   // other systems that is a link to libc.so.
@@ -50,21 +50,21 @@ export function loadAddon() {
 export const loadCanonical = () => load().canonical;
 
 function load() {
-  let broken;
-  for (const path of [() => BUILT, () => prebuilt('sprites.node')]) {
+  let loadError;
+  for (const path of [() => CHECKOUT_ADDON, () => findPrebuilt('sprites.node')]) {
     try {
       return require(path());
     } catch (error) {
-      if (error.code !== 'MODULE_NOT_FOUND') broken ??= error;
+      if (error.code !== 'MODULE_NOT_FOUND') loadError ??= error;
     }
   }
   const platform = `Node ${process.version} on ${process.platform} ${process.arch}`;
-  const why = broken
-    ? `the native addon does not load (${broken.message.split('\n')[0]})`
+  const problem = loadError
+    ? `the native addon does not load (${loadError.message.split('\n')[0]})`
     : `the native addon is not built for ${platform}`;
   const root = fileURLToPath(new URL('../..', import.meta.url));
-  const how = `run "npm run build" in ${root} with this Node, a C++20 compiler, make and Python 3`;
-  throw addonError(`${why}: ${how}`, broken);
+  const advice = `run "npm run build" in ${root} with this Node, a C++20 compiler, make and Python 3`;
+  throw addonError(`${problem}: ${advice}`, loadError);
 }
 
 function addonError(message, cause) {

@@ -6,7 +6,7 @@ import { networkInterfaces } from 'node:os';
  * Also the names under which requests for this machine come.
  */
 
-export const WILDCARD = new Set(['0.0.0.0', '::']);
+export const WILDCARD_HOSTS = new Set(['0.0.0.0', '::']);
 const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|::1|::ffff:127(?:\.\d{1,3}){3})$/;
 const PRIVATE = /^(?:10\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.)/; // RFC 1918
 const LINK_LOCAL = /^169\.254\./;
@@ -37,28 +37,28 @@ function hostOf({ headers: { host = '' } }) {
  * @param {string} [name] the operator's name for this machine
  * @returns {boolean} also true without a host: no browser sends such a request
  */
-export function isByOwnName(request, name = 'localhost') {
+export function hasTrustedHost(request, name = 'localhost') {
   const host = hostOf(request);
   return ['', 'localhost', name.toLowerCase()].includes(host) || isIP(host) > 0;
 }
 
 /**
  * @param {string} host the address that the server listens on
- * @param {ReturnType<typeof interfacesHere>} [interfaces]
+ * @param {ReturnType<typeof localInterfaces>} [interfaces]
  * @returns {string[]} IPv4 addresses, the one in the likeliest network of a phone first; the host itself where the
  *     server listens on one address, unless that is loopback
  */
-export function lanAddresses(host, interfaces = interfacesHere()) {
-  if (!WILDCARD.has(host)) return isLoopback(host) ? [] : [host];
-  const found = [];
+export function lanAddresses(host, interfaces = localInterfaces()) {
+  if (!WILDCARD_HOSTS.has(host)) return isLoopback(host) ? [] : [host];
+  const ranked = [];
   for (const [name, list] of Object.entries(interfaces)) {
     for (const { address, family, internal } of list) {
       if (internal || family !== 'IPv4' || LINK_LOCAL.test(address)) continue;
       const rank = (VIRTUAL.test(name) ? 2 : 0) + (PRIVATE.test(address) ? 0 : 1);
-      found.push({ address, rank });
+      ranked.push({ address, rank });
     }
   }
-  return found.sort((a, b) => a.rank - b.rank).map(({ address }) => address);
+  return ranked.sort((a, b) => a.rank - b.rank).map(({ address }) => address);
 }
 
 /**
@@ -68,14 +68,14 @@ export function lanAddresses(host, interfaces = interfacesHere()) {
  * @param {{headers: Record<string, string>, address: string, secure: boolean}} request `address` is the
  *     client's; the port is that of the Host field
  * @param {string} host the address that the server listens on
- * @param {ReturnType<typeof interfacesHere>} [interfaces]
+ * @param {ReturnType<typeof localInterfaces>} [interfaces]
  * @returns {string[]} URLs of the page
  */
-export function invitations(request, host, interfaces) {
+export function shareableUrls(request, host, interfaces) {
   const { headers, address, secure } = request;
   const site = headers['sec-fetch-site'] ?? 'same-origin';
-  const own = isLoopback(hostOf(request)) && isLoopback(address);
-  if (!own || site !== 'same-origin') return [];
+  const isFromThisMachine = isLoopback(hostOf(request)) && isLoopback(address);
+  if (!isFromThisMachine || site !== 'same-origin') return [];
   const [port = ''] = /:\d+$/.exec(headers.host) ?? [];
   const scheme = secure ? 'https' : 'http';
   return lanAddresses(host, interfaces).map((one) => `${scheme}://${inUrl(one)}${port}/`);
@@ -87,7 +87,7 @@ export function invitations(request, host, interfaces) {
  *
  * @returns {ReturnType<typeof networkInterfaces>}
  */
-export function interfacesHere() {
+export function localInterfaces() {
   try {
     return networkInterfaces();
   } catch (error) {

@@ -15,25 +15,25 @@ const pino = createRequire(import.meta.url)('pino');
  */
 
 /** pino's number for the level warn. */
-const WARN = 40;
+const WARN_LEVEL = 40;
 
 /** Writes lines to a descriptor of this process, and never waits for it. */
 export class LineWriter {
   #writeNow = loadAddon().writeNow;
   #fd;
-  #tellLost;
+  #describeLost;
   /** The rest of a partly written line. */
-  #rest = Buffer.alloc(0);
+  #unwritten = Buffer.alloc(0);
   #lost = 0;
 
   /**
    * @param {number} fd
-   * @param {(lost: number) => string} [tellLost] returns the line that says how many lines were
+   * @param {(lost: number) => string} [describeLost] returns the line that says how many lines were
    *     lost before it
    */
-  constructor(fd, tellLost = () => '') {
+  constructor(fd, describeLost = () => '') {
     this.#fd = fd;
-    this.#tellLost = tellLost;
+    this.#describeLost = describeLost;
   }
 
   /**
@@ -42,27 +42,27 @@ export class LineWriter {
    * @param {string} line with its line feed
    */
   write(line) {
-    const note = this.#lost > 0 ? this.#tellLost(this.#lost) : '';
-    const bytes = Buffer.concat([this.#rest, Buffer.from(note + line)]);
-    const taken = this.#push(bytes);
-    if (taken > this.#rest.length || taken === bytes.length) {
+    const lostNote = this.#lost > 0 ? this.#describeLost(this.#lost) : '';
+    const bytes = Buffer.concat([this.#unwritten, Buffer.from(lostNote + line)]);
+    const written = this.#writeSome(bytes);
+    if (written > this.#unwritten.length || written === bytes.length) {
       this.#lost = 0;
-      this.#rest = bytes.subarray(taken);
+      this.#unwritten = bytes.subarray(written);
     } else {
       this.#lost += 1;
-      this.#rest = this.#rest.subarray(taken);
+      this.#unwritten = this.#unwritten.subarray(written);
     }
   }
 
   /** Writes as much as the descriptor takes. */
-  #push(bytes) {
-    let taken = 0;
-    while (taken < bytes.length) {
-      const wrote = this.#writeNow(this.#fd, bytes.subarray(taken));
-      if (wrote <= 0) break;
-      taken += wrote;
+  #writeSome(bytes) {
+    let written = 0;
+    while (written < bytes.length) {
+      const count = this.#writeNow(this.#fd, bytes.subarray(written));
+      if (count <= 0) break;
+      written += count;
     }
-    return taken;
+    return written;
   }
 }
 
@@ -82,9 +82,9 @@ export function logInspectorRequests(log) {
  */
 export function createLog(level, fd = 2) {
   const { pid } = process;
-  const tellLost = (lost) =>
-    `${JSON.stringify({ level: WARN, time: Date.now(), pid, lost, msg: 'lines of this log could not be written' })}\n`;
+  const describeLost = (lost) =>
+    `${JSON.stringify({ level: WARN_LEVEL, time: Date.now(), pid, lost, msg: 'lines of this log could not be written' })}\n`;
   // pino's own serializer adds the causes to the message, which names them already.
   const serializers = { err: pino.stdSerializers.errWithCause };
-  return pino({ level, base: { pid }, serializers }, new LineWriter(fd, tellLost));
+  return pino({ level, base: { pid }, serializers }, new LineWriter(fd, describeLost));
 }

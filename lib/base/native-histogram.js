@@ -12,16 +12,16 @@ import { createRequire } from 'node:module';
 export function createNativeHistogram(name, help, read) {
   function values() {
     const { bounds, counts, sum } = read();
-    let upTo = 0;
+    let cumulative = 0;
     const buckets = counts.map((count, i) => {
-      upTo += count;
+      cumulative += count;
       const le = i < bounds.length ? bounds[i] : '+Inf';
-      return { metricName: `${name}_bucket`, labels: { le }, value: upTo };
+      return { metricName: `${name}_bucket`, labels: { le }, value: cumulative };
     });
     return [
       ...buckets,
       { metricName: `${name}_sum`, labels: {}, value: sum },
-      { metricName: `${name}_count`, labels: {}, value: upTo }
+      { metricName: `${name}_count`, labels: {}, value: cumulative }
     ];
   }
 

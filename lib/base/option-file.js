@@ -1,23 +1,23 @@
 import { closeSync, constants, openSync, readFileSync, readSync, statSync } from 'node:fs';
 
 /** Interval between two reads of an empty pipe, in milliseconds. */
-const LOOK = 10;
+const READ_INTERVAL = 10;
 
 /** Reads a pipe to its end, such as `<(program)` of a shell, or a FIFO. An open that waits for a writer could wait permanently. */
 function readPipe(file) {
   const fd = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK);
-  const room = Buffer.alloc(65536);
+  const buffer = Buffer.alloc(65536);
   const parts = [];
   try {
     for (;;) {
       try {
-        const bytes = readSync(fd, room);
+        const bytes = readSync(fd, buffer);
         if (bytes === 0) break;
-        parts.push(Buffer.from(room.subarray(0, bytes)));
+        parts.push(Buffer.from(buffer.subarray(0, bytes)));
       } catch (error) {
         if (error.code !== 'EAGAIN') throw error;
         // The program has not written yet: it may ask a person for a password.
-        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, LOOK);
+        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, READ_INTERVAL);
       }
     }
   } finally {

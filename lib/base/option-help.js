@@ -8,14 +8,14 @@ import { parseArgs } from 'node:util';
 const WIDTH = 100;
 
 /** Width of an option's name and unit, in columns; a longer name has its own line. */
-const NAMES = 28;
+const NAME_WIDTH = 28;
 
 /**
  * @param {string} table one option a line, under the titles of groups, which begin with #; a line that begins with a
  *     space continues the line before
  * @returns {[group: string, options: string[]][]}
  */
-export const inGroups = (table) =>
+export const parseGroups = (table) =>
   table
     .replaceAll(/\n +/g, ' ')
     .split('\n# ')
@@ -38,13 +38,18 @@ function wrap(words, width) {
 }
 
 /** @returns {string[]} the lines of one option: name and unit, purpose, and default if it has one */
-export function entry(left, help, usual) {
-  const words = [...help.split(' '), ...(usual === undefined ? [] : [`(default ${usual})`])];
-  const [first, ...rest] = wrap(words, WIDTH - NAMES - 2);
-  const indent = ' '.repeat(NAMES + 2);
+export function helpEntry(left, help, defaultValue) {
+  const words = [
+    ...help.split(' '),
+    ...(defaultValue === undefined ? [] : [`(default ${defaultValue})`])
+  ];
+  const [first, ...rest] = wrap(words, WIDTH - NAME_WIDTH - 2);
+  const indent = ' '.repeat(NAME_WIDTH + 2);
   const name = `  ${left}`;
   const head =
-    name.length < NAMES + 2 ? [name.padEnd(NAMES + 2) + first] : [name, `${indent}${first}`];
+    name.length < NAME_WIDTH + 2
+      ? [name.padEnd(NAME_WIDTH + 2) + first]
+      : [name, `${indent}${first}`];
   return [...head, ...rest.map((line) => indent + line)];
 }
 
@@ -68,13 +73,13 @@ export function formatHelp(table, switches) {
       `${title}:`,
       ...table
         .filter(({ group }) => group === title)
-        .flatMap(({ name, type, help, default: usual }) =>
-          entry(`--${name} ${type.unit.toUpperCase()}`, help, usual)
+        .flatMap(({ name, type, help, default: defaultValue }) =>
+          helpEntry(`--${name} ${type.unit.toUpperCase()}`, help, defaultValue)
         )
     ]),
     '',
     ...switches.flatMap(({ name, short, help }) =>
-      entry([`--${name}`, ...short.map((letter) => `-${letter}`)].join(', '), help)
+      helpEntry([`--${name}`, ...short.map((letter) => `-${letter}`)].join(', '), help)
     ),
     '',
     'Every option can be given by the environment as well: SPRITES_PORT, SPRITES_MAX_SPRITE …',
@@ -105,11 +110,11 @@ function distance(one, other) {
  * @returns {string | undefined} the name that is probably meant
  */
 export function suggest(word, names) {
-  const [best] = names
-    .map((name) => ({ name, far: distance(word, name) }))
-    .sort((a, b) => a.far - b.far);
-  const near = Math.max(1, Math.floor(word.length / 3));
-  return best !== undefined && best.far <= near ? best.name : undefined;
+  const [nearest] = names
+    .map((name) => ({ name, editDistance: distance(word, name) }))
+    .sort((a, b) => a.editDistance - b.editDistance);
+  const maxDistance = Math.max(1, Math.floor(word.length / 3));
+  return nearest !== undefined && nearest.editDistance <= maxDistance ? nearest.name : undefined;
 }
 
 /** @returns {string} a text without the passwords of its URLs: messages about options get into logs */
@@ -121,7 +126,7 @@ export class UsageError extends Error {
 }
 
 /** Value of an option that the command line does not give. */
-function missing({ name, type }, next) {
+function missingValueError({ name, type }, next) {
   const instead = next === undefined ? 'and nothing follows it' : `not the option ${next}`;
   return new UsageError(`--${name} takes ${type.expects}, ${instead}`);
 }
@@ -143,9 +148,9 @@ function missing({ name, type }, next) {
  */
 export function readArguments(
   args,
-  { options, switches, words: mayHaveWords = false, aliases: more = {}, unknown = {} }
+  { options, switches, words: mayHaveWords = false, aliases: moreAliases = {}, unknown = {} }
 ) {
-  const aliases = { h: 'help', ...more };
+  const aliases = { h: 'help', ...moreAliases };
   const byName = new Map(options.map((option) => [option.name, option]));
   const names = [...byName.keys(), ...switches];
   const types = [...names, ...Object.keys(aliases)].map((name) => [
@@ -158,26 +163,26 @@ export function readArguments(
   });
   const values = {};
   const words = [];
-  for (const { kind, name: given, rawName, value, inlineValue } of tokens) {
+  for (const { kind, name: spelledName, rawName, value, inlineValue } of tokens) {
     if (kind === 'positional') words.push(value);
     if (kind !== 'option') continue;
-    const name = Object.hasOwn(aliases, given) ? aliases[given] : given;
+    const name = Object.hasOwn(aliases, spelledName) ? aliases[spelledName] : spelledName;
     if (!names.includes(name)) {
       if (Object.hasOwn(unknown, name)) {
         throw new UsageError(`there is no option ${rawName}: ${unknown[name]}`);
       }
-      const meant = suggest(name, [
+      const suggestion = suggest(name, [
         ...names,
         ...Object.keys(aliases).filter(({ length }) => length > 1)
       ]);
-      const advice = meant ? `did you mean --${meant}?` : 'see --help';
+      const advice = suggestion ? `did you mean --${suggestion}?` : 'see --help';
       throw new UsageError(`there is no option ${rawName}; ${advice}`);
     }
     const option = byName.get(name);
     if (option === undefined) {
       if (value !== undefined) throw new UsageError(`--${name} takes no value, not "${value}"`);
     } else if (value === undefined || (!inlineValue && value.startsWith('--'))) {
-      throw missing(option, value);
+      throw missingValueError(option, value);
     }
     values[name] = option?.many ? [...(values[name] ?? []), value] : (value ?? true);
   }

@@ -32,7 +32,7 @@ const TYPES = new Map([
 ]);
 
 /** A host and port for a Content-Security-Policy. Nothing else gets into the header. */
-const HOST = /^([a-z0-9.-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::\d{1,5})?$/i;
+const HOST_AND_PORT = /^([a-z0-9.-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::\d{1,5})?$/i;
 
 /**
  * Returns the rules for the page. It may load its own files, talk to its own server (and to the transient port of the
@@ -40,11 +40,11 @@ const HOST = /^([a-z0-9.-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::\d{1,5})?$/i;
  *
  * @param {string} [host] the request's Host
  * @param {number} [transientPort] 0 for none
- * @param {boolean} [framed] whether a page may show other pages of the server in frames
+ * @param {boolean} [isFramed] whether a page may show other pages of the server in frames
  * @returns {string} a Content-Security-Policy
  */
-export function contentSecurityPolicy(host = '', transientPort = 0, framed = false) {
-  const name = HOST.exec(host)?.[1];
+export function contentSecurityPolicy(host = '', transientPort = 0, isFramed = false) {
+  const name = HOST_AND_PORT.exec(host)?.[1];
   const transient = transientPort && name ? ` http://${name}:${transientPort}` : '';
   return [
     "default-src 'none'",
@@ -54,7 +54,7 @@ export function contentSecurityPolicy(host = '', transientPort = 0, framed = fal
     `connect-src 'self'${transient}`,
     "base-uri 'none'",
     "form-action 'none'",
-    ...(framed ? ["frame-src 'self'", "frame-ancestors 'self'"] : ["frame-ancestors 'none'"])
+    ...(isFramed ? ["frame-src 'self'", "frame-ancestors 'self'"] : ["frame-ancestors 'none'"])
   ].join('; ');
 }
 
@@ -66,7 +66,7 @@ export function contentSecurityPolicy(host = '', transientPort = 0, framed = fal
  * @param {string} [type] the type, where the ending says another one
  * @returns {{type: string, body: Buffer, headers: object}} `headers` are those of every answer with the file
  */
-export function fileOf(name, body, type = TYPES.get(extname(name))) {
+export function servedFile(name, body, type = TYPES.get(extname(name))) {
   const hash = createHash('sha256').update(body).digest('base64url');
   return {
     type,
@@ -84,12 +84,12 @@ export function fileOf(name, body, type = TYPES.get(extname(name))) {
 }
 
 /** Prepares a file of the disk. A folder has no known ending, and is left out. */
-export function fileAt(name, url) {
-  return TYPES.has(extname(name)) ? fileOf(name, readFileSync(url)) : undefined;
+export function readServedFile(name, url) {
+  return TYPES.has(extname(name)) ? servedFile(name, readFileSync(url)) : undefined;
 }
 
 /** Returns every file of the folders and every module: its path, and its place on the disk. */
-function places() {
+function fileLocations() {
   const files = [...FOLDERS].flatMap(([prefix, folder]) =>
     readdirSync(folder).map((name) => [`${prefix}${name}`, new URL(name, folder)])
   );
@@ -100,18 +100,18 @@ function places() {
  * Reads the page.
  *
  * @returns {Map<string, {type: string, body: Buffer, headers: object}>} by path; `/` is the page
- *     itself: see fileOf
+ *     itself: see servedFile
  */
 export function pageFiles() {
   const files = new Map();
-  for (const [path, url] of places()) {
-    const file = path.endsWith('/package.json') ? undefined : fileAt(path, url);
+  for (const [path, url] of fileLocations()) {
+    const file = path.endsWith('/package.json') ? undefined : readServedFile(path, url);
     if (file !== undefined) files.set(path === INDEX ? '/' : path, file);
   }
   return files;
 }
 
-const files = pageFiles();
+const clientPageFiles = pageFiles();
 
 /**
  * Returns whether the answer with a file depends on the request: the header of the page itself names the transient port,
@@ -124,16 +124,16 @@ function dependsOnHost(path, { transientPort = 0 }) {
 /**
  * Opens the files that are served unchanged.
  *
- * @param {Map<string, ReturnType<typeof fileOf> & {changes?: boolean}>} [more] further files, by path; `changes`: the
+ * @param {Map<string, ReturnType<typeof servedFile> & {changes?: boolean}>} [extraFiles] further files, by path; `changes`: the
  *     file may change later
- * @param {boolean} [framed] whether pages may show other pages in frames
- * @param {string[]} [without] paths that are not served
+ * @param {boolean} [isFramed] whether pages may show other pages in frames
+ * @param {string[]} [omittedPaths] paths that are not served
  */
-export function openPages(more = new Map(), framed = false, without = []) {
-  const policy = contentSecurityPolicy('', 0, framed);
-  const serve = (others) =>
-    new Map([...files, ...others].filter(([path]) => !without.includes(path)));
-  let all = serve(more);
+export function openPages(extraFiles = new Map(), isFramed = false, omittedPaths = []) {
+  const policy = contentSecurityPolicy('', 0, isFramed);
+  const withExtraFiles = (extras) =>
+    new Map([...clientPageFiles, ...extras].filter(([path]) => !omittedPaths.includes(path)));
+  let servedFiles = withExtraFiles(extraFiles);
 
   /**
    * Answers a request for a file.
@@ -146,7 +146,7 @@ export function openPages(more = new Map(), framed = false, without = []) {
    *     for a method other than GET and HEAD
    */
   function answer({ method, headers }, path, options = {}) {
-    const file = all.get(path);
+    const file = servedFiles.get(path);
     if (file === undefined || !['GET', 'HEAD'].includes(method)) return undefined;
     return {
       status: 200,
@@ -166,8 +166,8 @@ export function openPages(more = new Map(), framed = false, without = []) {
    * @param {object} [options] see answer
    * @returns {{path: string, headers: object, body: string}[]}
    */
-  function fixed(options = {}) {
-    return [...all]
+  function fixedFiles(options = {}) {
+    return [...servedFiles]
       .filter(
         ([path, { type, changes }]) =>
           type !== 'image/png' && !changes && !dependsOnHost(path, options)
@@ -181,12 +181,12 @@ export function openPages(more = new Map(), framed = false, without = []) {
 
   return {
     answer,
-    fixed,
-    /** Replaces the further files. A file that `fixed` has returned must not change. */
-    replace(others) {
-      all = serve(others);
+    fixedFiles,
+    /** Replaces the further files. A file that `fixedFiles` has returned must not change. */
+    replace(extraFiles) {
+      servedFiles = withExtraFiles(extraFiles);
     },
     /** Whether there is a file with this path. */
-    has: (path) => all.has(path)
+    has: (path) => servedFiles.has(path)
   };
 }

@@ -1,11 +1,11 @@
-import { inUrl, lanAddresses, WILDCARD } from './lan-addresses.js';
+import { inUrl, lanAddresses, WILDCARD_HOSTS } from './lan-addresses.js';
 
 /**
  * Explains to an operator why a port can't be opened, and what to do.
  */
 
 /** Advice for each system error, by its code. */
-const CURES = {
+const ADVICE = {
   EADDRINUSE: ({ port }) => `is taken by another program: choose another port by --${port}`,
   EADDRNOTAVAIL: ({ host }) =>
     'is no address of this host: give one that it has by' +
@@ -19,7 +19,7 @@ const CURES = {
 };
 
 /** The system calls whose errors are explained: not EACCES of a file, for example. */
-const CALLS = ['listen', 'bind', 'getaddrinfo'];
+const EXPLAINED_CALLS = ['listen', 'bind', 'getaddrinfo'];
 
 const authority = (host, port) => `${inUrl(host)}:${port}`;
 
@@ -32,7 +32,7 @@ const authority = (host, port) => `${inUrl(host)}:${port}`;
  */
 export function urlsOf(scheme, host, port) {
   if (port === 0) return [];
-  const addresses = WILDCARD.has(host) ? ['localhost', ...lanAddresses(host)] : [host];
+  const addresses = WILDCARD_HOSTS.has(host) ? ['localhost', ...lanAddresses(host)] : [host];
   return addresses.map((address) => `${scheme}://${authority(address, port)}/`);
 }
 
@@ -45,13 +45,13 @@ export function urlsOf(scheme, host, port) {
  * @param {Promise<T>} opening
  * @returns {Promise<T>} settles as `opening` does
  */
-export async function explained(names, { host, port }, opening) {
+export async function explainPortErrors(names, { host, port }, opening) {
   try {
     return await opening;
   } catch (error) {
-    const cure = CURES[error.code];
-    if (cure !== undefined && CALLS.includes(error.syscall)) {
-      error.message = `${authority(host, port)} ${cure(names)}`;
+    const adviceOf = ADVICE[error.code];
+    if (adviceOf !== undefined && EXPLAINED_CALLS.includes(error.syscall)) {
+      error.message = `${authority(host, port)} ${adviceOf(names)}`;
     }
     throw error;
   }

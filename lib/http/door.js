@@ -3,14 +3,14 @@ import { closeSync } from 'node:fs';
 
 import { loadAddon } from '../base/addon.js';
 import { fileLimit, ownFiles } from '../base/file-limit.js';
-import { explained } from '../base/port-errors.js';
+import { explainPortErrors } from '../base/port-errors.js';
 import { addUp } from '../base/add-up.js';
 import { answerText, Exchanges } from './exchange.js';
 import { problemAnswer, problems } from './problems.js';
 import { SILENT_REFUSAL_LOG } from './refusal-log.js';
 import { joinAnswer } from './routes.js';
 import { NEWEST_CACHE_CONTROL, cacheHeaders, varyHeaders } from '../feeds/routes.js';
-import { TRUST } from '../torus/address-limits.js';
+import { TRUST_SOURCES } from '../torus/address-limits.js';
 
 /**
  * The front door. It owns the listening sockets and every connection. It answers the hot requests without entering
@@ -53,7 +53,7 @@ function keepIdleSeconds({ hold }) {
  * @param {string[]} outcomes the native names, by number
  * @param {object} options hold, lease, maxSprite, idleTime
  * @param {Record<string, string>} common fields of every answer
- * @param {ReturnType<ReturnType<import('../base/page-files.js').openPages>['fixed']>} files of the page
+ * @param {ReturnType<ReturnType<import('../base/page-files.js').openPages>['fixedFiles']>} files of the page
  */
 function fixedAnswers(outcomes, options, common, files) {
   const text = (status, headers, body = '') =>
@@ -125,7 +125,7 @@ function fixedAnswers(outcomes, options, common, files) {
  * @param {object} parts.options see lib/operator/options.js
  * @param {ReturnType<import('./routes.js').createRoutes>} parts.routes
  * @param {() => object} parts.status returns the answer to GET /status
- * @param {ReturnType<ReturnType<import('../base/page-files.js').openPages>['fixed']>} [parts.files] files of the page
+ * @param {ReturnType<ReturnType<import('../base/page-files.js').openPages>['fixedFiles']>} [parts.files] files of the page
  *     that are the same for every client
  * @param {import('pino').Logger} parts.log
  * @param {import('./refusal-log.js').RefusalLog} [parts.refusalLog]
@@ -167,7 +167,7 @@ export function createDoor({
       writeTime: writeTime * 1000,
       keepIdle: keepIdleSeconds(options),
       privateJoin: options.privateJoin,
-      trust: TRUST[options.trustProxy]
+      trust: TRUST_SOURCES[options.trustProxy]
     },
     {
       replies: fixedAnswers(addon.outcomes, options, routes.headers, files),
@@ -206,7 +206,7 @@ export function createDoor({
         const listenOptions = { backlog: BACKLOG, tls, transient, reserved: reserved() };
         return door.listen(address, port, listenOptions);
       };
-      return explained({ host: 'host', port: option }, { host, port }, open());
+      return explainPortErrors({ host: 'host', port: option }, { host, port }, open());
     },
     setTls: ({ cert, key, tickets }) => door.setTls(cert, key, tickets),
     counts: () =>
@@ -253,7 +253,7 @@ export async function reservePort({ host }, option, port) {
   };
   if (port !== 'none') {
     const names = { host: 'host', port: option };
-    [reservedPort, descriptor] = await explained(names, { host, port }, reserve());
+    [reservedPort, descriptor] = await explainPortErrors(names, { host, port }, reserve());
   }
   const reserved = () => {
     const detached = descriptor;

@@ -1,7 +1,7 @@
 import { REQUEST_BYTES, openApplication } from './application.js';
 import { openApi } from './openapi.js';
 import { problemAnswer, problems } from './problems.js';
-import { invitations } from '../base/lan-addresses.js';
+import { shareableUrls } from '../base/lan-addresses.js';
 import { Refusal } from '../base/refusal.js';
 import { EDGES, Unanswerable } from '../torus/pool.js';
 import { SILENT_REFUSAL_LOG } from './refusal-log.js';
@@ -262,7 +262,7 @@ export function createRoutes({
   const publisher = openPublisher({ feeds, arena, options });
   const { feed, feeds: manyFeeds } = feedRoutes({ publisher, feeds, grants, options, tools });
 
-  const addresses = (request) => json(200, { addresses: invitations(request, options.host) });
+  const addresses = (request) => json(200, { addresses: shareableUrls(request, options.host) });
   const counts = async () => json(200, await status());
   /** Answers with the live counts of the server that has this client. */
   async function countsOf({ path: [, id] }) {
@@ -300,10 +300,10 @@ export function createRoutes({
     const url = id === undefined ? undefined : directory.urlOf(id);
     // An id that is older than the world may have the tag of any server.
     if (url === undefined || (await pool.place(id)) !== null) return;
-    if (url === null) throw new Refusal(pool.refuse('restarting'));
+    if (url === null) throw new Refusal(pool.countRefusal('restarting'));
     const target = path.map(encodeURIComponent).join('/');
     const search = query.size > 0 ? `?${query}` : '';
-    throw new Refusal(pool.refuse('misdirected'), {
+    throw new Refusal(pool.countRefusal('misdirected'), {
       detail: 'This client has its place at another server: ask there, at Location, from now on.',
       headers: { Location: `${url}/${target}${search}` }
     });

@@ -1,6 +1,6 @@
-import { isByOwnName, isLoopback } from '../base/lan-addresses.js';
+import { hasTrustedHost, isLoopback } from '../base/lan-addresses.js';
 import { isName } from '../grants/rights.js';
-import { COMMON, sendJson, sendProblem } from './admin.js';
+import { COMMON_HEADERS, sendJson, sendProblem } from './admin.js';
 
 /**
  * Requests about one client or one grant, at the admin port:
@@ -21,22 +21,22 @@ import { COMMON, sendJson, sendProblem } from './admin.js';
  */
 
 /** Longest ban, in seconds: a year. Default: an hour. */
-const LONGEST_BAN = 31_536_000;
-const USUAL_BAN = 3600;
+const MAX_BAN_SECONDS = 31_536_000;
+const DEFAULT_BAN_SECONDS = 3600;
 
 /** Returns whether a request comes from this host, and not from a page of another site. */
-function isFromHere(request) {
+function isFromThisHost(request) {
   const { host, origin, 'sec-fetch-site': site = 'none' } = request.headers;
   return (
     isLoopback(request.socket.remoteAddress) &&
-    isByOwnName(request) &&
+    hasTrustedHost(request) &&
     (origin === undefined || origin === `http://${host}`) &&
     ['none', 'same-origin'].includes(site)
   );
 }
 
 /** Returns the part of an id that may be logged. */
-const short = (id) => `${id.slice(0, 8)}…`;
+const shortId = (id) => `${id.slice(0, 8)}…`;
 
 /**
  * @param {object} parts
@@ -49,24 +49,25 @@ const short = (id) => `${id.slice(0, 8)}…`;
  *     for any other
  */
 export function createClientRoutes({ pool, bans, grants, log }) {
-  function done(response, status = 204) {
-    response.writeHead(status, COMMON);
+  function sendEmpty(response, status = 204) {
+    response.writeHead(status, COMMON_HEADERS);
     response.end();
   }
 
-  const fail = (response, name, detail) => sendProblem(response, name, { detail });
+  const sendFailure = (response, name, detail) => sendProblem(response, name, { detail });
 
   /** Returns the length of the ban in a query; undefined for an invalid one. */
   function secondsOf(query) {
-    const given = query.get('seconds') ?? String(USUAL_BAN);
-    const seconds = /^[0-9]{1,8}$/.test(given) ? Number(given) : 0;
-    return seconds >= 1 && seconds <= LONGEST_BAN ? seconds : undefined;
+    const secondsText = query.get('seconds') ?? String(DEFAULT_BAN_SECONDS);
+    const seconds = /^[0-9]{1,8}$/.test(secondsText) ? Number(secondsText) : 0;
+    return seconds >= 1 && seconds <= MAX_BAN_SECONDS ? seconds : undefined;
   }
 
   /** Finds a client, or answers with a problem. */
-  function find(response, id) {
-    const client = pool.look(id);
-    if (client === null) fail(response, 'unknown-client', 'There is no client with this id.');
+  function findClient(response, id) {
+    const client = pool.inspect(id);
+    if (client === null)
+      sendFailure(response, 'unknown-client', 'There is no client with this id.');
     return client;
   }
 
@@ -74,7 +75,7 @@ export function createClientRoutes({ pool, bans, grants, log }) {
   async function ban(response, address, query) {
     const seconds = secondsOf(query);
     if (seconds === undefined || (await bans.ban(address, seconds)) !== true) {
-      fail(response, 'bad-ban');
+      sendFailure(response, 'bad-ban');
       return false;
     }
     log.warn({ address, seconds }, 'an address is banned');
@@ -82,34 +83,35 @@ export function createClientRoutes({ pool, bans, grants, log }) {
   }
 
   /** Removes a client at once. With --state the answer waits for the journal. */
-  async function sendAway(response, id) {
+  async function removeClient(response, id) {
     try {
       const outcome = await pool.leave(id);
-      if (outcome !== 'ok') return fail(response, outcome);
+      if (outcome !== 'ok') return sendFailure(response, outcome);
     } catch (error) {
       return response.destroy(error);
     }
-    log.warn({ client: short(id) }, 'a client is sent away');
-    return done(response);
+    log.warn({ client: shortId(id) }, 'a client is sent away');
+    return sendEmpty(response);
   }
 
   /** Answers 202 where the other servers of the world get the revocation later, when the NATS server is back. */
-  const doneWhere = (response, outcome) => done(response, outcome === 'here-only' ? 202 : 204);
+  const sendRevoked = (response, outcome) =>
+    sendEmpty(response, outcome === 'here-only' ? 202 : 204);
 
   /** Returns the routes that revoke by `jti`, or by `sub`. */
-  function revocationsOf(part) {
+  function revocationRoutes(part) {
     return {
       [`PUT revoked/${part}/{}`]: async (response, name) => {
         const outcome = isName(name) ? await grants.revoke(part, name) : 'too-many';
-        if (outcome === 'too-many') return fail(response, 'bad-revocation');
+        if (outcome === 'too-many') return sendFailure(response, 'bad-revocation');
         log.warn({ [part]: name }, 'grants are revoked');
-        return doneWhere(response, outcome);
+        return sendRevoked(response, outcome);
       },
       [`DELETE revoked/${part}/{}`]: async (response, name) => {
         const wasRevoked = grants.revocations.has(part, name);
         const outcome = await grants.revocations.remove(part, name);
         if (wasRevoked) log.warn({ [part]: name }, 'grants are revoked no more');
-        return doneWhere(response, outcome);
+        return sendRevoked(response, outcome);
       }
     };
   }
@@ -117,56 +119,64 @@ export function createClientRoutes({ pool, bans, grants, log }) {
   /** The routes, by method and first segments; `{}` stands for any segment. */
   const routes = {
     'GET clients/{}': (response, id) => {
-      const client = find(response, id);
+      const client = findClient(response, id);
       if (client !== null) sendJson(response, client);
     },
     'POST clients/{}/leave': (response, id) => {
-      if (pool.look(id) === null) return done(response);
-      return sendAway(response, id);
+      if (pool.inspect(id) === null) return sendEmpty(response);
+      return removeClient(response, id);
     },
     'POST clients/{}/ban': async (response, id, query) => {
-      const client = find(response, id);
+      const client = findClient(response, id);
       if (client?.address === null) {
-        fail(response, 'bad-ban', 'Where it has joined from is not known since the restart.');
+        sendFailure(
+          response,
+          'bad-ban',
+          'Where it has joined from is not known since the restart.'
+        );
       } else if (client !== null && (await ban(response, client.address, query))) {
-        await sendAway(response, id);
+        await removeClient(response, id);
       }
     },
     'GET bans': (response) => sendJson(response, bans.list()),
     'PUT bans/{}': async (response, address, query) => {
-      if (await ban(response, address, query)) done(response);
+      if (await ban(response, address, query)) sendEmpty(response);
     },
     'DELETE bans/{}': async (response, address) => {
-      const before = bans.list().length;
+      const countBefore = bans.list().length;
       const written = bans.ban(address, 0);
       // The ban has ended, and the journal gets that later.
-      const wasBanned = bans.list().length < before;
-      if ((await written) === null) return fail(response, 'bad-ban');
+      const wasBanned = bans.list().length < countBefore;
+      if ((await written) === null) return sendFailure(response, 'bad-ban');
       if (wasBanned) log.warn({ address }, 'an address is banned no more');
-      return done(response);
+      return sendEmpty(response);
     },
     'GET revoked': (response) => sendJson(response, grants.revocations.list()),
-    ...revocationsOf('jti'),
-    ...revocationsOf('sub')
+    ...revocationRoutes('jti'),
+    ...revocationRoutes('sub')
   };
 
   return (request, response) => {
     const [path] = request.url.split('?', 1);
     const query = new URLSearchParams(request.url.slice(path.length));
-    const [, first, ...others] = path.split('/');
-    if (!['clients', 'bans', 'revoked'].includes(first)) return false;
+    const [, firstSegment, ...segments] = path.split('/');
+    if (!['clients', 'bans', 'revoked'].includes(firstSegment)) return false;
     // `jti` or `sub` is a part of the route.
-    const what = first === 'revoked' && others[0] ? `${first}/${others.shift()}` : first;
-    if (what !== first && query.has('name')) others[0] ||= encodeURIComponent(query.get('name'));
-    const [which = '', ...more] = others;
-    const name = [what, ...(which === '' ? [] : ['{}']), ...more].join('/');
+    const collection =
+      firstSegment === 'revoked' && segments[0]
+        ? `${firstSegment}/${segments.shift()}`
+        : firstSegment;
+    if (collection !== firstSegment && query.has('name'))
+      segments[0] ||= encodeURIComponent(query.get('name'));
+    const [subject = '', ...furtherSegments] = segments;
+    const name = [collection, ...(subject === '' ? [] : ['{}']), ...furtherSegments].join('/');
     const route = routes[`${request.method} ${name}`];
-    if (!isFromHere(request)) {
-      fail(response, 'not-from-here');
+    if (!isFromThisHost(request)) {
+      sendFailure(response, 'not-from-here');
     } else if (route !== undefined) {
-      let value = which;
+      let value = subject;
       try {
-        value = decodeURIComponent(which);
+        value = decodeURIComponent(subject);
       } catch {
         // An invalid escape: the segment is no id and no address either.
       }
@@ -174,7 +184,7 @@ export function createClientRoutes({ pool, bans, grants, log }) {
     } else {
       const methods = Object.keys(routes)
         .map((key) => key.split(' '))
-        .filter(([, known]) => known === name)
+        .filter(([, knownName]) => knownName === name)
         .map(([method]) => method);
       if (methods.length === 0) return false;
       sendProblem(response, 'method-not-allowed', { headers: { Allow: methods.join(', ') } });

@@ -2,9 +2,9 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 
 import { History } from './history.js';
-import { isByOwnName, isLoopback } from '../base/lan-addresses.js';
-import { contentSecurityPolicy, fileAt } from '../base/page-files.js';
-import { explained } from '../base/port-errors.js';
+import { hasTrustedHost, isLoopback } from '../base/lan-addresses.js';
+import { contentSecurityPolicy, readServedFile } from '../base/page-files.js';
+import { explainPortErrors } from '../base/port-errors.js';
 import { answerText } from '../http/exchange.js';
 import { problemAnswer } from '../http/problems.js';
 
@@ -26,7 +26,7 @@ import { problemAnswer } from '../http/problems.js';
  */
 
 /** Limits of requests: a scrape is one small request. */
-const LIMITS = {
+const SERVER_LIMITS = {
   maxHeaderSize: 8192,
   headersTimeout: 5000,
   requestTimeout: 5000,
@@ -35,24 +35,28 @@ const LIMITS = {
   insecureHTTPParser: false
 };
 /** Timeout for a peer that does not read its answer, in milliseconds. */
-const SILENCE = 10_000;
+const SOCKET_TIMEOUT = 10_000;
 const MAX_CONNECTIONS = 64;
 /** Most connections of one source address, so that other addresses can still connect. */
-const MAX_OF_ONE_ADDRESS = 32;
+const MAX_CONNECTIONS_PER_ADDRESS = 32;
 /** Most requests of one connection that wait for their answers; with a further one the connection is closed. */
-const MAX_AT_ONCE = 16;
+const MAX_PENDING_REQUESTS = 16;
 const METHODS = ['GET', 'HEAD'];
-const BY_ANY_NAME = ['/healthz', '/readyz'];
+const ANY_HOST_PATHS = ['/healthz', '/readyz'];
 
 /** Describes the routes of admin-clients.js in messages. */
-const OF_CLIENTS = 'and from this host /clients/{id}, /bans and /revoked';
+const CLIENT_PATHS = 'and from this host /clients/{id}, /bans and /revoked';
 
 /** Header fields of every answer. */
-export const COMMON = { 'Cache-Control': 'no-store' };
+export const COMMON_HEADERS = { 'Cache-Control': 'no-store' };
 
 /** Answers with a text. For HEAD, Node omits it. */
 function sendText(response, text, type = 'text/plain; charset=utf-8') {
-  const headers = { ...COMMON, 'Content-Type': type, 'Content-Length': Buffer.byteLength(text) };
+  const headers = {
+    ...COMMON_HEADERS,
+    'Content-Type': type,
+    'Content-Length': Buffer.byteLength(text)
+  };
   response.writeHead(200, headers);
   response.end(text);
 }
@@ -69,13 +73,13 @@ export const sendJson = (response, value) =>
  * @param {{detail?: string, headers?: object}} [how] as for problemAnswer
  */
 export function sendProblem(response, name, { detail, headers } = {}) {
-  const answer = problemAnswer(name, { detail, headers: { ...COMMON, ...headers } });
+  const answer = problemAnswer(name, { detail, headers: { ...COMMON_HEADERS, ...headers } });
   response.writeHead(answer.status, answer.headers);
   response.end(answer.body);
 }
 
 /** Files of the page, by path: its own, and those shared with the pages of clients and arenas. */
-const PAGE = new Map([
+const PAGE_FILES = new Map([
   ['/', 'admin-page/admin.html'],
   ...['admin.css', 'admin-view.js', 'admin-words.js', 'quantile.js'].map((name) => [
     `/${name}`,
@@ -94,7 +98,7 @@ const PAGE = new Map([
 /** Answers with a file of the page. Reads the file each time: such requests are rare. */
 function sendPage(response, path) {
   const url = new URL(path, import.meta.url);
-  const { headers, body } = fileAt(url.pathname, url);
+  const { headers, body } = readServedFile(url.pathname, url);
   response.writeHead(200, { ...headers, 'Content-Security-Policy': contentSecurityPolicy() });
   response.end(body);
 }
@@ -108,7 +112,9 @@ const PARSER_PROBLEMS = {
 /** Returns the last answer to a connection whose request Node's parser has refused. */
 function refusalOf(error) {
   const problem = PARSER_PROBLEMS[error.code] ?? 'bad-request';
-  return answerText(problemAnswer(problem, { headers: { ...COMMON, Connection: 'close' } }));
+  return answerText(
+    problemAnswer(problem, { headers: { ...COMMON_HEADERS, Connection: 'close' } })
+  );
 }
 
 /** Closes new connections of an address with too many. */
@@ -119,11 +125,11 @@ function boundEachAddress(server) {
     const count = (counts.get(address) ?? 0) + 1;
     counts.set(address, count);
     socket.on('close', () => {
-      const left = counts.get(address) - 1;
-      if (left === 0) counts.delete(address);
-      else counts.set(address, left);
+      const remaining = counts.get(address) - 1;
+      if (remaining === 0) counts.delete(address);
+      else counts.set(address, remaining);
     });
-    if (count > MAX_OF_ONE_ADDRESS) socket.destroy();
+    if (count > MAX_CONNECTIONS_PER_ADDRESS) socket.destroy();
   });
 }
 
@@ -134,31 +140,31 @@ function boundEachAddress(server) {
  * @param {(request: object, response: object) => void} answer
  */
 function boundEachConnection(server, answer) {
-  const waiting = new WeakMap();
-  const last = new WeakMap();
+  const pendingRequests = new WeakMap();
+  const lastResponses = new WeakMap();
   server.on('request', (request, response) => {
     const { socket } = request;
     // Node goes on to the end of the bytes that have arrived.
     if (socket.destroyed) return;
-    const count = (waiting.get(socket) ?? 0) + 1;
-    if (count > MAX_AT_ONCE) {
+    const count = (pendingRequests.get(socket) ?? 0) + 1;
+    if (count > MAX_PENDING_REQUESTS) {
       socket.destroy();
       return;
     }
-    waiting.set(socket, count);
-    last.set(socket, response);
-    response.on('close', () => waiting.set(socket, waiting.get(socket) - 1));
+    pendingRequests.set(socket, count);
+    lastResponses.set(socket, response);
+    response.on('close', () => pendingRequests.set(socket, pendingRequests.get(socket) - 1));
     answer(request, response);
   });
-  const refused = new WeakSet();
+  const refusedSockets = new WeakSet();
   server.on('clientError', (error, socket) => {
     if (!socket.writable) {
       socket.destroy();
-    } else if (!refused.has(socket)) {
-      refused.add(socket);
-      const refuse = () => socket.end(refusalOf(error));
-      if (waiting.get(socket) > 0) last.get(socket).on('close', refuse);
-      else refuse();
+    } else if (!refusedSockets.has(socket)) {
+      refusedSockets.add(socket);
+      const sendRefusal = () => socket.end(refusalOf(error));
+      if (pendingRequests.get(socket) > 0) lastResponses.get(socket).on('close', sendRefusal);
+      else sendRefusal();
     }
   });
 }
@@ -171,10 +177,10 @@ function boundEachConnection(server, answer) {
  * @param {number} options.port 0 for any
  * @param {import('./metrics.js').Metrics} options.metrics
  * @param {() => object} [options.status] returns all live counts, the answer to /status
- * @param {() => string | undefined} [options.unready] returns the problem for which the server is not ready
+ * @param {() => string | undefined} [options.readinessProblem] returns the problem for which the server is not ready
  * @param {() => Promise<object>} [options.overview] returns the content of the page
  * @param {History} [options.history] the data of its plots
- * @param {(request: object, response: object) => boolean} [options.clients] answers requests about
+ * @param {(request: object, response: object) => boolean} [options.answerClientRequest] answers requests about
  *     one client; returns false for other requests
  * @param {(error: Error) => void} [options.onError] called when an answer could not be made
  * @returns {import('node:http').Server}
@@ -184,19 +190,19 @@ export function createAdmin({
   port,
   metrics,
   status = () => ({}),
-  unready = () => undefined,
+  readinessProblem = () => undefined,
   overview = async () => ({}),
   history = { samples: [] },
-  clients = () => false,
+  answerClientRequest = () => false,
   onError = () => {}
 }) {
   const routes = new Map([
-    ...[...PAGE].map(([path, file]) => [path, (response) => sendPage(response, file)]),
+    ...[...PAGE_FILES].map(([path, file]) => [path, (response) => sendPage(response, file)]),
     ['/healthz', (response) => sendText(response, 'ok\n')],
     [
       '/readyz',
       (response) => {
-        const problem = unready();
+        const problem = readinessProblem();
         if (problem === undefined) sendText(response, 'ready\n');
         else sendProblem(response, problem);
       }
@@ -208,19 +214,19 @@ export function createAdmin({
   ]);
 
   const paths = [...routes.keys()].filter((one) => !one.includes('.'));
-  let isLocal = false;
+  let isLoopbackOnly = false;
 
   async function answer(request, response) {
     const [path] = request.url.split('?');
-    if (isLocal && !BY_ANY_NAME.includes(path) && !isByOwnName(request, host)) {
+    if (isLoopbackOnly && !ANY_HOST_PATHS.includes(path) && !hasTrustedHost(request, host)) {
       sendProblem(response, 'bad-host');
       return;
     }
     const route = routes.get(path);
-    if (!route && clients(request, response)) return;
+    if (!route && answerClientRequest(request, response)) return;
     if (!route) {
       sendProblem(response, 'not-found', {
-        detail: `There are ${paths.join(', ')}, ${OF_CLIENTS}.`
+        detail: `There are ${paths.join(', ')}, ${CLIENT_PATHS}.`
       });
     } else if (!METHODS.includes(request.method)) {
       sendProblem(response, 'method-not-allowed', { headers: { Allow: METHODS.join(', ') } });
@@ -235,13 +241,13 @@ export function createAdmin({
     }
   }
 
-  const server = createServer(LIMITS);
-  server.timeout = SILENCE;
+  const server = createServer(SERVER_LIMITS);
+  server.timeout = SOCKET_TIMEOUT;
   server.maxConnections = MAX_CONNECTIONS;
   boundEachAddress(server);
   boundEachConnection(server, answer);
   server.on('listening', () => {
-    isLocal = isLoopback(server.address().address);
+    isLoopbackOnly = isLoopback(server.address().address);
   });
   server.listen({ host, port });
   return server;
@@ -250,22 +256,22 @@ export function createAdmin({
 /**
  * Opens the admin listener, with --admin-port.
  *
- * @param {object} parts metrics, status, unready, overview and clients of createAdmin, and:
+ * @param {object} parts metrics, status, readinessProblem, overview and answerClientRequest of createAdmin, and:
  * @param {{adminHost: string, adminPort: number | 'none'}} parts.options
  * @param {import('pino').Logger} parts.log
  * @returns {Promise<{port: number, close: () => void}>} port 0 without --admin-port; the listener still answers while the
  *     server drains
  * @throws {Error} when the port can't be opened
  */
-export async function openAdmin({ options, log, ...shown }) {
+export async function openAdmin({ options, log, ...adminParts }) {
   const { adminHost: host, adminPort: port } = options;
   if (port === 'none') return { port: 0, close() {} };
-  const history = new History(shown.status);
+  const history = new History(adminParts.status);
   const onError = (error) => log.error({ err: error }, 'admin listener');
-  const server = createAdmin({ ...shown, host, port, history, onError });
+  const server = createAdmin({ ...adminParts, host, port, history, onError });
   const names = { host: 'admin-host', port: 'admin-port' };
   try {
-    await explained(names, { host, port }, once(server, 'listening'));
+    await explainPortErrors(names, { host, port }, once(server, 'listening'));
   } catch (error) {
     history.close();
     throw error;

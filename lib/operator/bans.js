@@ -5,12 +5,12 @@
  */
 
 /** Longest ban, in milliseconds: a clock that was set back makes no ban longer. */
-const LONGEST = 31_536_000_000;
+const MAX_BAN_MS = 31_536_000_000;
 
-const NAME = 'ban/';
+const NOTE_PREFIX = 'ban/';
 
 /** Largest difference of two ends that count as equal, in milliseconds: seconds are rounded. */
-const SAME = 2000;
+const END_TOLERANCE = 2000;
 
 /**
  * Restores the bans of the last run.
@@ -25,30 +25,32 @@ const SAME = 2000;
  */
 export function openBans({ limits, pool, log }) {
   const list = () => limits.bans();
-  for (const [address, end] of pool.notes(NAME)) {
-    const seconds = Math.ceil(Math.min(Number(end) - Date.now(), LONGEST) / 1000);
+  for (const [address, end] of pool.notes(NOTE_PREFIX)) {
+    const seconds = Math.ceil(Math.min(Number(end) - Date.now(), MAX_BAN_MS) / 1000);
     if (seconds > 0) limits.ban(address, seconds);
   }
 
   async function ban(address, seconds) {
-    const banned = limits.ban(address, seconds);
-    if (banned !== true) return banned;
-    const noted = new Map(pool.notes(NAME).map(([known, end]) => [known, Number(end)]));
-    let written = true;
-    for (const one of list()) {
-      const end = Date.now() + one.seconds * 1000;
-      const isNoted = Math.abs(noted.get(one.address) - end) <= SAME;
-      if (!isNoted) written = pool.note(NAME + one.address, String(end)) && written;
-      noted.delete(one.address);
+    const outcome = limits.ban(address, seconds);
+    if (outcome !== true) return outcome;
+    const notedEnds = new Map(pool.notes(NOTE_PREFIX).map(([known, end]) => [known, Number(end)]));
+    let isWritten = true;
+    for (const activeBan of list()) {
+      const end = Date.now() + activeBan.seconds * 1000;
+      const isNoted = Math.abs(notedEnds.get(activeBan.address) - end) <= END_TOLERANCE;
+      if (!isNoted)
+        isWritten = pool.note(NOTE_PREFIX + activeBan.address, String(end)) && isWritten;
+      notedEnds.delete(activeBan.address);
     }
-    for (const over of noted.keys()) written = pool.unnote(NAME + over) && written;
+    for (const endedAddress of notedEnds.keys())
+      isWritten = pool.unnote(NOTE_PREFIX + endedAddress) && isWritten;
     try {
       await pool.endTurn();
     } catch {
       // Unanswerable: the journal may be written later.
-      written = false;
+      isWritten = false;
     }
-    if (!written) log.error({ address }, "the ban can't be written, and may end with this run");
+    if (!isWritten) log.error({ address }, "the ban can't be written, and may end with this run");
     return true;
   }
 

@@ -130,7 +130,7 @@ rss member operators: Resident bytes of the process
  */
 
 /** @type {Count[]} */
-export const counts = TABLE.replaceAll(/\n +/g, ' ')
+export const countTable = TABLE.replaceAll(/\n +/g, ' ')
   .trim()
   .split('\n')
   .map((line) => {

@@ -8,8 +8,8 @@ import { between, quantile } from './admin-page/quantile.js';
  */
 
 /** Interval of samples, in milliseconds, and number of samples: an hour. */
-const EVERY = 10_000;
-const KEPT = 360;
+const SAMPLE_INTERVAL = 10_000;
+const MAX_SAMPLES = 360;
 
 /** Counters whose growth per second is kept; several counters under one name are added up. */
 const RATES = {
@@ -35,24 +35,24 @@ const sumOf = (all, names) => names.reduce((sum, name) => sum + (all[name] ?? 0)
 export class History {
   #status;
   #timer;
-  #before;
-  #since = 0;
+  #lastStatus;
+  #lastSampleTime = 0;
   /** @type {Sample[]} */
   samples = [];
 
   /** @param {() => object} status returns all live counts */
   constructor(status) {
     this.#status = status;
-    this.look();
-    this.#timer = setInterval(() => this.look(), EVERY).unref();
+    this.takeSample();
+    this.#timer = setInterval(() => this.takeSample(), SAMPLE_INTERVAL).unref();
   }
 
   /** Takes a sample. */
-  look() {
+  takeSample() {
     const now = this.#status();
-    const before = this.#before;
+    const before = this.#lastStatus;
     const at = performance.now();
-    const seconds = (at - this.#since) / 1000;
+    const seconds = (at - this.#lastSampleTime) / 1000;
     const rate = (sum) => (before === undefined ? null : (sum(now) - sum(before)) / seconds);
     const refusedOf = ({ refused = {} }) => sumOf(refused, Object.keys(refused));
     const sample = { at: Math.round(Date.now() / 1000), refused: rate(refusedOf), p99: null };
@@ -64,9 +64,9 @@ export class History {
       sample.p99 = quantile(between(before.deliveryTimes, now.deliveryTimes), 0.99);
     }
     this.samples.push(sample);
-    if (this.samples.length > KEPT) this.samples.shift();
-    this.#before = now;
-    this.#since = at;
+    if (this.samples.length > MAX_SAMPLES) this.samples.shift();
+    this.#lastStatus = now;
+    this.#lastSampleTime = at;
   }
 
   close() {

@@ -24,14 +24,14 @@ const USER_BYTES = 512;
 
 /** Memory of the process without clients and sprites, in bytes; and the default of --mailbox-memory. */
 const BASE_BYTES = 80e6;
-const MAILBOXES = 2 ** 28;
+const MAILBOX_BYTES = 2 ** 28;
 
-const PAGE = 4096;
+const PAGE_BYTES = 4096;
 const MILLION = 1e6;
 const CROWD = 100_000;
-const CONF = fileURLToPath(new URL('../../deploy/sysctl.conf', import.meta.url));
+const SYSCTL_CONF = fileURLToPath(new URL('../../deploy/sysctl.conf', import.meta.url));
 
-const asIs = (value) => value;
+const unchanged = (value) => value;
 
 /**
  * The ways to judge the value of a setting.
@@ -51,14 +51,14 @@ const JUDGES = {
 };
 
 const scaled = (wanted, clients) => wanted.map((n) => Math.ceil((n * clients) / MILLION));
-const from = (least) => (wanted, clients) => (clients >= least ? wanted : null);
+const neededFrom = (least) => (wanted, clients) => (clients >= least ? wanted : null);
 
 /** Values that fewer than a million clients need; null: no need. */
 const NEEDS = {
-  always: asIs,
+  always: unchanged,
   scaled,
-  crowd: from(CROWD),
-  million: from(MILLION),
+  crowd: neededFrom(CROWD),
+  million: neededFrom(MILLION),
   files: (_, clients) => [clients + OWN_FILES],
   'files-of-all': (_, clients, used) => [clients + OWN_FILES + used],
   arriving: (_, clients) => [Math.ceil(clients / 32)],
@@ -137,7 +137,7 @@ export const hostReader = {
  * @property {string} have the current value
  * @property {string} [need] the value that N clients need
  * @property {string} [why] why the value matters
- * @property {string} [mend] the command that changes a value with `no`
+ * @property {string} [fix] the command that changes a value with `no`
  */
 
 /**
@@ -145,7 +145,7 @@ export const hostReader = {
  * @property {number} clients N
  * @property {boolean} ok whether the host suffices for N clients
  * @property {number} room number of clients for which the host suffices now: the smallest hard limit
- * @property {string} roomBy the name of that limit
+ * @property {string} limitedBy the name of that limit
  * @property {Finding[]} findings
  */
 
@@ -184,7 +184,7 @@ const squeezed = (text) => text.trim().replace(/\s+/g, ' ');
 
 /** @returns {Finding | null} null when N clients need nothing of this setting */
 function checkSetting(name, wantedText, clients, reader) {
-  const { judge, need: needOf, why } = SETTINGS.get(name) ?? { judge: 'least', need: asIs };
+  const { judge, need: needOf, why } = SETTINGS.get(name) ?? { judge: 'least', need: unchanged };
   const isMemory = name === 'net.ipv4.tcp_mem';
   const wanted = isMemory ? withinMemory(numbers(wantedText), reader) : numbers(wantedText);
   const used = name === 'fs.file-max' ? filesInUse(reader) : 0;
@@ -196,22 +196,23 @@ function checkSetting(name, wantedText, clients, reader) {
       : wanted.map((n, i) =>
           clients >= MILLION ? Math.max(n, scaledNeed[i]) : Math.min(n, scaledNeed[i])
         );
-  const mendTo = isMemory && clients < MILLION ? scaled(wanted, clients) : need;
+  const fixedValues = isMemory && clients < MILLION ? scaled(wanted, clients) : need;
   const separator = judge === 'set' ? ',' : ' ';
-  const common = { name, need: need.join(separator), why };
+  const commonFields = { name, need: need.join(separator), why };
   const text = reader.read(`/proc/sys/${name.replaceAll('.', '/')}`);
-  if (text === undefined) return { ...common, state: 'unseen', have: 'not to be seen from here' };
+  if (text === undefined)
+    return { ...commonFields, state: 'unseen', have: 'not to be seen from here' };
   const have = numbers(text);
-  const same = clients <= MILLION && squeezed(text) === wantedText;
+  const isRecommended = clients <= MILLION && squeezed(text) === wantedText;
   const value =
     judge === 'set'
       ? [squeezed(text), ...wanted.filter((n) => !have.includes(n))].filter(Boolean).join(',')
-      : mendTo.join(' ');
+      : fixedValues.join(' ');
   return {
-    ...common,
-    state: same || JUDGES[judge](have, need) ? 'ok' : 'no',
+    ...commonFields,
+    state: isRecommended || JUDGES[judge](have, need) ? 'ok' : 'no',
     have: squeezed(text) || 'none',
-    mend: `sudo sysctl -w ${name}=${/[ ,]/.test(value) ? `'${value}'` : value}`
+    fix: `sudo sysctl -w ${name}=${/[ ,]/.test(value) ? `'${value}'` : value}`
   };
 }
 
@@ -223,7 +224,7 @@ function totalMemory(reader) {
 
 /** Returns the pages for tcp_mem, reduced in proportion to at most 40% of the host's memory. */
 function withinMemory(pages, reader) {
-  const most = (0.4 * totalMemory(reader)) / PAGE;
+  const most = (0.4 * totalMemory(reader)) / PAGE_BYTES;
   const share = Math.min(1, most / pages.at(-1));
   return pages.map((n) => Math.floor(n * share));
 }
@@ -261,7 +262,7 @@ function checkFiles(clients, { workers = 0 }, reader) {
     state: hard >= need ? 'ok' : 'no',
     have: hard === Infinity ? 'unlimited' : grouped(hard),
     room: hard - own,
-    mend:
+    fix:
       `ulimit -n ${need}  (as root, in the shell that starts the server; ` +
       'for good: deploy/sprites.service has LimitNOFILE, deploy/limits.conf is for logins)'
   };
@@ -292,29 +293,29 @@ function cgroupMemory(reader) {
 }
 
 /** @returns {Array<Finding & { room: number }>} free memory, and the control group's limit */
-function checkMemory(clients, { mailboxMemory = MAILBOXES }, reader) {
+function checkMemory(clients, { mailboxMemory = MAILBOX_BYTES }, reader) {
   const base = BASE_BYTES + mailboxMemory;
   const need = base + clients * (KERNEL_BYTES + USER_BYTES);
-  const finding = (name, bytes, mend) => ({
+  const finding = (name, bytes, fix) => ({
     ...{ name, state: bytes >= need ? 'ok' : 'no', have: gigabytes(bytes), need: gigabytes(need) },
     why: `${grouped(KERNEL_BYTES)} bytes of kernel and ${USER_BYTES} of user space a client`,
     room: Math.max(0, Math.floor((bytes - base) / (KERNEL_BYTES + USER_BYTES))),
-    mend
+    fix
   });
   const findings = [];
   const available = /^MemAvailable:\s+(\d+) kB/m.exec(reader.read('/proc/meminfo') ?? '');
   if (available) {
     const found = finding('memory available', Number(available[1]) * 1024);
-    const mend = `give the host more memory, or start with --capacity ${found.room}`;
-    findings.push({ ...found, mend });
+    const fix = `give the host more memory, or start with --capacity ${found.room}`;
+    findings.push({ ...found, fix });
   }
   // A control group's limit counts the kernel's memory for sockets too.
   const { limit, group } = cgroupMemory(reader);
   if (limit < 2 ** 60) {
-    const mend =
+    const fix =
       `echo ${Math.ceil(need)} | sudo tee ${group}  (for good: MemoryMax= of the unit, ` +
       '--memory of the container)';
-    findings.push(finding('memory limit of the control group', limit, mend));
+    findings.push(finding('memory limit of the control group', limit, fix));
   }
   return findings;
 }
@@ -333,7 +334,7 @@ function checkConntrack(clients, reader) {
       need: String(need),
       why: 'a stateful firewall drops every connection above it',
       room: Math.floor((have - OWN_FILES) / 1.25),
-      mend: `sudo sysctl -w net.netfilter.nf_conntrack_max=${need}  (or don't track the server's port)`
+      fix: `sudo sysctl -w net.netfilter.nf_conntrack_max=${need}  (or don't track the server's port)`
     }
   ];
 }
@@ -350,8 +351,8 @@ function checkState(clients, { state = 'none', journalBytes = 0 }, reader) {
     why: 'without it joins and throws are 503 state-unwritable; what waits for clients comes on top'
   };
   if (have === undefined) return [{ ...common, state: 'unseen', have: `${folder} can't be seen` }];
-  const mend = `df -h ${folder}  (make room there, or give --state a file on a larger disk)`;
-  return [{ ...common, have: gigabytes(have), state: have >= need ? 'ok' : 'no', mend }];
+  const fix = `df -h ${folder}  (make room there, or give --state a file on a larger disk)`;
+  return [{ ...common, have: gigabytes(have), state: have >= need ? 'ok' : 'no', fix }];
 }
 
 /**
@@ -368,19 +369,19 @@ function checkState(clients, { state = 'none', journalBytes = 0 }, reader) {
  * @returns {CheckResult}
  * @throws {RangeError} when `clients` is no whole number from 1 on
  */
-export function check(clients, { reader = hostReader, settings, ...given } = {}) {
+export function check(clients, { reader = hostReader, settings, ...serverOptions } = {}) {
   if (!Number.isSafeInteger(clients) || clients < 1) {
     throw new RangeError(`--check takes a number of clients, not ${clients}`);
   }
   const limits = [
-    checkFiles(clients, given, reader),
-    ...checkMemory(clients, given, reader),
+    checkFiles(clients, serverOptions, reader),
+    ...checkMemory(clients, serverOptions, reader),
     ...checkConntrack(clients, reader)
   ];
-  const lines = [...parseSysctl(settings ?? readFileSync(CONF, 'utf8'))]
+  const lines = [...parseSysctl(settings ?? readFileSync(SYSCTL_CONF, 'utf8'))]
     .map(([name, wanted]) => checkSetting(name, wanted, clients, reader))
     .filter((finding) => finding !== null);
-  lines.push(...checkState(clients, given, reader));
+  lines.push(...checkState(clients, serverOptions, reader));
   const others = { 'fs.epoll.max_user_watches': 0, 'fs.file-max': filesInUse(reader) };
   for (const { name, state, have } of lines) {
     if (state === 'unseen' || !(name in others)) continue;
@@ -394,7 +395,7 @@ export function check(clients, { reader = hostReader, settings, ...given } = {})
     clients,
     ok: findings.every((finding) => finding.state !== 'no'),
     room: Math.max(0, tightest.room),
-    roomBy: tightest.name,
+    limitedBy: tightest.name,
     findings
   };
 }
@@ -406,29 +407,29 @@ export function check(clients, { reader = hostReader, settings, ...given } = {})
  * @param {(line: string) => void} [print] prints a line, given without its line feed
  * @returns {number} the exit code: 0 if the host suffices, else 1
  */
-export function printCheck({ clients, ok, room, roomBy, findings }, print = console.log) {
-  const bad = findings.filter((finding) => finding.state === 'no');
-  const things = bad.length === 1 ? '1 thing stands' : `${bad.length} things stand`;
-  const who = clients === 1 ? '1 client' : `${grouped(clients)} clients`;
-  print(`${who} on this host: ${ok ? 'nothing stands' : things} in the way.`);
+export function printCheck({ clients, ok, room, limitedBy, findings }, print = console.log) {
+  const failing = findings.filter((finding) => finding.state === 'no');
+  const obstacles = failing.length === 1 ? '1 thing stands' : `${failing.length} things stand`;
+  const clientText = clients === 1 ? '1 client' : `${grouped(clients)} clients`;
+  print(`${clientText} on this host: ${ok ? 'nothing stands' : obstacles} in the way.`);
   const order = ['no', 'unseen', 'ok'];
   const width = Math.max(...findings.map((finding) => finding.name.length));
   for (const state of order) {
-    for (const { name, have, need, why, mend } of findings.filter((f) => f.state === state)) {
+    for (const { name, have, need, why, fix } of findings.filter((f) => f.state === state)) {
       const mark = { no: 'NO', unseen: '??', ok: 'ok' }[state];
       print(`  ${mark}  ${name.padEnd(width)}  ${have}${state === 'ok' ? '' : `, needs ${need}`}`);
       if (state !== 'no') continue;
       if (why) print(`      ${' '.repeat(width)}  ${why}`);
-      print(`      ${' '.repeat(width)}  ${mend}`);
+      print(`      ${' '.repeat(width)}  ${fix}`);
     }
   }
   if (room < clients) {
-    print(`As it is, this host takes ${grouped(room)} clients: ${roomBy} says so.`);
+    print(`As it is, this host takes ${grouped(room)} clients: ${limitedBy} says so.`);
   }
-  if (clients >= MILLION && bad.some((finding) => finding.mend?.startsWith('sudo sysctl'))) {
-    const here = relative('', CONF);
+  if (clients >= MILLION && failing.some((finding) => finding.fix?.startsWith('sudo sysctl'))) {
+    const here = relative('', SYSCTL_CONF);
     print(
-      `All settings at once: sudo cp ${here.startsWith('..') ? CONF : here} ` +
+      `All settings at once: sudo cp ${here.startsWith('..') ? SYSCTL_CONF : here} ` +
         '/etc/sysctl.d/90-sprites.conf && sudo sysctl --system'
     );
   }

@@ -15,7 +15,7 @@ import {
   Gauge,
   Registry
 } from '../base/native-histogram.js';
-import { counts } from './counts.js';
+import { countTable } from './counts.js';
 
 /**
  * The metrics for Prometheus. This module counts nothing: the pool and the front door count, and a scrape copies one
@@ -27,11 +27,11 @@ import { counts } from './counts.js';
  */
 
 /** Window of recent stalls, in milliseconds, and the number of its parts, which expire one by one. */
-const RECENT = 60_000;
+const RECENT_WINDOW = 60_000;
 const RECENT_PARTS = 12;
 
 /** Interval of the imagined requests whose delay is that of the event loop, in seconds. */
-const ASKED_EVERY = 0.01;
+const IMAGINED_REQUEST_INTERVAL = 0.01;
 
 /** Returns a name in snake case: timedOut → timed_out */
 const snake = (name) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
@@ -67,7 +67,7 @@ function openFiles() {
  *     `forgetStalls`, in milliseconds
  * @property {() => number} recentStallMs returns the longest turn of the last minute, or since the last call
  *     where that is longer ago
- * @property {() => void} forgetStalls resets `longestStallMs`, for example after a slow start
+ * @property {() => void} resetStalls resets `longestStallMs`, for example after a slow start
  * @property {() => void} close stops measuring
  */
 
@@ -75,33 +75,33 @@ function openFiles() {
  * Keeps the longest turn of the event loop, and the longest of the last minute: old stalls say nothing about now. This uses
  * no timer: turns since the last call count as recent.
  */
-function keepStalls(loop) {
-  let ever = 0;
+function trackStalls(loop) {
+  let longestEver = 0;
   let parts = []; // {began, longest}, the newest first
 
-  function look() {
+  function readLoop() {
     const { longest } = loop.read();
     loop.forgetLongest();
-    ever = Math.max(ever, longest);
+    longestEver = Math.max(longestEver, longest);
     const now = performance.now();
-    if (parts.length === 0 || now - parts[0].began >= RECENT / RECENT_PARTS) {
+    if (parts.length === 0 || now - parts[0].began >= RECENT_WINDOW / RECENT_PARTS) {
       parts.unshift({ began: now, longest });
-      parts = parts.filter(({ began }) => now - began < RECENT);
+      parts = parts.filter(({ began }) => now - began < RECENT_WINDOW);
     } else parts[0].longest = Math.max(parts[0].longest, longest);
   }
 
   return {
     longest() {
-      look();
-      return ever;
+      readLoop();
+      return longestEver;
     },
     recent() {
-      look();
+      readLoop();
       return Math.max(...parts.map(({ longest }) => longest));
     },
-    forget() {
+    reset() {
       loop.forgetLongest();
-      ever = 0;
+      longestEver = 0;
       parts = [];
     }
   };
@@ -129,16 +129,16 @@ export function createMetrics({
   const register = new Registry();
   const registers = [register];
 
-  const ofProcess = processMetrics();
+  const processRegistry = processMetrics();
 
   const gauge = (name, help, labelNames = []) => new Gauge({ name, help, labelNames, registers });
   const counter = (name, help, labelNames = []) =>
     new Counter({ name: `${name}_total`, help, labelNames, registers });
   const metricOf = ({ name, kind, marks, help }) => {
-    const full = `sprites_${marks.has('front') ? 'front_' : ''}${snake(name)}`;
-    return kind === 'gauge' ? gauge(full, help) : counter(full, help);
+    const metricName = `sprites_${marks.has('front') ? 'front_' : ''}${snake(name)}`;
+    return kind === 'gauge' ? gauge(metricName, help) : counter(metricName, help);
   };
-  const metrics = counts
+  const metrics = countTable
     .filter(({ kind }) => kind !== 'member')
     .map((count) => [count.name, metricOf(count)]);
   gauge(
@@ -168,7 +168,7 @@ export function createMetrics({
   );
   const stall = gauge('sprites_event_loop_longest_stall_seconds', 'Longest turn of the event loop');
   const loop = new (loadAddon().LoopDelays)();
-  const stalls = keepStalls(loop);
+  const stalls = trackStalls(loop);
   const histogram = (name, help, read) =>
     register.registerMetric(createNativeHistogram(name, help, read));
   histogram(
@@ -183,7 +183,7 @@ export function createMetrics({
       ' sprite flies on',
     () => inSeconds(deliveryTimes())
   );
-  const lags = Object.entries(LAGS).map(([name, help]) => [
+  const lagGauges = Object.entries(LAG_HELP).map(([name, help]) => [
     name,
     gauge(`nodejs_eventloop_lag_${name}_seconds`, help)
   ]);
@@ -206,9 +206,9 @@ export function createMetrics({
     openFds.set(openFiles());
     stall.set(stalls.longest());
     const { count, ...interval } = loop.takeInterval();
-    for (const [name, lag] of count > 0 ? lags : []) {
+    for (const [name, lag] of count > 0 ? lagGauges : []) {
       // Node's own measure includes the interval as well.
-      lag.set(interval[name] + (name === 'stddev' ? 0 : ASKED_EVERY));
+      lag.set(interval[name] + (name === 'stddev' ? 0 : IMAGINED_REQUEST_INTERVAL));
     }
   }
 
@@ -216,11 +216,11 @@ export function createMetrics({
     contentType: register.contentType,
     async text() {
       copyStatus();
-      return (await ofProcess.metrics()) + (await register.metrics());
+      return (await processRegistry.metrics()) + (await register.metrics());
     },
     longestStallMs: () => stalls.longest() * 1000,
     recentStallMs: () => stalls.recent() * 1000,
-    forgetStalls: () => stalls.forget(),
+    resetStalls: () => stalls.reset(),
     close() {
       loop.close();
       register.clear();
@@ -236,7 +236,7 @@ const GC_BUCKETS = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1];
  * (nodejs_eventloop_lag_min_seconds …). This module computes them itself: prom-client uses a timer that wakes an idle process
  * a hundred times a second.
  */
-const LAGS = {
+const LAG_HELP = {
   min: 'The minimum recorded event loop delay.',
   max: 'The maximum recorded event loop delay.',
   mean: 'The mean of the recorded event loop delays.',
@@ -247,13 +247,13 @@ const LAGS = {
 };
 
 /** An interval that practically never ends, in milliseconds. */
-const HARDLY_EVER = 2 ** 30;
+const UNREACHED_INTERVAL = 2 ** 30;
 
 /**
  * The collectors of prom-client in use. Not used are the one that lists /proc/self/fd, which stalls for seconds with a
  * million descriptors, and those that list JavaScript's handles; a parked poll is not such a handle.
  */
-const COLLECTED = [
+const COLLECTORS = [
   collectProcessorTime,
   collectStartTime,
   collectMemory,
@@ -297,9 +297,12 @@ let register;
 function processMetrics() {
   if (register !== undefined) return register;
   register = new Registry();
-  const how = { gcDurationBuckets: GC_BUCKETS, eventLoopMonitoringPrecision: HARDLY_EVER };
-  for (const collect of COLLECTED) collect(register, how);
-  for (const name of Object.keys(LAGS)) {
+  const collectorOptions = {
+    gcDurationBuckets: GC_BUCKETS,
+    eventLoopMonitoringPrecision: UNREACHED_INTERVAL
+  };
+  for (const collect of COLLECTORS) collect(register, collectorOptions);
+  for (const name of Object.keys(LAG_HELP)) {
     register.removeSingleMetric(`nodejs_eventloop_lag_${name}_seconds`);
   }
   return register;

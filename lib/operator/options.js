@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 
 import {
   formatHelp,
-  inGroups,
+  parseGroups,
   readArguments,
   suggest,
   UsageError,
@@ -68,14 +68,14 @@ const orNone = (type) => ({
 const NO_NAMES = Object.freeze([]);
 
 /** A type of option: a list, or none for the empty list. `isOne` is a callback of Array#every. */
-const list = (unit, most, isOne, expects) => ({
+const list = (unit, maxItems, isItem, expects) => ({
   unit,
   read(value) {
     if (value === 'none') return NO_NAMES;
     const all = value.split(',');
-    return all.length <= most && all.every(isOne) ? all : undefined;
+    return all.length <= maxItems && all.every(isItem) ? all : undefined;
   },
-  expects: `none or 1 to ${most} ${expects}`
+  expects: `none or 1 to ${maxItems} ${expects}`
 });
 
 const arenas = list(
@@ -98,8 +98,8 @@ const natsServers = {
   read(value) {
     if (value === 'none') return value;
     const all = value.split(',');
-    const isOne = (url) => /^nats:\/\/[^\s,/@]+$/.test(url) && URL.canParse(url);
-    return all.every(isOne) ? all : undefined;
+    const isUrl = (url) => /^nats:\/\/[^\s,/@]+$/.test(url) && URL.canParse(url);
+    return all.every(isUrl) ? all : undefined;
   },
   expects:
     'none, or nats://HOST:PORT, several of one cluster with commas between; user and password' +
@@ -127,8 +127,9 @@ export const MAX_GRANT_SECONDS = 31_536_000;
 const origin = {
   unit: 'origin',
   read(value) {
-    const isOne = /^https?:/.test(value) && URL.canParse(value) && new URL(value).origin === value;
-    return isOne || ['*', 'none'].includes(value) ? value : undefined;
+    const isOrigin =
+      /^https?:/.test(value) && URL.canParse(value) && new URL(value).origin === value;
+    return isOrigin || ['*', 'none'].includes(value) ? value : undefined;
   },
   expects: '*, none, or an origin as browsers write it, such as https://example.org'
 };
@@ -274,11 +275,11 @@ log-level info one-of trace|debug|info|warn|error|fatal|silent: what is logged o
 check none none-or-number 1..16000000: print what this host lacks for so many clients, and exit
 `;
 
-function typeOf(name, of) {
-  if (name.startsWith('none-or-')) return orNone(typeOf(name.slice(8), of));
-  if (name === 'one-of') return oneOf(...of.split('|'));
+function typeOf(name, parameters) {
+  if (name.startsWith('none-or-')) return orNone(typeOf(name.slice(8), parameters));
+  if (name === 'one-of') return oneOf(...parameters.split('|'));
   const type = TYPES[name];
-  return typeof type === 'function' ? type(...of.split('..').map(sizeOf)) : type;
+  return typeof type === 'function' ? type(...parameters.split('..').map(sizeOf)) : type;
 }
 
 /**
@@ -292,10 +293,12 @@ function typeOf(name, of) {
  */
 
 /** @type {Option[]} */
-export const table = inGroups(TABLE).flatMap(([group, lines]) =>
+export const optionTable = parseGroups(TABLE).flatMap(([group, lines]) =>
   lines.map((line) => {
-    const [, name, usual, type, of, help] = /^(\S+) (\S+) ([\w-]+)(?: (\S+))?: (.+)$/.exec(line);
-    return { group, name, default: usual, type: typeOf(type, of), help };
+    const [, name, defaultValue, type, of, help] = /^(\S+) (\S+) ([\w-]+)(?: (\S+))?: (.+)$/.exec(
+      line
+    );
+    return { group, name, default: defaultValue, type: typeOf(type, of), help };
   })
 );
 
@@ -305,24 +308,24 @@ const SWITCHES = [
 ];
 
 /** @returns {string} the name of an option in a program: mailbox-memory → mailboxMemory */
-export const camel = (name) => name.replace(/-(.)/g, (_, letter) => letter.toUpperCase());
+export const camelCase = (name) => name.replace(/-(.)/g, (_, letter) => letter.toUpperCase());
 
 /**
  * Returns whether a variable is meant for this program: Kubernetes sets `SPRITES_PORT=tcp://10.0.0.1:80` in every container
  * beside a service with the name "sprites".
  */
-const isGiven = (name, value) =>
+const isOptionVariable = (name, value) =>
   Boolean(value) && !(name.endsWith('port') && /^(tcp|udp|sctp):\/\//.test(value));
 
-const variable = (name) => `SPRITES_${name.toUpperCase().replaceAll('-', '_')}`;
+const variableOf = (name) => `SPRITES_${name.toUpperCase().replaceAll('-', '_')}`;
 
 /** Largest sprite in a world, in bytes: it must fit in a message to the NATS server. */
-const WORLD_SPRITE = 512 * 2 ** 10;
+const MAX_WORLD_SPRITE = 512 * 2 ** 10;
 
 /** Returns the ports on the same address. 0 is a free port, none no port. */
 function portsOf({ host, port, transientPort, tlsCert, tlsPort, adminHost, adminPort }) {
-  const isBeside = adminHost === host || (host === '0.0.0.0' && isIPv4(adminHost));
-  return [port, transientPort, tlsCert === 'none' ? 0 : tlsPort, isBeside ? adminPort : 0];
+  const isOnSameAddress = adminHost === host || (host === '0.0.0.0' && isIPv4(adminHost));
+  return [port, transientPort, tlsCert === 'none' ? 0 : tlsPort, isOnSameAddress ? adminPort : 0];
 }
 
 /**
@@ -330,57 +333,60 @@ function portsOf({ host, port, transientPort, tlsCert, tlsPort, adminHost, admin
  *
  * @typedef {object} Rule
  * @property {(options: object, given: Set<string>) => boolean} holds `given` has the names of the options that were set
- * @property {string} says
+ * @property {string} message
  */
 
 /** @returns {Rule} the rule that two options need each other */
-const pair = (one, other) => ({
-  holds: (options) => (options[camel(one)] === 'none') === (options[camel(other)] === 'none'),
-  says: `--${one} and --${other} go together`
+const requireBoth = (one, other) => ({
+  holds: (options) =>
+    (options[camelCase(one)] === 'none') === (options[camelCase(other)] === 'none'),
+  message: `--${one} and --${other} go together`
 });
 
 /** @type {Rule[]} */
-const together = [
+const RULES = [
   {
     holds: ({ grants, private: feeds, privateJoin }) =>
       grants !== 'none' || (feeds.length === 0 && !privateJoin),
-    says: '--private and --private-join need --grants FILE, the keys that sign grants'
+    message: '--private and --private-join need --grants FILE, the keys that sign grants'
   },
   {
     holds: ({ maxSprite, mailboxBytes }) => maxSprite + 64 <= mailboxBytes,
-    says: '--mailbox-bytes must have room for one sprite of --max-sprite bytes and 64 more'
+    message: '--mailbox-bytes must have room for one sprite of --max-sprite bytes and 64 more'
   },
   {
     holds: ({ mailboxBytes, mailboxMemory }) => mailboxBytes <= mailboxMemory,
-    says: '--mailbox-memory must be at least --mailbox-bytes'
+    message: '--mailbox-memory must be at least --mailbox-bytes'
   },
   {
     holds: ({ feedBytes, logBytes, feedMemory }) => 3 * Math.max(feedBytes, logBytes) <= feedMemory,
-    says: '--feed-memory must have room for three values of --feed-bytes, and for three times --log-bytes'
+    message:
+      '--feed-memory must have room for three values of --feed-bytes, and for three times --log-bytes'
   },
   {
     holds: ({ state, drain, lease }) => state === 'none' || 2 * drain < lease,
-    says: '--lease must be more than twice --drain, so that clients that reconnect still have their places'
+    message:
+      '--lease must be more than twice --drain, so that clients that reconnect still have their places'
   },
-  pair('tls-cert', 'tls-key'),
+  requireBoth('tls-cert', 'tls-key'),
   {
     holds: ({ tlsCert }, given) => tlsCert !== 'none' || !given.has('tls-port'),
-    says: '--tls-port needs --tls-cert and --tls-key, what it serves TLS with'
+    message: '--tls-port needs --tls-cert and --tls-key, what it serves TLS with'
   },
   {
     holds: (options) => {
       const ports = portsOf(options).filter((port) => port > 0);
       return new Set(ports).size === ports.length;
     },
-    says: '--port, --transient-port, --tls-port and --admin-port must be different ports'
+    message: '--port, --transient-port, --tls-port and --admin-port must be different ports'
   },
   {
     holds: ({ arena, games }) => games === 'none' || arena.length > 0,
-    says: '--games needs --arena, the names of the arenas that play them'
+    message: '--games needs --arena, the names of the arenas that play them'
   },
   {
     holds: ({ world, name }) => world === 'none' || name !== 'none',
-    says: '--world needs --name, a name that is unique in the world'
+    message: '--world needs --name, a name that is unique in the world'
   },
   {
     holds: ({ world, name, worldUrl, worldCredentials, worldCa, worldCertificate, worldKey }) =>
@@ -388,12 +394,13 @@ const together = [
       [name, worldUrl, worldCredentials, worldCa, worldCertificate, worldKey].every(
         (one) => one === 'none'
       ),
-    says: '--name, --world-url, --world-credentials, --world-ca, --world-certificate and --world-key need --world'
+    message:
+      '--name, --world-url, --world-credentials, --world-ca, --world-certificate and --world-key need --world'
   },
-  pair('world-certificate', 'world-key'),
+  requireBoth('world-certificate', 'world-key'),
   {
-    holds: ({ world, maxSprite }) => world === 'none' || maxSprite <= WORLD_SPRITE,
-    says: '--max-sprite can be 512K at most with --world: NATS takes messages of 1 MiB'
+    holds: ({ world, maxSprite }) => world === 'none' || maxSprite <= MAX_WORLD_SPRITE,
+    message: '--max-sprite can be 512K at most with --world: NATS takes messages of 1 MiB'
   }
 ];
 
@@ -418,59 +425,63 @@ export function readOptions(args, environment = {}, command = {}) {
     const spellings = [`--${name}`, ...short.map((letter) => `-${letter}`)];
     if (args.some((arg) => spellings.includes(arg))) return { [name]: true };
   }
-  const given = parse(args, command.options);
-  return readEach((name) => {
+  const given = parseArguments(args, command.options);
+  return readAllOptions((name) => {
     if (given[name] !== undefined) return [given[name], `--${name}`];
-    const set = environment[variable(name)];
-    return isGiven(name, set) ? [set, variable(name)] : undefined;
+    const variableValue = environment[variableOf(name)];
+    return isOptionVariable(name, variableValue) ? [variableValue, variableOf(name)] : undefined;
   }, command);
 }
 
 /**
  * Reads every option of the table, and checks the rules.
  *
- * @param {(name: string) => [value: string, where: string] | undefined} find returns an option's value as on the command
+ * @param {(name: string) => [value: string, where: string] | undefined} findValue returns an option's value as on the command
  *     line, and its source; undefined for its default
  * @param {Command} [command]
  * @returns {object} values by names in camel case
  * @throws {UsageError}
  */
-export function readEach(find, { options: more = [], rules = [] } = {}) {
+export function readAllOptions(findValue, { options: more = [], rules = [] } = {}) {
   const options = {};
   const given = new Set();
-  for (const { name, type, default: usual } of [...table, ...more]) {
-    const found = find(name);
+  for (const { name, type, default: defaultValue } of [...optionTable, ...more]) {
+    const found = findValue(name);
     if (found) given.add(name);
-    const [value, where] = found ?? [usual, `--${name}`];
+    const [value, where] = found ?? [defaultValue, `--${name}`];
     const read = type.read(value);
     if (read === undefined) {
       const shown = withoutPassword(JSON.stringify(value));
       throw new UsageError(`${where} takes ${type.expects}, not ${shown}`);
     }
-    options[camel(name)] = read;
+    options[camelCase(name)] = read;
   }
-  for (const { holds, says } of [...rules, ...together]) {
-    if (!holds(options, given)) throw new UsageError(says);
+  for (const { holds, message } of [...rules, ...RULES]) {
+    if (!holds(options, given)) throw new UsageError(message);
   }
   return options;
 }
 
 /** Options of earlier versions, and what to do instead. */
-export const GONE = {
+export const REMOVED_OPTIONS = {
   door: 'there is one door; leave it out',
   'handed-over': 'every connection is one of --connections',
   'address-handed-over': 'every connection is one of --address-connections'
 };
 
-function parse(args, more = []) {
+function parseArguments(args, more = []) {
   const switches = SWITCHES.map(({ name }) => name);
-  return readArguments(args, { options: [...table, ...more], switches, unknown: GONE }).values;
+  return readArguments(args, {
+    options: [...optionTable, ...more],
+    switches,
+    unknown: REMOVED_OPTIONS
+  }).values;
 }
 
 /**
  * @returns {string} the help text
  */
-export const helpText = () => formatHelp(table, SWITCHES);
+export const helpText = () => formatHelp(optionTable, SWITCHES);
 
 /** Variables that Kubernetes sets in every container beside a service with the name "sprites". */
 const KUBERNETES = /^SPRITES_(SERVICE_(HOST|PORT\b.*)|PORT(_[0-9]+_(TCP|UDP|SCTP)(_.*)?)?)$/;
@@ -485,14 +496,15 @@ const KUBERNETES = /^SPRITES_(SERVICE_(HOST|PORT\b.*)|PORT(_[0-9]+_(TCP|UDP|SCTP
  *     is probably meant
  */
 export function unknownVariables(environment, { options: more = [] } = {}) {
-  const known = [...table, ...more].map(({ name }) => variable(name));
+  const known = [...optionTable, ...more].map(({ name }) => variableOf(name));
   return Object.keys(environment)
     .filter((name) => name.startsWith('SPRITES_') && !known.includes(name))
     .filter((name) => !KUBERNETES.test(name))
     .map((name) => {
-      const gone = Object.keys(GONE).find((one) => variable(one) === name);
-      if (gone !== undefined) return { variable: name, instead: GONE[gone] };
-      const meant = suggest(name, known);
-      return { variable: name, ...(meant && { meant }) };
+      const removedOption = Object.keys(REMOVED_OPTIONS).find((one) => variableOf(one) === name);
+      if (removedOption !== undefined)
+        return { variable: name, instead: REMOVED_OPTIONS[removedOption] };
+      const suggestion = suggest(name, known);
+      return { variable: name, ...(suggestion && { meant: suggestion }) };
     });
 }

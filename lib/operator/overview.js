@@ -11,7 +11,7 @@ import { lawOf } from '../report/words.js';
  */
 
 /** Number of listed feeds: those with the most watchers. */
-const FEEDS = 12;
+const LISTED_FEEDS = 12;
 
 /**
  * @param {string} folder
@@ -19,39 +19,39 @@ const FEEDS = 12;
  *     request does not block the event loop, and there is one at a time, for a disk may hang; null: the folder is gone, or
  *     hidden
  */
-function roomOn(folder) {
-  let asking;
-  const found = ({ bavail, blocks, bsize }) => {
+function diskRoomReader(folder) {
+  let pendingRead;
+  const toRoom = ({ bavail, blocks, bsize }) => {
     return { folder, free: bavail * bsize, size: blocks * bsize };
   };
   return () =>
-    (asking ??= statfs(folder)
-      .then(found, () => null)
-      .finally(() => (asking = undefined)));
+    (pendingRead ??= statfs(folder)
+      .then(toRoom, () => null)
+      .finally(() => (pendingRead = undefined)));
 }
 
 /**
  * @param {object} parts
  * @param {object} parts.options see lib/operator/options.js
  * @param {() => object} parts.status returns all live counts
- * @param {() => string | undefined} parts.unready returns the problem for which the server is not ready
+ * @param {() => string | undefined} parts.readinessProblem returns the problem for which the server is not ready
  * @param {ReturnType<import('../http/door.js').createDoor>} parts.door
  * @param {import('../feeds/feeds.js').Feeds} parts.feeds
  * @param {import('../arena/arena.js').Arena} parts.arena
  * @returns {() => Promise<object>} returns the answer to GET /overview: `unready` is a problem's title, or null; for `law` see
  *     lawOf; `bounds` are bounded counts with their bounds; `disk` is null without --state
  */
-export function createOverview({ options, status, unready, door, feeds, arena }) {
+export function createOverview({ options, status, readinessProblem, door, feeds, arena }) {
   const program = { version: version(), node: process.version, pid: process.pid };
   const { feedMemory, mailboxMemory, sync, state } = options;
   const file = state === 'none' ? null : state;
-  const look = file === null ? () => null : roomOn(dirname(file));
+  const readDiskRoom = file === null ? () => null : diskRoomReader(dirname(file));
   let disk = null;
   return async () => {
-    const late = pause(100, undefined, { ref: false });
-    const room = await Promise.race([look(), late]);
+    const timeout = pause(100, undefined, { ref: false });
+    const room = await Promise.race([readDiskRoom(), timeout]);
     if (room !== undefined) disk = room;
-    const problem = unready();
+    const problem = readinessProblem();
     const counts = status();
     return {
       ...program,
@@ -61,7 +61,7 @@ export function createOverview({ options, status, unready, door, feeds, arena })
       bounds: { feeds: options.feeds, feedMemory, mailboxMemory },
       status: counts,
       law: lawOf(counts),
-      feeds: feeds.mostWatched(FEEDS),
+      feeds: feeds.mostWatched(LISTED_FEEDS),
       arenas: arena.overview(),
       workers: door.each(),
       disk

@@ -1,15 +1,15 @@
 import { inspect } from 'node:util';
 
-import { camel, GONE, readEach, table } from './options.js';
+import { camelCase, REMOVED_OPTIONS, readAllOptions, optionTable } from './options.js';
 import { suggest, UsageError, withoutPassword } from '../base/option-help.js';
 
 /** Reads the options that a program gives to createServer: names in camel case, no environment. */
 
 /** Options of a whole process, and options that start no server. */
-const OF_THE_PROGRAM = { 'log-level': 'give a log', check: 'run "sprites" with it' };
+const PROCESS_OPTIONS = { 'log-level': 'give a log', check: 'run "sprites" with it' };
 
 /** The options of createServer. */
-export const tableForPrograms = table.filter(({ name }) => !(name in OF_THE_PROGRAM));
+export const programOptionTable = optionTable.filter(({ name }) => !(name in PROCESS_OPTIONS));
 
 /**
  * Reads the options of a program.
@@ -20,24 +20,28 @@ export const tableForPrograms = table.filter(({ name }) => !(name in OF_THE_PROG
  * @throws {UsageError} with a message of one line: the wrong option, and what it expects
  */
 export function readProgramOptions(values) {
-  const names = tableForPrograms.map(({ name }) => camel(name));
+  const names = programOptionTable.map(({ name }) => camelCase(name));
   for (const [name, value] of Object.entries(values)) {
     const [, instead] =
-      Object.entries({ ...OF_THE_PROGRAM, ...GONE }).find(([other]) => camel(other) === name) ?? [];
+      Object.entries({ ...PROCESS_OPTIONS, ...REMOVED_OPTIONS }).find(
+        ([other]) => camelCase(other) === name
+      ) ?? [];
     if (instead !== undefined) throw new UsageError(`${name} is no option here: ${instead}`);
     if (!names.includes(name)) {
-      const meant = suggest(name, names);
-      throw new UsageError(`there is no option ${name}${meant ? `; did you mean ${meant}?` : ''}`);
+      const suggestion = suggest(name, names);
+      throw new UsageError(
+        `there is no option ${name}${suggestion ? `; did you mean ${suggestion}?` : ''}`
+      );
     }
     if (!['string', 'number', 'undefined'].includes(typeof value)) {
-      const { type } = tableForPrograms.find((option) => camel(option.name) === name);
+      const { type } = programOptionTable.find((option) => camelCase(option.name) === name);
       const shown = withoutPassword(inspect(value, { depth: 0, breakLength: Infinity }));
       throw new UsageError(`${name} takes ${type.expects}, not ${shown.slice(0, 60)}`);
     }
   }
-  return readEach((name) => {
-    const value = values[camel(name)];
-    return value === undefined ? undefined : [String(value), camel(name)];
+  return readAllOptions((name) => {
+    const value = values[camelCase(name)];
+    return value === undefined ? undefined : [String(value), camelCase(name)];
   });
 }
 
@@ -46,4 +50,4 @@ export function readProgramOptions(values) {
  * @returns {string} the message with their names in a program: `--tls-cert` → `tlsCert`
  */
 export const withProgramNames = (message) =>
-  message.replace(/(?<![\w-])--([a-z]+(?:-[a-z]+)*)/g, (_, name) => camel(name));
+  message.replace(/(?<![\w-])--([a-z]+(?:-[a-z]+)*)/g, (_, name) => camelCase(name));

@@ -3,9 +3,9 @@ import { fileURLToPath } from 'node:url';
 
 import { outcomes } from '../http/outcomes.js';
 import { problems } from '../http/problems.js';
-import { counts } from './counts.js';
-import { camel, table as options } from './options.js';
-import { tableForPrograms } from './program-options.js';
+import { countTable } from './counts.js';
+import { camelCase, optionTable as options } from './options.js';
+import { programOptionTable } from './program-options.js';
 
 /**
  * Generates texts and code from tables that would otherwise be written twice:
@@ -49,7 +49,7 @@ ${outcomes.map((name) => `    "${name}",\n`).join('')}};
 }
 
 /** Returns a problem's name, with the only port that answers with it, where there is one. */
-const placed = ([name, { onlyPort }]) =>
+const problemCell = ([name, { onlyPort }]) =>
   onlyPort === undefined ? `\`${name}\`` : `\`${name}\` (${onlyPort})`;
 
 /** Returns the problems in a table with one row for each status. */
@@ -57,13 +57,13 @@ function problemRows() {
   const all = Object.entries(problems);
   const statuses = [...new Set(all.map(([, { status }]) => status))].sort();
   return statuses.map((status) => {
-    const some = all.filter(([, problem]) => problem.status === status);
-    return [String(status), some.map(placed).join(', ')];
+    const problemsOfStatus = all.filter(([, problem]) => problem.status === status);
+    return [String(status), problemsOfStatus.map(problemCell).join(', ')];
   });
 }
 
 /** Ends of help texts that the manual explains once, above its table of options. */
-const SAID_ABOVE = /; 0 (?:is no limit|takes a free one)$/;
+const EXPLAINED_ABOVE = /; 0 (?:is no limit|takes a free one)$/;
 
 /** Returns an option's row: its default with its unit, and its help with the possible values. */
 const optionRows = () =>
@@ -71,14 +71,14 @@ const optionRows = () =>
     const plain = unit === 'bytes' && /^[0-9]+$/.test(usual);
     const choices = unit.includes('|') ? ` (${unit.replaceAll('|', ', ')})` : '';
     const after = unit === 'seconds' ? ' s' : plain ? ' bytes' : '';
-    return [`\`--${name}\``, usual + after, help.replace(SAID_ABOVE, '') + choices];
+    return [`\`--${name}\``, usual + after, help.replace(EXPLAINED_ABOVE, '') + choices];
   });
 
 /** Returns the names of all counts: the public ones, and those at the admin port only. */
 function countLines() {
   const nameOf = ({ name, marks }) => `\`${name}\`${marks.has('kept') ? ' †' : ''}`;
   const namesOf = (operators) =>
-    counts
+    countTable
       .filter(({ marks }) => marks.has('operators') === operators)
       .map(nameOf)
       .join(', ');
@@ -86,10 +86,10 @@ function countLines() {
 }
 
 /** Returns the rows of a table. The last cell of a row is written by hand: it is copied from the old row with the same first cell, if any. */
-const withLastCells = (rows) => (old) =>
+const withLastCells = (rows) => (oldRows) =>
   rows.map((row) => {
     const begin = `| ${row[0]} |`;
-    const before = old.find((line) => line.startsWith(begin)) ?? '';
+    const before = oldRows.find((line) => line.startsWith(begin)) ?? '';
     const last = (before.split('|')[row.length + 1] ?? '').trim();
     return `| ${row.join(' | ')} |${last === '' ? '' : ` ${last} |`}\n`;
   });
@@ -99,15 +99,15 @@ const withLastCells = (rows) => (old) =>
  *
  * @param {string} text the document
  * @param {string} name name in the marker before the table or list
- * @param {(old: string[]) => string[]} make returns the new lines, given the old ones
+ * @param {(old: string[]) => string[]} generate returns the new lines, given the old ones
  * @returns {string} the document with the new lines
  */
-function withMade(text, name, make) {
-  const made = new RegExp(
+function replaceGenerated(text, name, generate) {
+  const markerAndRows = new RegExp(
     `(<!-- npm run tables: ${name} -->\\n\\n(?:\\|.*\\n\\| ---.*\\n)?)((?:[|-] .*\\n)*)`
   );
-  if (!made.test(text)) throw new Error(`there is no marker "npm run tables: ${name}"`);
-  return text.replace(made, (_, head, old) => head + make(old.split('\n')).join(''));
+  if (!markerAndRows.test(text)) throw new Error(`there is no marker "npm run tables: ${name}"`);
+  return text.replace(markerAndRows, (_, head, old) => head + generate(old.split('\n')).join(''));
 }
 
 /** Returns TypeScript's type for the values of an option in a program. */
@@ -124,10 +124,10 @@ function typeOf({ unit, read }) {
 
 /** Returns the declarations of the options of createServer. */
 export function optionTypes() {
-  const members = tableForPrograms.map(({ name, default: usual, type, help }) => {
+  const members = programOptionTable.map(({ name, default: usual, type, help }) => {
     const unit = ['seconds', 'bytes'].includes(type.unit) ? `; ${type.unit}` : '';
     return `  /** ${help[0].toUpperCase()}${help.slice(1)}${unit}. By default ${usual}. */
-  ${camel(name)}?: ${typeOf(type)};
+  ${camelCase(name)}?: ${typeOf(type)};
 `;
   });
   return `/** Made from lib/operator/options.js by \`npm run types\`. */
@@ -137,19 +137,23 @@ ${members.join('')}}
 }
 
 /** Returns path and content of each generated file that is committed; paths from the root of the repository. */
-export function madeFiles(read) {
+export function generatedFiles(read) {
   return [
     ['native/base/outcome.h', outcomeHeader()],
-    [CONTRACT, withMade(read(CONTRACT), 'problems', withLastCells(problemRows()))],
+    [CONTRACT, replaceGenerated(read(CONTRACT), 'problems', withLastCells(problemRows()))],
     [
       MANUAL,
-      withMade(withMade(read(MANUAL), 'options', withLastCells(optionRows())), 'counts', countLines)
+      replaceGenerated(
+        replaceGenerated(read(MANUAL), 'options', withLastCells(optionRows())),
+        'counts',
+        countLines
+      )
     ]
   ];
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  for (const [path, text] of madeFiles((file) => readFileSync(file, 'utf8'))) {
+  for (const [path, text] of generatedFiles((file) => readFileSync(file, 'utf8'))) {
     writeFileSync(path, text);
   }
   writeFileSync(TYPES, optionTypes());

@@ -20,7 +20,8 @@ export const TRIAL_COMMAND = {
     {
       holds: ({ arena, games, publishTokenFile }) =>
         arena.length === 0 && games === 'none' && publishTokenFile === 'none',
-      says: 'play has an arena and a token of its own: leave out --arena, --games and --publish-token-file'
+      message:
+        'play has an arena and a token of its own: leave out --arena, --games and --publish-token-file'
     }
   ]
 };

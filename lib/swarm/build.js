@@ -13,7 +13,7 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-import { prebuilt } from '../base/addon.js';
+import { findPrebuilt } from '../base/addon.js';
 import { UsageError } from '../base/option-help.js';
 
 /**
@@ -59,7 +59,7 @@ const hasSources = (program) => existsSync(join(ROOT, program.home));
  * @returns {string} the path of a product of the build
  */
 export const builtFile = (program, product) =>
-  hasSources(program) ? join(ROOT, program.home, 'build/Release', product) : prebuilt(product);
+  hasSources(program) ? join(ROOT, program.home, 'build/Release', product) : findPrebuilt(product);
 
 /** Path of the stamp: it holds the version of Node, and its time is the start of the build. */
 const stampOf = (program) => join(ROOT, program.home, 'build/node-version');
@@ -135,7 +135,7 @@ export function buildIfStale(program, showMessage = () => {}) {
 
 function requirePrebuilt({ name }) {
   try {
-    prebuilt('swarm');
+    findPrebuilt('swarm');
   } catch (cause) {
     const platform = `${process.platform} ${process.arch}`;
     throw new UsageError(`${name} is not built for ${platform}: run it in a checkout`, { cause });

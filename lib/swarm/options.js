@@ -1,4 +1,4 @@
-import { entry, inGroups, readArguments, UsageError } from '../base/option-help.js';
+import { helpEntry, parseGroups, readArguments, UsageError } from '../base/option-help.js';
 import { bounds, checkBounds } from './bounds.js';
 import { PROCESSES } from './needs.js';
 import { LONGEST_RUN, secondsIn, stageType, Stages } from './stages.js';
@@ -212,7 +212,7 @@ function optionOf(line) {
 }
 
 /** @type {Option[]} */
-export const optionTable = inGroups(TABLE).flatMap(([group, lines]) => [
+export const optionTable = parseGroups(TABLE).flatMap(([group, lines]) => [
   ...(group === BOUNDS ? bounds.map(({ name, type, help }) => ({ group, name, type, help })) : []),
   ...lines.map((line) => ({ group, ...optionOf(line) }))
 ]);
@@ -420,15 +420,15 @@ export function help() {
     '',
     'Loads a sprites server with thousands of clients, and accounts for every sprite.',
     '',
-    ...Object.entries(commands).flatMap(([name, { help }]) => entry(`${name} N`, help)),
-    ...entry('agent URL', AGENT.help),
-    ...entry('compare A B', COMPARE.help)
+    ...Object.entries(commands).flatMap(([name, { help }]) => helpEntry(`${name} N`, help)),
+    ...helpEntry('agent URL', AGENT.help),
+    ...helpEntry('compare A B', COMPARE.help)
   ];
   for (const group of new Set(optionTable.map((option) => option.group))) {
     lines.push('', `${group}:`);
     for (const option of optionTable.filter((one) => one.group === group)) {
       const { name, type, help, shown, default: usual = shown } = option;
-      lines.push(...entry(`--${name} ${type.unit}`, help, usual));
+      lines.push(...helpEntry(`--${name} ${type.unit}`, help, usual));
     }
   }
   lines.push(

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs';
 import { isIPv4 } from 'node:net';
 import { join, resolve } from 'node:path';
 
-import { interfacesHere } from '../base/lan-addresses.js';
+import { localInterfaces } from '../base/lan-addresses.js';
 import { roundedToMs } from '../report/words.js';
 
 /**
@@ -141,7 +141,7 @@ function valueOrUndefined(read) {
  */
 function isLocalAddress(address) {
   if (address.startsWith('127.')) return true;
-  return Object.values(interfacesHere())
+  return Object.values(localInterfaces())
     .flat()
     .some((one) => one.address === address);
 }

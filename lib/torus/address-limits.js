@@ -6,7 +6,7 @@ import { loadAddon } from '../base/addon.js';
  */
 
 /** The values of --trust-proxy, by their numbers in native/http/door.h. */
-export const TRUST = { none: 0, proxy: 1, forwarded: 2, 'x-forwarded-for': 3 };
+export const TRUST_SOURCES = { none: 0, proxy: 1, forwarded: 2, 'x-forwarded-for': 3 };
 
 /** Burst of joins from one address after a pause, in seconds of its rate. */
 const JOIN_BURST = 10;

@@ -12,7 +12,7 @@ import { tagOf } from '../base/tag.js';
 export const EDGES = ['left', 'right', 'up', 'down'];
 
 /** `cancel` of a poll that is not parked. */
-const NOTHING_TO_CANCEL = () => {};
+const NOT_PARKED = () => {};
 
 /** Results of the native `commit`: TurnEnd of native/server/turn.h. */
 const TURN_END = { send: 0, wait: 1, drop: 2 };
@@ -24,7 +24,7 @@ const TURN_END = { send: 0, wait: 1, drop: 2 };
 export class Unanswerable extends Error {}
 
 /** The values of --sync, by their numbers in native/store/state_store.h. */
-const SYNC = ['never', 'second', 'turn'];
+const SYNC_VALUES = ['never', 'second', 'turn'];
 
 /** Outcomes of a throw that promise the delivery of the sprite. */
 const PROMISES = new Set(['delivered', 'queued', 'duplicate']);
@@ -36,7 +36,7 @@ export class Pool {
   #parked = new Map();
   #lastToken = 0;
   /** With --sync turn: callbacks of requests that wait for the disk. @type {((end: number) => void)[]} */
-  #waiting = [];
+  #awaitingDisk = [];
 
   /**
    * @param {object} options capacity, hold, lease, maxSprite, mailbox, mailboxBytes,
@@ -49,8 +49,8 @@ export class Pool {
   constructor(options, limits) {
     const addon = loadAddon();
     this.#outcomes = addon.outcomes;
-    const own = { ...options, tag: tagOf(options.name) };
-    this.#native = new addon.Pool(own, limits?.native, (token, body) => {
+    const nativeOptions = { ...options, tag: tagOf(options.name) };
+    this.#native = new addon.Pool(nativeOptions, limits?.native, (token, body) => {
       const answer = this.#parked.get(token);
       this.#parked.delete(token);
       answer(body);
@@ -68,7 +68,7 @@ export class Pool {
    * @param {string} outcome the name of a problem among the outcomes
    * @returns {string} the same name
    */
-  refuse(outcome) {
+  countRefusal(outcome) {
     this.#native.refuse(this.#outcomes.indexOf(outcome));
     return outcome;
   }
@@ -105,12 +105,12 @@ export class Pool {
     const end = this.#native.commit();
     if (end !== TURN_END.wait) return settle(end);
     return new Promise((resolve) => {
-      this.#waiting.push(resolve);
+      this.#awaitingDisk.push(resolve);
     }).then(settle);
   }
 
-  #settle(end) {
-    for (const settle of this.#waiting.splice(0)) settle(end);
+  #settleWaiting(end) {
+    for (const settle of this.#awaitingDisk.splice(0)) settle(end);
   }
 
   /**
@@ -127,14 +127,14 @@ export class Pool {
    */
   poll(id, { ack = 0, hold = 0 }, answer) {
     if (!validate(id)) {
-      return { outcome: this.refuse('unknown-client'), cancel: NOTHING_TO_CANCEL };
+      return { outcome: this.countRefusal('unknown-client'), cancel: NOT_PARKED };
     }
     const bytes = parse(id);
     const token = (this.#lastToken = (this.#lastToken + 1) >>> 0);
     const result = this.#native.poll(bytes, ack, hold, token);
-    if (result instanceof Buffer) return { outcome: 'ok', body: result, cancel: NOTHING_TO_CANCEL };
+    if (result instanceof Buffer) return { outcome: 'ok', body: result, cancel: NOT_PARKED };
     const outcome = this.#outcomes[result];
-    if (outcome !== 'ok') return { outcome, cancel: NOTHING_TO_CANCEL };
+    if (outcome !== 'ok') return { outcome, cancel: NOT_PARKED };
     this.#parked.set(token, answer);
     this.#native.commit();
     return {
@@ -156,7 +156,7 @@ export class Pool {
    * @throws {Unanswerable} here, or as a rejection
    */
   throw(id, edge, number, sprite) {
-    if (!validate(id)) return this.refuse('unknown-client');
+    if (!validate(id)) return this.countRefusal('unknown-client');
     const outcome =
       this.#outcomes[this.#native.throw(parse(id), EDGES.indexOf(edge), number, sprite)];
     return PROMISES.has(outcome) ? this.#committed(outcome) : outcome;
@@ -182,7 +182,7 @@ export class Pool {
    *     bytes: number, sequence: number, address: string | null} | null} null: no such client;
    *     `address` is null after a restart
    */
-  look(id) {
+  inspect(id) {
     return validate(id) ? this.#native.look(parse(id)) : null;
   }
 
@@ -272,10 +272,12 @@ export class Pool {
    * @throws {Error} naming the file and the problem; the files are not changed
    */
   openState(options) {
-    const sync = SYNC.indexOf(options.sync);
-    const found = this.#native.openState({ ...options, sync }, (end) => this.#settle(end));
+    const sync = SYNC_VALUES.indexOf(options.sync);
+    const restored = this.#native.openState({ ...options, sync }, (end) =>
+      this.#settleWaiting(end)
+    );
     this.#native.startState();
-    return found;
+    return restored;
   }
 
   /**
@@ -287,14 +289,14 @@ export class Pool {
   finishState() {
     const result = this.#native.finishState();
     // A closed pool gets no callback from the disk any more, and the disk has everything.
-    this.#settle(TURN_END.send);
+    this.#settleWaiting(TURN_END.send);
     return result;
   }
 
   /** Stops writing the state, after `finishState` or after a failed start. */
   closeState() {
     this.#native.closeState();
-    this.#settle(TURN_END.drop);
+    this.#settleWaiting(TURN_END.drop);
   }
 
   /**
@@ -367,12 +369,12 @@ export class Pool {
    * Writes the whole state to a file: see native/store/snapshot.h.
    *
    * @param {string} path
-   * @param {number} most largest file, in bytes
+   * @param {number} maxBytes largest file, in bytes
    * @returns {{clients: number, sprites: number, bytes: number}}
    * @throws {Error} when the file can't be written, or would be too large; the old file is not changed
    */
-  save(path, most) {
-    return this.#native.save(path, most);
+  save(path, maxBytes) {
+    return this.#native.save(path, maxBytes);
   }
 
   /** Stops the pool's clock, so that the process can end. */

@@ -16,7 +16,7 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import t from 'tap';
 
-import { readOptions, table } from '../../lib/operator/options.js';
+import { readOptions, optionTable } from '../../lib/operator/options.js';
 import { request, Wire } from '../support/http.js';
 import { ROOT, SPRITES } from '../support/launch.js';
 import { startServer } from '../support/server.js';
@@ -84,7 +84,7 @@ t.test('the service unit', async (t) => {
     t.match(deployed('sprites.service'), /^RestartPreventExitStatus=2$/m);
   });
   t.test('waits longer than the drain window', async (t) => {
-    const { default: drain } = table.find(({ name }) => name === 'drain');
+    const { default: drain } = optionTable.find(({ name }) => name === 'drain');
     const [, stop] = /^TimeoutStopSec=(\d+)$/m.exec(deployed('sprites.service'));
     t.ok(Number(stop) > Number(drain) + 60, `${stop} s for a drain of ${drain} s and the writing`);
   });
@@ -172,7 +172,7 @@ t.test('the unit allows every call and socket of the server and its workers', as
     t.equal(await page(), 200, 'after a reload');
     if (round === 'first') {
       const threads = readdirSync(`/proc/${server.pid}/task`).length - options.workers;
-      const most = table.find(({ name }) => name === 'workers').type.expects.match(/\d+$/);
+      const most = optionTable.find(({ name }) => name === 'workers').type.expects.match(/\d+$/);
       const [, tasks] = /^TasksMax=(\d+)$/m.exec(deployed('sprites.service'));
       t.ok(
         Number(tasks) >= (threads + Number(most)) * 1.1,
@@ -601,7 +601,7 @@ t.test('the container file', async (t) => {
   });
 
   const [, grace] = /^TimeoutStopSec=(\d+)$/m.exec(deployed('sprites.service'));
-  const { default: port } = table.find(({ name }) => name === 'port');
+  const { default: port } = optionTable.find(({ name }) => name === 'port');
   const [, admin] = /SPRITES_ADMIN_PORT=(\d+)/.exec(final.ENV);
   const { USER: user, VOLUME: volume } = final;
   const [chart, compose] = ['helm/templates/server.yaml', 'compose.yaml'];
@@ -641,7 +641,7 @@ t.test('the chart sets options that there are, as texts', async (t) => {
   const text = deployed('helm/templates/server.yaml');
   for (const [, name] of text.matchAll(/name: SPRITES_([A-Z_]+)/g)) {
     t.ok(
-      table.some((option) => option.name === name.toLowerCase().replaceAll('_', '-')),
+      optionTable.some((option) => option.name === name.toLowerCase().replaceAll('_', '-')),
       name
     );
   }

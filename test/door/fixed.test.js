@@ -22,7 +22,7 @@ t.test('files and places are answered natively, in the words of JavaScript', asy
   const server = await startServer(t, { options: { 'idle-time': 60 } });
   const id = await server.join();
   const paths = openPages()
-    .fixed()
+    .fixedFiles()
     .map(({ path }) => path);
   t.ok(
     paths.includes('/') && paths.includes('/page/page.js') && paths.includes('/client/client.js')

@@ -1,7 +1,7 @@
 import t from 'tap';
 
 import { opposite } from '../../lib/client/client.js';
-import { publicWorld } from '../../lib/operator/live.js';
+import { publicWorld } from '../../lib/operator/live-counts.js';
 import { Announcer, displayName, senderWords, describeSprite } from '../../lib/page/announcer.js';
 import { Companion } from '../../lib/page/companion.js';
 import { Desktop } from '../../lib/page/desktop.js';

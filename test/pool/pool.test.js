@@ -165,7 +165,7 @@ t.test('every refusal is counted by its reason', async (t) => {
   pool.throw('no id', 'left', -1, sprite({}));
   pool.throw(UNKNOWN, 'left', -1, sprite({}));
   pool.throw(id, 'left', -1, Buffer.from('[]'));
-  pool.refuse('sprite-too-large');
+  pool.countRefusal('sprite-too-large');
   pool.drain(0);
   pool.join();
   t.strictSame(pool.status().refused, {

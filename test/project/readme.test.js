@@ -8,8 +8,8 @@ import { promisify } from 'node:util';
 import t from 'tap';
 
 import { problems } from '../../lib/http/problems.js';
-import { counts } from '../../lib/operator/counts.js';
-import { madeFiles } from '../../lib/operator/tables.js';
+import { countTable } from '../../lib/operator/counts.js';
+import { generatedFiles } from '../../lib/operator/tables.js';
 import { plainEnvironment } from '../support/cpp-build.js';
 import { documentAt, shown } from '../support/documents.js';
 import { ROOT, startServer } from '../support/server.js';
@@ -32,7 +32,7 @@ const anchorsOf = (path) =>
   );
 
 t.test('what is made of a table of the code is as the table is', async (t) => {
-  for (const [path, text] of madeFiles(documentAt)) t.equal(documentAt(path), text, path);
+  for (const [path, text] of generatedFiles(documentAt)) t.equal(documentAt(path), text, path);
 });
 
 t.test('a problem that a document names has the status that it says', async (t) => {
@@ -58,7 +58,7 @@ t.test('a problem that a proxy answers in place of a server is one of its own', 
 
 t.test('the live counts are those of the table, every one, and nothing else is', async (t) => {
   const namesOf = (some) => some.map(({ name }) => name).toSorted();
-  const all = namesOf(counts);
+  const all = namesOf(countTable);
   const servers = {
     'without workers': {},
     'with workers': { options: { workers: 1, 'transient-port': 0 } }
@@ -73,7 +73,7 @@ t.test('the live counts are those of the table, every one, and nothing else is',
     const status = await server.inside();
     t.strictSame(Object.keys(status).toSorted(), all, name);
     const { body } = await server.ask('GET', '/status');
-    const operators = namesOf(counts.filter(({ marks }) => marks.has('operators')));
+    const operators = namesOf(countTable.filter(({ marks }) => marks.has('operators')));
     const told = all.filter((member) => !operators.includes(member));
     t.strictSame(Object.keys(body).toSorted(), told, `${name}, public`);
     for (const member of ['rss', 'heapUsed', 'longestStallMs', 'refused']) t.notOk(member in body);

@@ -52,7 +52,7 @@ const PROBLEM = 'application/problem+json';
 
 t.test('what it answers', async (t) => {
   let problem;
-  const shown = { status: () => ({ clients: 1, rss: 2 }), unready: () => problem };
+  const shown = { status: () => ({ clients: 1, rss: 2 }), readinessProblem: () => problem };
   const { url } = await start(t, shown);
   const text = { 'content-type': 'text/plain; version=0.0.4', 'content-length': '4' };
   const allow = { allow: 'GET, HEAD', 'content-type': PROBLEM };
@@ -321,7 +321,7 @@ t.test('an hour is kept, and no more', async (t) => {
   t.match(history.samples, [{ clients: 1, throws: null, refused: null, p99: null, players: 0 }]);
   Object.assign(now, { clients: 2, thrown: 10, refused: { 'neighbor-busy': 3, 'bad-hold': 1 } });
   now.deliveryTimes.counts = [0, 4, 0];
-  history.look();
+  history.takeSample();
   const [, second] = history.samples;
   t.equal(second.clients, 2);
   t.ok(
@@ -330,7 +330,7 @@ t.test('an hour is kept, and no more', async (t) => {
   );
   t.ok(second.p99 > 1 && second.p99 <= 2);
   now.deliveryTimes.counts = [0, 4, 0];
-  for (let i = 0; i < 500; i += 1) history.look();
+  for (let i = 0; i < 500; i += 1) history.takeSample();
   t.equal(history.samples.length, 360);
   t.equal(history.samples.at(-1).p99, null, 'nothing arrived since');
 });

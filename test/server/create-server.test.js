@@ -22,8 +22,8 @@ import { createServer } from 'sprites-server';
 
 import { fileLimit } from '../../lib/base/file-limit.js';
 import { behind } from '../../lib/examples/behind.js';
-import { camel } from '../../lib/operator/options.js';
-import { tableForPrograms } from '../../lib/operator/program-options.js';
+import { camelCase } from '../../lib/operator/options.js';
+import { programOptionTable } from '../../lib/operator/program-options.js';
 import { optionTypes } from '../../lib/operator/tables.js';
 import { Lifecycle } from '../../lib/server/lifecycle.js';
 import { listening } from '../support/addresses.js';
@@ -672,7 +672,7 @@ t.test('in a thread that is not the main one it says so', async (t) => {
 t.test('the declarations have every option, and TypeScript holds a program to them', async (t) => {
   const made = optionTypes();
   writeFileSync(join(ROOT, 'lib/server/types/options.d.ts'), made);
-  for (const { name } of tableForPrograms) t.match(made, ` ${camel(name)}?: `);
+  for (const { name } of programOptionTable) t.match(made, ` ${camelCase(name)}?: `);
 
   const right = `import { createServer, type Options, type Server } from 'sprites-server';
     import pino from 'pino';

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 
 import t from 'tap';
 
-import { invitations, lanAddresses } from '../../lib/base/lan-addresses.js';
+import { shareableUrls, lanAddresses } from '../../lib/base/lan-addresses.js';
 import { check, hostReader, parseSysctl, printCheck } from '../../lib/operator/host-check.js';
 
 const CONF = readFileSync(new URL('../../deploy/sysctl.conf', import.meta.url), 'utf8');
@@ -101,7 +101,7 @@ t.test('each line missing alone is named alone, and its command mends it', async
     const path = `/proc/sys/${name.replaceAll('.', '/')}`;
     const result = look(1e6, { ...TUNED, [path]: UNTUNED[path] });
     t.same(inTheWay(result), [name], name);
-    const [, value] = /sysctl -w \S+?='?([^']+)'?$/.exec(named(result, name).mend);
+    const [, value] = /sysctl -w \S+?='?([^']+)'?$/.exec(named(result, name).fix);
     t.equal(look(1e6, { ...TUNED, [path]: `${value}\n` }).ok, true, `${name}: mended by ${value}`);
   }
 });
@@ -110,7 +110,7 @@ t.test('ports that are reserved already stay so, as they are written', async (t)
   const path = '/proc/sys/net/ipv4/ip_local_reserved_ports';
   const result = look(1e6, { ...TUNED, [path]: '8081,30000-32767\n' });
   t.equal(
-    named(result, 'net.ipv4.ip_local_reserved_ports').mend,
+    named(result, 'net.ipv4.ip_local_reserved_ports').fix,
     "sudo sysctl -w net.ipv4.ip_local_reserved_ports='8081,30000-32767,8080,8443,9464'"
   );
 });
@@ -128,7 +128,7 @@ t.test('a million on a tuned host: nothing stands in the way', async (t) => {
 t.test('settings that scale are asked for as N needs them', async (t) => {
   const result = look(200_000, UNTUNED);
   t.equal(named(result, 'net.core.somaxconn').need, '13107');
-  t.match(named(result, 'net.core.somaxconn').mend, 'net.core.somaxconn=13107');
+  t.match(named(result, 'net.core.somaxconn').fix, 'net.core.somaxconn=13107');
   t.equal(named(result, 'fs.nr_open').state, 'ok', 'a limit of 1,048,576 files is enough');
   t.equal(named(result, 'fs.file-max').state, 'ok');
   t.equal(named(result, 'net.ipv4.tcp_mem').state, 'ok', '380,000 pages are one a client');
@@ -226,17 +226,17 @@ t.test('each says what there is, what it takes, and how many it takes as it is',
     check(100_000, { reader: reads({ ...TUNED, ...other }), settings: CONF, ...options });
   const workers = of(limited(100_128), { workers: 2 });
   t.equal(workers.room, 99_968, 'workers have files of their own');
-  t.match(named(workers, FILES).mend, 'ulimit -n 100160');
+  t.match(named(workers, FILES).fix, 'ulimit -n 100160');
   const memory = but(1e6, LITTLE);
   t.match(named(memory, AVAILABLE), { have: '2.0 GB', need: '4.3 GB' });
-  t.match(named(memory, AVAILABLE).mend, `--capacity ${memory.room}`);
+  t.match(named(memory, AVAILABLE).fix, `--capacity ${memory.room}`);
   t.ok(memory.room > 400_000 && memory.room < 500_000);
   const full = of({}, { mailboxMemory: 16 * 2 ** 30 });
   t.match(named(full, AVAILABLE).need, '17.7 GB', 'mailboxes as large as they may be');
   for (const group of [OF_UNIT, '/system.slice/']) {
-    t.match(named(but(1e6, inGroup(group, 1e9)), GROUP).mend, `/sys/fs/cgroup${group}memory.max`);
+    t.match(named(but(1e6, inGroup(group, 1e9)), GROUP).fix, `/sys/fs/cgroup${group}memory.max`);
   }
-  t.match(named(but(1e6, tracking(262144)), TRACKED).mend, /=1250128 /);
+  t.match(named(but(1e6, tracking(262144)), TRACKED).fix, /=1250128 /);
 });
 
 t.test('in a container that hides settings, says so and does not fail for them', async (t) => {
@@ -296,7 +296,7 @@ t.test('only clients on this machine learn them', async (t) => {
     headers: { host, ...headers }
   });
   const urls = ['http://192.168.1.20:8080/', 'http://203.0.113.7:8080/', 'http://172.17.0.1:8080/'];
-  const asked = (...args) => invitations(request(...args), '0.0.0.0', INTERFACES);
+  const asked = (...args) => shareableUrls(request(...args), '0.0.0.0', INTERFACES);
   for (const [host, remote] of [
     ['localhost:8080', '127.0.0.1'],
     ['127.0.0.1:8080', '::ffff:127.0.0.1'],
@@ -316,6 +316,6 @@ t.test('only clients on this machine learn them', async (t) => {
   t.same(asked('localhost:8080', '127.0.0.1', site('cross-site')), [], 'another site');
   t.same(asked('localhost:8080', '127.0.0.1', site('same-origin')), urls);
   const tls = { ...request('localhost:8443', '127.0.0.1'), secure: true };
-  t.same(invitations(tls, '10.0.0.5', INTERFACES), ['https://10.0.0.5:8443/']);
-  t.same(invitations(request('localhost', '::1'), 'fd00::5', {}), ['http://[fd00::5]/']);
+  t.same(shareableUrls(tls, '10.0.0.5', INTERFACES), ['https://10.0.0.5:8443/']);
+  t.same(shareableUrls(request('localhost', '::1'), 'fd00::5', {}), ['http://[fd00::5]/']);
 });

@@ -119,7 +119,7 @@ t.test('tells of the process, without listing its descriptors', async (t) => {
 t.test('a stall of the event loop is seen, in the histogram and as the longest', async (t) => {
   const metrics = metricsOf(t, () => ({}));
   await until(() => metrics.longestStallMs() > 0);
-  metrics.forgetStalls();
+  metrics.resetStalls();
   block(120);
   await until(() => metrics.longestStallMs() >= 100);
   t.ok(metrics.longestStallMs() >= 100, `${metrics.longestStallMs()} ms`);
@@ -135,7 +135,7 @@ t.test('a stall of the event loop is seen, in the histogram and as the longest',
   performance.now = () => now.call(performance) + 70_000;
   t.ok(metrics.recentStallMs() < 100, 'it was more than a minute ago');
   t.ok(metrics.longestStallMs() >= 100, 'and stays the longest');
-  metrics.forgetStalls();
+  metrics.resetStalls();
   t.equal(metrics.longestStallMs() < 100, true, 'forgotten');
 });
 

@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import t from 'tap';
 
 import { UsageError } from '../../lib/base/option-help.js';
-import { camel, helpText, readOptions, table } from '../../lib/operator/options.js';
+import { camelCase, helpText, readOptions, optionTable } from '../../lib/operator/options.js';
 
 /** Asserts that options are refused with a message of one line. */
 function refused(t, args, environment, pattern, name) {
@@ -19,9 +19,9 @@ function refused(t, args, environment, pattern, name) {
 
 t.test('every option of the table', async (t) => {
   const names = new Set();
-  for (const { name, default: usual, type, help } of table) {
+  for (const { name, default: usual, type, help } of optionTable) {
     t.test(name, async (t) => {
-      const member = camel(name);
+      const member = camelCase(name);
       const variable = `SPRITES_${name.toUpperCase().replaceAll('-', '_')}`;
       t.match(name, /^[a-z]+(-[a-z]+)*$/);
       t.notOk(names.has(name), 'is there once');
@@ -116,7 +116,7 @@ const VALUES = {
 for (const [name, { takes, beside = [], ...texts }] of Object.entries(VALUES)) {
   t.test(`what --${name} takes`, async (t) => {
     for (const [text, value] of Object.entries(texts.taken)) {
-      t.strictSame(readOptions([`--${name}=${text}`, ...beside])[camel(name)], value, text);
+      t.strictSame(readOptions([`--${name}=${text}`, ...beside])[camelCase(name)], value, text);
     }
     const says = `--${name} takes ${takes}`;
     for (const text of texts.refused) {

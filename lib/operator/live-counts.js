@@ -1,7 +1,7 @@
 import { addUp } from '../base/add-up.js';
 import { version } from '../base/version.js';
 import { quantile } from './admin-page/quantile.js';
-import { counts as table } from './counts.js';
+import { countTable } from './counts.js';
 import { createMetrics } from './metrics.js';
 
 /**
@@ -10,12 +10,12 @@ import { createMetrics } from './metrics.js';
  */
 
 /** Counts in the public /status: those of clients, sprites, connections and feeds. */
-const PUBLIC = table
+const PUBLIC_COUNTS = countTable
   .filter(({ name, marks }) => !marks.has('operators') && name !== 'world')
   .map(({ name }) => name);
 
 /** Most servers of the ring, and most seams of each side, in the public /status: enough for a picture. */
-const SHOWN = 64;
+const MAX_PUBLIC_ITEMS = 64;
 
 /**
  * Returns the world in the public /status: the servers of the ring, the nearest first, and the seams.
@@ -25,15 +25,18 @@ const SHOWN = 64;
 export function publicWorld(world) {
   if (world === null) return null;
   const { name, state, clients, servers, seams } = world;
-  const own = servers.findIndex((one) => one.name === name);
+  const ownIndex = servers.findIndex((one) => one.name === name);
   // The servers around this one, in the order of the ring.
-  const begin = Math.max(0, Math.min(own - SHOWN / 2, servers.length - SHOWN));
-  const shown = servers.slice(begin, begin + SHOWN);
-  const few = (side) => seams[side].slice(0, SHOWN);
+  const first = Math.max(
+    0,
+    Math.min(ownIndex - MAX_PUBLIC_ITEMS / 2, servers.length - MAX_PUBLIC_ITEMS)
+  );
+  const nearestServers = servers.slice(first, first + MAX_PUBLIC_ITEMS);
+  const firstSeams = (side) => seams[side].slice(0, MAX_PUBLIC_ITEMS);
   return {
     ...{ name, state, clients },
-    servers: shown.map(({ name: its, rows }) => ({ name: its, rows })),
-    seams: { left: few('left'), right: few('right') }
+    servers: nearestServers.map(({ name: serverName, rows }) => ({ name: serverName, rows })),
+    seams: { left: firstSeams('left'), right: firstSeams('right') }
   };
 }
 
@@ -67,23 +70,23 @@ const rounded = (value) => value && Math.round(value * 100) / 100;
  * @param {import('../arena/arena.js').Arena} parts.arena
  * @param {{figures: () => object}} parts.state
  * @param {{figures: () => object}} parts.world
- * @returns {{metrics: import('./metrics.js').Metrics, whole: () => object, forAnybody: () => object,
- *     connect: (front: object) => void, close: () => void}} `whole` returns the admin port's /status, `forAnybody` the
- *     public one; `connect` adds the parts with connections once they exist: `door`, `tls`
+ * @returns {{metrics: import('./metrics.js').Metrics, fullStatus: () => object, publicStatus: () => object,
+ *     attachFront: (front: object) => void, close: () => void}} `fullStatus` returns the admin port's /status, `publicStatus` the
+ *     public one; `attachFront` adds the parts with connections once they exist: `door`, `tls`
  */
-export function openLive({ options, pool, feeds, arena, state, world }) {
+export function openLiveCounts({ options, pool, feeds, arena, state, world }) {
   /** The parts with connections; metrics may be requested before these exist. */
   let front = { door: { counts: () => ({ door: {}, feeds: {}, refused: {} }) } };
 
-  function all() {
-    const { door, feeds: watched, refused: before } = front.door.counts();
-    const own = pool.status();
-    const { refused: ofArena, ...played } = arena.status();
-    const refused = addUp([own.refused, ofArena, before]);
-    const kept = [played, state.figures(), world.figures()];
+  function allCounts() {
+    const { door, feeds: workerFeeds, refused: refusedByDoor } = front.door.counts();
+    const poolCounts = pool.status();
+    const { refused: refusedByArena, ...arenaCounts } = arena.status();
+    const refused = addUp([poolCounts.refused, refusedByArena, refusedByDoor]);
+    const partCounts = [arenaCounts, state.figures(), world.figures()];
     const { workers } = options;
     // A spread takes V8 fifty times as long, and every stranger may request this.
-    return Object.assign(own, addUp([feeds.status(), watched]), ...kept, door, {
+    return Object.assign(poolCounts, addUp([feeds.status(), workerFeeds]), ...partCounts, door, {
       refused,
       workers
     });
@@ -92,7 +95,7 @@ export function openLive({ options, pool, feeds, arena, state, world }) {
   const memory = memoryOfProcess();
   const deliveryTimes = () => pool.deliveryTimes();
   const metrics = createMetrics({
-    ...{ status: all, deliveryTimes },
+    ...{ status: allCounts, deliveryTimes },
     mailboxMemory: options.mailboxMemory,
     feedMemory: options.feedMemory,
     certificateEnd: () => front.tls?.certificateEnd(),
@@ -100,16 +103,16 @@ export function openLive({ options, pool, feeds, arena, state, world }) {
   });
   return {
     metrics,
-    forAnybody() {
-      const counts = all();
-      const shown = PUBLIC.map((name) => [name, counts[name]]);
+    publicStatus() {
+      const counts = allCounts();
+      const shown = PUBLIC_COUNTS.map((name) => [name, counts[name]]);
       return { ...Object.fromEntries(shown), world: publicWorld(counts.world ?? null) };
     },
-    whole() {
+    fullStatus() {
       const { heapUsed, rss } = memory();
       const times = deliveryTimes();
       return {
-        ...all(),
+        ...allCounts(),
         deliveryTimes: times,
         deliveryMsP50: rounded(quantile(times, 0.5)),
         deliveryMsP99: rounded(quantile(times, 0.99)),
@@ -120,8 +123,8 @@ export function openLive({ options, pool, feeds, arena, state, world }) {
         recentStallMs: rounded(metrics.recentStallMs())
       };
     },
-    connect: (parts) => {
-      front = parts;
+    attachFront: (connectedParts) => {
+      front = connectedParts;
     },
     close: () => metrics.close()
   };
