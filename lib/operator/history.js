@@ -1,4 +1,4 @@
-import { between, quantile } from './admin-page/quantile.js';
+import { countsBetween, quantile } from './admin-page/quantile.js';
 
 /**
  * The last hour of the values that the admin port's page plots, also from before the page was opened.
@@ -61,7 +61,7 @@ export class History {
       sample[name] = rate((all) => sumOf(all, counters));
     }
     if (before !== undefined) {
-      sample.p99 = quantile(between(before.deliveryTimes, now.deliveryTimes), 0.99);
+      sample.p99 = quantile(countsBetween(before.deliveryTimes, now.deliveryTimes), 0.99);
     }
     this.samples.push(sample);
     if (this.samples.length > MAX_SAMPLES) this.samples.shift();

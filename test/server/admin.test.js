@@ -10,7 +10,7 @@ import {
   bytes,
   headline,
   number,
-  span
+  duration
 } from '../../lib/operator/admin-page/admin-words.js';
 import { createAdmin } from '../../lib/operator/admin.js';
 import { History } from '../../lib/operator/history.js';
@@ -266,7 +266,7 @@ t.test('the first sentence says what it serves, and what a crash would cost', as
   t.match(headline(but({ state: { file: '/s', sync: 'never' } })), /not waited for/);
   t.match(headline(but({ unready: 'The state cannot be written' })), /^Not ready: The state/);
   t.same(
-    [0.42, 59, 61, 7300, 90_000].map((seconds) => span(seconds)),
+    [0.42, 59, 61, 7300, 90_000].map((seconds) => duration(seconds)),
     ['0.4 s', '59 s', '1 min', '2 h 1 min', '1 d 1 h']
   );
   t.equal(

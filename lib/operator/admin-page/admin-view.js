@@ -1,7 +1,7 @@
 import { make, put } from './arena-pages/elements.js';
 import { Plot } from './arena-pages/plots.js';
-import { alarms, bytes, count, headline, number, program, span } from './admin-words.js';
-import { between, quantile } from './quantile.js';
+import { alarms, bytes, count, headline, number, programText, duration } from './admin-words.js';
+import { countsBetween, quantile } from './quantile.js';
 import { describeWorld, drawRing, readWorld } from './ring.js';
 
 /**
@@ -9,14 +9,14 @@ import { describeWorld, drawRing, readWorld } from './ring.js';
  * how fast those counts grow that only grow.
  */
 
-const EVERY = 2000;
-const HISTORY_EVERY = 10_000;
+const STATUS_INTERVAL = 2000;
+const HISTORY_INTERVAL = 10_000;
 
 /**
  * The counts that are shown: the member of /status, its name, and what of it since the last look: true for
  * its rate, a number for that quantile of the delivery times.
  */
-const COUNTS = [
+const SHOWN_COUNTS = [
   ['clients', 'with a place'],
   ['parked', 'polls parked'],
   ['joined', 'joined', true],
@@ -38,7 +38,7 @@ const COUNTS = [
 ];
 
 /** Plots are of an hour; the time below them is that of the wall. */
-const hour = {
+const hourAxis = {
   span: 3600,
   time: {
     incrs: [60, 120, 300, 600, 900, 1800],
@@ -53,11 +53,11 @@ const line = (name, words, color = 'along', dashed = false) => ({ name, words, c
 
 const PLOTS = [
   {
-    ...{ id: 'clients', title: 'Clients', unit: 'count', ...hour },
+    ...{ id: 'clients', title: 'Clients', unit: 'count', ...hourAxis },
     series: [line('clients', 'with a place'), line('watching', 'watchers', 'self', true)]
   },
   {
-    ...{ id: 'rates', title: 'Traffic, a second', unit: 'count', ...hour },
+    ...{ id: 'rates', title: 'Traffic, a second', unit: 'count', ...hourAxis },
     series: [
       line('throws', 'throws', 'across'),
       line('documents', 'documents', 'self', true),
@@ -65,19 +65,19 @@ const PLOTS = [
     ]
   },
   {
-    ...{ id: 'wait', title: 'Wait of 99 in 100', unit: 'time', ...hour },
+    ...{ id: 'wait', title: 'Wait of 99 in 100', unit: 'time', ...hourAxis },
     series: [line('p99', 'sprites', 'across')]
   },
   {
-    ...{ id: 'cpu', title: 'Processor', unit: 'cores', ...hour, most: 0.1 },
+    ...{ id: 'cpu', title: 'Processor', unit: 'cores', ...hourAxis, most: 0.1 },
     series: [line('cpu', 'of a core', 'self')]
   },
   {
-    ...{ id: 'memory', title: 'Memory', unit: 'bytes', ...hour, most: 2 ** 20 },
+    ...{ id: 'memory', title: 'Memory', unit: 'bytes', ...hourAxis, most: 2 ** 20 },
     series: [line('rss', 'resident'), line('feedMemory', 'feeds', 'self', true)]
   },
   {
-    ...{ id: 'refused', title: 'Refused a second', unit: 'count', ...hour },
+    ...{ id: 'refused', title: 'Refused a second', unit: 'count', ...hourAxis },
     series: [line('refused', 'requests', 'across')]
   }
 ];
@@ -85,7 +85,7 @@ const PLOTS = [
 const element = (id) => document.getElementById(id);
 
 /** The heads of the tables, by the ids of their bodies. */
-const TABLES = {
+const TABLE_HEADS = {
   servers: [
     ...['server', 'its ids begin with', 'clients reach it at'],
     ...['waiting for it', 'rows', 'clients']
@@ -96,7 +96,7 @@ const TABLES = {
   arenas: ['arena', 'game', 'players', 'reductions'],
   threads: ['thread', 'connections', 'requests', 'held for them']
 };
-for (const [id, heads] of Object.entries(TABLES)) {
+for (const [id, heads] of Object.entries(TABLE_HEADS)) {
   const table = make('table', { into: element(`${id}-rows`) });
   const row = make('tr', { into: make('thead', { into: table }) });
   for (const text of heads) make('th', { text, attributes: { scope: 'col' }, into: row });
@@ -123,9 +123,9 @@ const track = {
 const rateOf = (now, before, seconds) => `${number((now - before) / seconds)} /s`;
 
 /** Fills a table's body: in each row the first is its head. */
-function fill(id, rows, ifNone) {
+function fillTable(id, rows, textIfEmpty) {
   const body = element(id);
-  const texts = rows.length > 0 ? rows : [[ifNone]];
+  const texts = rows.length > 0 ? rows : [[textIfEmpty]];
   while (body.rows.length > texts.length) body.deleteRow(-1);
   for (const [at, [head, ...cells]] of texts.entries()) {
     const row = body.rows[at] ?? body.insertRow();
@@ -138,7 +138,7 @@ function fill(id, rows, ifNone) {
 }
 
 /** Fills a list of terms. */
-function list(box, terms) {
+function fillTerms(box, terms) {
   const parts = terms.flatMap(([name, text]) => [
     make('dt', { text: name }),
     make('dd', { text: String(text) })
@@ -146,31 +146,31 @@ function list(box, terms) {
   box.replaceChildren(...parts);
 }
 
-function showCounts(now, before, seconds) {
-  const rows = COUNTS.filter(([member]) => now[member] !== undefined).map(
-    ([member, name, lately]) => {
-      const value = now[member];
-      const shown = lately === 'bytes' ? bytes(value) : value === null ? '–' : number(value);
-      if (before === undefined || lately === undefined || lately === 'bytes') {
+function showCounts(status, lastStatus, seconds) {
+  const rows = SHOWN_COUNTS.filter(([member]) => status[member] !== undefined).map(
+    ([member, name, change]) => {
+      const value = status[member];
+      const shown = change === 'bytes' ? bytes(value) : value === null ? '–' : number(value);
+      if (lastStatus === undefined || change === undefined || change === 'bytes') {
         return [name, shown, ''];
       }
-      if (lately === true) return [name, shown, rateOf(value, before[member], seconds)];
-      const share = quantile(between(before.deliveryTimes, now.deliveryTimes), lately);
+      if (change === true) return [name, shown, rateOf(value, lastStatus[member], seconds)];
+      const share = quantile(countsBetween(lastStatus.deliveryTimes, status.deliveryTimes), change);
       return [name, shown, share === null ? '' : `${number(share)} now`];
     }
   );
-  fill('counts', rows);
+  fillTable('counts', rows);
 }
 
-function showRefused({ refused = {} }, before, seconds) {
+function showRefused({ refused = {} }, lastStatus, seconds) {
   const rows = Object.entries(refused)
     .toSorted(([, one], [, other]) => other - one)
-    .map(([problem, many]) => [
+    .map(([problem, refusals]) => [
       problem,
-      number(many),
-      before === undefined ? '' : rateOf(many, before.refused[problem] ?? 0, seconds)
+      number(refusals),
+      lastStatus === undefined ? '' : rateOf(refusals, lastStatus.refused[problem] ?? 0, seconds)
     ]);
-  fill('refused', rows, 'nothing since the start');
+  fillTable('refused', rows, 'nothing since the start');
 }
 
 /** How the terms of the law are called where /status says it otherwise. */
@@ -199,20 +199,20 @@ function showLaw({ law }) {
 }
 
 function showFeeds({ feeds, status, bounds }) {
-  const { feeds: all = 0, watching = 0, feedMemory = 0 } = status;
+  const { feeds: feedCount = 0, watching = 0, feedMemory = 0 } = status;
   put(
     element('feeds-words'),
-    `${count(all, 'feed')} of ${number(bounds.feeds)} and ${count(watching, 'watcher')}; ` +
+    `${count(feedCount, 'feed')} of ${number(bounds.feeds)} and ${count(watching, 'watcher')}; ` +
       `${bytes(feedMemory)} of ${bytes(bounds.feedMemory)}.` +
-      (all > feeds.length ? ` The ${feeds.length} with the most watchers:` : '')
+      (feedCount > feeds.length ? ` The ${feeds.length} with the most watchers:` : '')
   );
-  const rows = feeds.map(({ key, watching: many, bytes: size, version, upstream }) => [
+  const rows = feeds.map(({ key, watching: watchers, bytes: size, version, upstream }) => [
     upstream ? `${key} (fetched)` : key,
-    number(many),
+    number(watchers),
     bytes(size),
     number(version)
   ]);
-  fill('feeds', rows, 'none');
+  fillTable('feeds', rows, 'none');
 }
 
 function showArenas({ arenas }) {
@@ -225,7 +225,7 @@ function showArenas({ arenas }) {
     number(one.players),
     number(one.reductions)
   ]);
-  fill('arenas', rows);
+  fillTable('arenas', rows);
 }
 
 function showThreads({ workers, status }) {
@@ -235,7 +235,10 @@ function showThreads({ workers, status }) {
     number(requests),
     bytes(heldBytes)
   ];
-  fill('threads', [row('all', status), ...workers.map((one, i) => row(`worker ${i + 1}`, one))]);
+  fillTable('threads', [
+    row('all', status),
+    ...workers.map((one, i) => row(`worker ${i + 1}`, one))
+  ]);
 }
 
 function showDisk({ state, disk, status }) {
@@ -246,7 +249,7 @@ function showDisk({ state, disk, status }) {
       : `${state.file}, on the disk ${{ never: 'when the system likes', second: 'within a second', turn: 'before answers go' }[state.sync]}.`
   );
   const room = disk && `${bytes(disk.free)} of ${bytes(disk.size)} in ${disk.folder}`;
-  list(
+  fillTerms(
     element('disk'),
     state === null
       ? []
@@ -255,14 +258,14 @@ function showDisk({ state, disk, status }) {
           ['journal', bytes(status.journalBytes)],
           ['not yet on the disk', bytes(status.journalUnsynced)],
           ['not yet written', bytes(status.journalBacklog)],
-          ['longest write', span(status.journalLongestWriteSeconds)],
+          ['longest write', duration(status.journalLongestWriteSeconds)],
           ['snapshots', `${number(status.snapshots)}, ${number(status.snapshotsFailed)} failed`]
         ]
   );
 }
 
 /** Draws the torus: a field a place, those that are taken full. */
-function draw({ clients, rows, columns }) {
+function drawTorus({ clients, rows, columns }) {
   const places = rows * columns;
   put(
     element('torus'),
@@ -271,61 +274,61 @@ function draw({ clients, rows, columns }) {
       ' (The map shows how many, not which.)'
   );
   const map = element('map');
-  const paint = map.getContext('2d');
-  paint.clearRect(0, 0, map.width, map.height);
+  const context = map.getContext('2d');
+  context.clearRect(0, 0, map.width, map.height);
   if (places === 0) return;
-  paint.fillStyle = getComputedStyle(map).color;
-  const [wide, high] = [map.width / columns, map.height / rows];
-  const gap = Math.min(wide, high) > 4 ? 1 : 0;
+  context.fillStyle = getComputedStyle(map).color;
+  const [cellWidth, cellHeight] = [map.width / columns, map.height / rows];
+  const gap = Math.min(cellWidth, cellHeight) > 4 ? 1 : 0;
   // A map of a million places has fewer points than they are: then it is as full as they are.
-  if (Math.min(wide, high) < 1) {
-    paint.globalAlpha = clients / places;
-    paint.fillRect(0, 0, map.width, map.height);
-    paint.globalAlpha = 1;
+  if (Math.min(cellWidth, cellHeight) < 1) {
+    context.globalAlpha = clients / places;
+    context.fillRect(0, 0, map.width, map.height);
+    context.globalAlpha = 1;
     return;
   }
   for (let i = 0; i < clients; i += 1) {
     const [column, row] = [i % columns, Math.floor(i / columns)];
-    paint.fillRect(column * wide, row * high, wide - gap, high - gap);
+    context.fillRect(column * cellWidth, row * cellHeight, cellWidth - gap, cellHeight - gap);
   }
 }
 
 /** The last of it that is shown, as JSON. */
-let shownWorld;
+let shownWorldJson;
 
 /** Shows the servers of the ring. */
 function showWorld({ world }) {
-  const news = JSON.stringify(world);
-  if (news === shownWorld) return;
-  shownWorld = news;
-  const read = readWorld(world);
-  element('world').hidden = read === null;
-  if (read === null) return;
+  const worldJson = JSON.stringify(world);
+  if (worldJson === shownWorldJson) return;
+  shownWorldJson = worldJson;
+  const ring = readWorld(world);
+  element('world').hidden = ring === null;
+  if (ring === null) return;
   const { name, state, problem, epoch, servers, outboxes, clients } = world;
   put(
     element('world-words'),
-    `${describeWorld(read)} It is ${state}, in epoch ${epoch ?? '–'}. All have ${count(clients, 'client')} together.`
+    `${describeWorld(ring)} It is ${state}, in epoch ${epoch ?? '–'}. All have ${count(clients, 'client')} together.`
   );
   element('world-problem').hidden = problem === null;
   put(element('world-problem'), `Why it is no member: ${problem}. The log says more.`);
-  drawRing(element('ring'), read);
-  const waiting = new Map(outboxes.map((one) => [one.name, one.waiting]));
+  drawRing(element('ring'), ring);
+  const waitingByServer = new Map(outboxes.map((one) => [one.name, one.waiting]));
   const rows = servers.map((server) => [
     server.name === name ? `${name} (this one)` : server.name,
-    ...[server.tag, server.url ?? '–', number(waiting.get(server.name) ?? 0)],
+    ...[server.tag, server.url ?? '–', number(waitingByServer.get(server.name) ?? 0)],
     ...[number(server.rows), number(server.clients)]
   ]);
-  fill('servers', rows);
+  fillTable('servers', rows);
 }
 
-const yesNo = (is) => (is ? 'yes' : 'no');
-const fromOne = (at) => number(at + 1);
+const yesOrNo = (is) => (is ? 'yes' : 'no');
+const oneBased = (at) => number(at + 1);
 
 /** What an operator is told of one client: its name, and how its value is said. */
-const OF_CLIENT = {
-  row: ['row', fromOne],
-  column: ['column', fromOne],
-  parked: ['a poll is parked', yesNo],
+const CLIENT_TERMS = {
+  row: ['row', oneBased],
+  column: ['column', oneBased],
+  parked: ['a poll is parked', yesOrNo],
   waiting: ['sprites wait', number],
   unsent: ['of them not sent yet', number],
   bytes: ['their memory', bytes],
@@ -333,7 +336,7 @@ const OF_CLIENT = {
   address: ['has joined from', (address) => address ?? 'not known since the restart']
 };
 
-async function lookUp(event) {
+async function lookUpClient(event) {
   event.preventDefault();
   const box = element('found');
   const id = element('id').value.trim();
@@ -345,24 +348,24 @@ async function lookUp(event) {
       return;
     }
     const terms = make('dl');
-    const worded = Object.entries(OF_CLIENT).map(([member, [name, say]]) => [
+    const shownTerms = Object.entries(CLIENT_TERMS).map(([member, [name, toText]]) => [
       name,
-      say(answer[member])
+      toText(answer[member])
     ]);
-    list(terms, worded);
+    fillTerms(terms, shownTerms);
     box.replaceChildren(terms);
   } catch {
     box.replaceChildren(make('p', { text: 'The server does not answer.' }));
   }
 }
 
-let before;
-let askedAt;
+let lastStatus;
+let lastStatusAt;
 let plots;
-let latest;
+let latestSample;
 
 function showAlarms(overview) {
-  const all = alarms(overview, latest);
+  const all = alarms(overview, latestSample);
   const words = all.length > 0 ? all : ['Nothing wants attention.'];
   const box = element('alarms');
   if ([...box.children].map((one) => one.textContent).join('\n') === words.join('\n')) return;
@@ -370,51 +373,54 @@ function showAlarms(overview) {
   box.replaceChildren(...words.map((text) => make('li', { text, className })));
 }
 
-async function look() {
+async function refreshStatus() {
   try {
     const response = await fetch('overview', { cache: 'no-store' });
     const overview = await response.json();
     const at = performance.now();
     const { status } = overview;
-    const seconds = (at - askedAt) / 1000;
+    const seconds = (at - lastStatusAt) / 1000;
     // Another one has begun in its place.
-    if (status.uptime < before?.uptime) before = undefined;
+    if (status.uptime < lastStatus?.uptime) lastStatus = undefined;
     put(element('headline'), headline(overview));
-    put(element('program'), program(overview));
+    put(element('program'), programText(overview));
     document.title = `${number(status.clients)} · Sprites: status`;
     showAlarms(overview);
     showLaw(overview);
-    showCounts(status, before, seconds);
-    showRefused(status, before, seconds);
+    showCounts(status, lastStatus, seconds);
+    showRefused(status, lastStatus, seconds);
     showFeeds(overview);
     showArenas(overview);
     showThreads(overview);
     showDisk(overview);
     showWorld(status);
-    draw(status);
-    [before, askedAt] = [status, at];
+    drawTorus(status);
+    [lastStatus, lastStatusAt] = [status, at];
     put(element('asked'), '');
   } catch {
     put(element('asked'), 'The server does not answer: what is here is old. Trying again …');
-    before = undefined;
+    lastStatus = undefined;
   }
-  setTimeout(look, EVERY);
+  setTimeout(refreshStatus, STATUS_INTERVAL);
 }
 
-async function lookBack() {
+async function refreshHistory() {
   try {
     const samples = await (await fetch('history', { cache: 'no-store' })).json();
     track.take(samples);
-    latest = samples.at(-1);
+    latestSample = samples.at(-1);
     plots ??= PLOTS.map((kind) => new Plot(element('plots'), kind, track, 130));
     for (const plot of plots) plot.show();
   } catch {
-    // `look` says so.
+    // `refreshStatus` says so.
   }
-  setTimeout(lookBack, HISTORY_EVERY);
+  setTimeout(refreshHistory, HISTORY_INTERVAL);
 }
 
-element('one').addEventListener('submit', lookUp);
-matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => before && draw(before));
-lookBack();
-look();
+element('one').addEventListener('submit', lookUpClient);
+matchMedia('(prefers-color-scheme: dark)').addEventListener(
+  'change',
+  () => lastStatus && drawTorus(lastStatus)
+);
+refreshHistory();
+refreshStatus();

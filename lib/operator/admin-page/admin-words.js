@@ -2,19 +2,19 @@
  * What the status page says in words, by what /overview says: pure, for the page and for its tests.
  */
 
-const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
-const tenth = new Intl.NumberFormat('en', { maximumFractionDigits: 1 });
+const wholeFormat = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
+const tenthFormat = new Intl.NumberFormat('en', { maximumFractionDigits: 1 });
 
 /** @returns {string} such as `1 client`, `12,410 clients` */
-export const count = (many, what) => `${whole.format(many)} ${what}${many === 1 ? '' : 's'}`;
+export const count = (many, what) => `${wholeFormat.format(many)} ${what}${many === 1 ? '' : 's'}`;
 
 /** @returns {string} such as `0.4`, `12,410` */
-export const number = (value) => (value < 10 ? tenth : whole).format(value);
+export const number = (value) => (value < 10 ? tenthFormat : wholeFormat).format(value);
 
 /** @returns {string} such as `0.4 s`, `12 min`, `3 d 4 h` */
-export function span(seconds) {
-  if (seconds < 10) return `${tenth.format(seconds)} s`;
-  if (seconds < 60) return `${whole.format(seconds)} s`;
+export function duration(seconds) {
+  if (seconds < 10) return `${tenthFormat.format(seconds)} s`;
+  if (seconds < 60) return `${wholeFormat.format(seconds)} s`;
   const minutes = Math.floor(seconds / 60);
   if (minutes < 60) return `${minutes} min`;
   const hours = Math.floor(minutes / 60);
@@ -25,7 +25,7 @@ export function span(seconds) {
 /** @returns {string} such as `812 B`, `1.5 MB` */
 export function bytes(value) {
   const power = Math.min(4, Math.floor(Math.log2(Math.max(1, value)) / 10));
-  return `${tenth.format(value / 2 ** (10 * power))} ${['B', 'kB', 'MB', 'GB', 'TB'][power]}`;
+  return `${tenthFormat.format(value / 2 ** (10 * power))} ${['B', 'kB', 'MB', 'GB', 'TB'][power]}`;
 }
 
 /** What a crash would cost. */
@@ -34,7 +34,7 @@ function safety({ state, status }) {
   if (status.stateBlocked) return 'the state can’t be written';
   if (state.sync === 'never') return 'the disk is not waited for (--sync never)';
   const age = status.journalUnsyncedSeconds;
-  return age === 0 ? 'everything is on the disk' : `last crash-safe point ${span(age)} ago`;
+  return age === 0 ? 'everything is on the disk' : `last crash-safe point ${duration(age)} ago`;
 }
 
 /** @returns {string} the page's first sentence */
@@ -46,35 +46,36 @@ export function headline(overview) {
     ...(watching > 0 ? [count(watching, 'watcher')] : []),
     ...(players > 0 ? [count(players, 'player')] : [])
   ];
-  const all =
+  const servedText =
     served.length === 1 ? served[0] : `${served.slice(0, -1).join(', ')} and ${served.at(-1)}`;
-  const doing = unready === null ? `Serving ${all}` : `Not ready: ${unready}. There are ${all}`;
-  return `${doing}; ${safety(overview)}.`;
+  const readiness =
+    unready === null ? `Serving ${servedText}` : `Not ready: ${unready}. There are ${servedText}`;
+  return `${readiness}; ${safety(overview)}.`;
 }
 
 /** @returns {string} which program this is */
-export function program({ version, node, pid, status: { uptime, world } }) {
-  const where = world ? `Server ${world.name}, ` : '';
-  return `${where}Sprites ${version} on Node ${node}, process ${pid}, up ${span(uptime)}.`;
+export function programText({ version, node, pid, status: { uptime, world } }) {
+  const worldText = world ? `Server ${world.name}, ` : '';
+  return `${worldText}Sprites ${version} on Node ${node}, process ${pid}, up ${duration(uptime)}.`;
 }
 
 /** Of what has a bound, how full it may be before that is said. */
-const FULL = 0.85;
+const FULL_SHARE = 0.85;
 
 /** Free bytes of a disk below which that is said: a journal, and the snapshot that replaces it. */
-const LITTLE = 2 ** 30;
+const LOW_DISK_BYTES = 2 ** 30;
 
 /**
  * What needs the operator's attention, the worst first.
  *
  * @param {object} overview
- * @param {object} [latest] the newest sample of the history
+ * @param {object} [latestSample] the newest sample of the history
  * @returns {string[]} empty: nothing does
  */
-export function alarms({ status, law, bounds, arenas, disk, unready, state }, latest = {}) {
+export function alarms({ status, law, bounds, arenas, disk, unready, state }, latestSample = {}) {
   const { world, feedMemory = 0, mailboxBytes, outOfFiles = 0 } = status;
-  const share = (value, most) => Math.round((100 * value) / most);
-  const all = [
+  const percent = (value, most) => Math.round((100 * value) / most);
+  const candidates = [
     [unready !== null, `${unready}: no newcomers are sent here while /readyz says so.`],
     [
       !law.holds,
@@ -84,17 +85,17 @@ export function alarms({ status, law, bounds, arenas, disk, unready, state }, la
       state !== null && status.stateBlocked,
       `${state?.file} can’t be written: joins and throws are refused. Look at its disk and the log.`
     ],
-    [disk !== null && disk.free < LITTLE, `${disk?.folder} has ${bytes(disk?.free)} left.`],
+    [disk !== null && disk.free < LOW_DISK_BYTES, `${disk?.folder} has ${bytes(disk?.free)} left.`],
     [
-      mailboxBytes > FULL * bounds.mailboxMemory,
-      `Mailboxes are ${share(mailboxBytes, bounds.mailboxMemory)} % full (--mailbox-memory): at 100 % every throw is refused.`
+      mailboxBytes > FULL_SHARE * bounds.mailboxMemory,
+      `Mailboxes are ${percent(mailboxBytes, bounds.mailboxMemory)} % full (--mailbox-memory): at 100 % every throw is refused.`
     ],
     [
-      feedMemory > FULL * bounds.feedMemory,
-      `Feeds take ${share(feedMemory, bounds.feedMemory)} % of --feed-memory: at 100 % publications are refused.`
+      feedMemory > FULL_SHARE * bounds.feedMemory,
+      `Feeds take ${percent(feedMemory, bounds.feedMemory)} % of --feed-memory: at 100 % publications are refused.`
     ],
     [
-      latest.fetchesFailed > 0,
+      latestSample.fetchesFailed > 0,
       'Fetches from --upstream fail: watchers have the last value that came.'
     ],
     ...arenas
@@ -113,5 +114,5 @@ export function alarms({ status, law, bounds, arenas, disk, unready, state }, la
       `No file descriptor was left ${count(outOfFiles, 'time')} since the start (ulimit -n).`
     ]
   ];
-  return all.filter(([is]) => is).map(([, words]) => words);
+  return candidates.filter(([isRaised]) => isRaised).map(([, words]) => words);
 }

@@ -8,13 +8,13 @@
  *     the last bound where it lies beyond that; null where nothing was counted
  */
 export function quantile({ bounds, counts }, share) {
-  const all = counts.reduce((sum, count) => sum + count, 0);
-  if (all === 0) return null;
+  const total = counts.reduce((sum, count) => sum + count, 0);
+  if (total === 0) return null;
   let below = 0;
   for (const [i, bound] of bounds.entries()) {
-    const from = bounds[i - 1] ?? 0;
-    if (counts[i] > 0 && below + counts[i] >= share * all) {
-      return from + ((bound - from) * (share * all - below)) / counts[i];
+    const lowerBound = bounds[i - 1] ?? 0;
+    if (counts[i] > 0 && below + counts[i] >= share * total) {
+      return lowerBound + ((bound - lowerBound) * (share * total - below)) / counts[i];
     }
     below += counts[i];
   }
@@ -22,7 +22,7 @@ export function quantile({ bounds, counts }, share) {
 }
 
 /** What was counted between two looks. */
-export const between = (before, { bounds, counts }) => ({
+export const countsBetween = (before, { bounds, counts }) => ({
   bounds,
   counts: counts.map((count, i) => count - before.counts[i])
 });
