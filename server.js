@@ -122,7 +122,7 @@ export async function start(
     grants.onEnded(door.endGrants);
     const tls = lifecycle.closeAtEnd(await openTls({ door, options, pool, log }));
     liveCounts.attachFront({ door, tls });
-    directory.onChange(() => door.locate(directory));
+    directory.onChange(() => door.setOtherServers(directory));
     lifecycle.closeAtEnd(
       watchGames({
         ...{ options, games, log },

@@ -38,14 +38,14 @@ function wrap(words, width) {
 }
 
 /** @returns {string[]} the lines of one option: name and unit, purpose, and default if it has one */
-export function helpEntry(left, help, defaultValue) {
+export function helpEntry(nameAndUnit, help, defaultValue) {
   const words = [
     ...help.split(' '),
     ...(defaultValue === undefined ? [] : [`(default ${defaultValue})`])
   ];
   const [first, ...rest] = wrap(words, WIDTH - NAME_WIDTH - 2);
   const indent = ' '.repeat(NAME_WIDTH + 2);
-  const name = `  ${left}`;
+  const name = `  ${nameAndUnit}`;
   const head =
     name.length < NAME_WIDTH + 2
       ? [name.padEnd(NAME_WIDTH + 2) + first]
@@ -93,8 +93,8 @@ function distance(one, other) {
   for (let i = 1; i <= one.length; i += 1) {
     const row = [i];
     for (let j = 1; j <= other.length; j += 1) {
-      const same = one[i - 1] === other[j - 1] ? 0 : 1;
-      row[j] = Math.min(rows[i - 1][j] + 1, row[j - 1] + 1, rows[i - 1][j - 1] + same);
+      const cost = one[i - 1] === other[j - 1] ? 0 : 1;
+      row[j] = Math.min(rows[i - 1][j] + 1, row[j - 1] + 1, rows[i - 1][j - 1] + cost);
       if (i > 1 && j > 1 && one[i - 1] === other[j - 2] && one[i - 2] === other[j - 1]) {
         row[j] = Math.min(row[j], rows[i - 2][j - 2] + 1);
       }

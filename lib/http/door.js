@@ -132,12 +132,12 @@ function fixedAnswers(outcomes, options, common, files) {
  * @param {boolean} [parts.ownsProcess] whether no other program is in the process: Node's loop may sleep in the door
  *     (native/addon/loop_turns.h)
  * @returns {{listen: (port: Port) => Promise<number>, setTls: (identity: import('./tls.js').Identity) => void,
- *     counts: () => object, each: () => object[], stopListening: () => void, drain: (window: number) => void,
+ *     counts: () => object, workerCounts: () => object[], stopListening: () => void, drain: (window: number) => void,
  *     closeIdle: () => number, close: () => void, endGrants: (part: string, name: string) => void,
- *     locate: (directory: object) => void}} `listen` resolves to the port;
+ *     setOtherServers: (directory: object) => void}} `listen` resolves to the port;
  *     `setTls` is called before `listen` with TLS, and again when the identity changes; `counts` returns the sums over all
- *     threads, `each` the counts of each worker; `drain` answers the watchers within so many milliseconds;
- *     `locate(directory)` names the other servers, whose clients the routes answer
+ *     threads, `workerCounts` the counts of each worker; `drain` answers the watchers within so many milliseconds;
+ *     `setOtherServers(directory)` names the other servers, whose clients the routes answer
  */
 export function createDoor({
   pool,
@@ -215,12 +215,12 @@ export function createDoor({
           .counts()
           .map(({ refused, ...counts }) => ({ ...counts, refused: refusedByName(refused) }))
       ),
-    each: () =>
+    workerCounts: () =>
       door
         .counts()
         .slice(1)
         .map((one) => one.door),
-    locate: ({ own, entries }) =>
+    setOtherServers: ({ own, entries }) =>
       door.setOtherServers(
         own,
         Uint32Array.from(entries, ([tag]) => tag)

@@ -86,8 +86,8 @@ class Exchange {
   #generation;
   #body;
 
-  constructor(exchanges, connection, generation, given) {
-    const [method, target, fields, body, address, secure, transient] = given;
+  constructor(exchanges, connection, generation, requestParts) {
+    const [method, target, fields, body, address, secure, transient] = requestParts;
     this.#exchanges = exchanges;
     this.#connection = connection;
     this.#generation = generation;
@@ -162,8 +162,8 @@ export class Exchanges {
   }
 
   /** Handles a request. The native door calls this. */
-  handleRequest = async (connection, generation, ...rest) => {
-    const exchange = new Exchange(this, connection, generation, rest);
+  handleRequest = async (connection, generation, ...requestParts) => {
+    const exchange = new Exchange(this, connection, generation, requestParts);
     const answer = await this.#handle(exchange);
     this.#parked.delete(keyOf(connection, generation));
     if (answer === undefined) return;

@@ -35,7 +35,7 @@ import { Directory } from '../world/directory.js';
  * @property {(cancel: () => void) => void} park marks an answer that may never come; `cancel` is called when the
  *     connection closes first
  * @property {boolean} transient whether the request came by the port for joins, throws and leaves
- * @property {(wanted: object) => void} watch makes the request a watcher of feeds; `wanted` is what
+ * @property {(watchRequest: object) => void} watch makes the request a watcher of feeds; `watchRequest` is what
  *     lib/feeds/watch-request.js has read
  */
 
@@ -252,8 +252,8 @@ export function createRoutes({
     }
   }
 
-  const problem = (name, how) =>
-    problemAnswer(name, { ...how, headers: { ...common, ...how?.headers } });
+  const problem = (name, additions) =>
+    problemAnswer(name, { ...additions, headers: { ...common, ...additions?.headers } });
 
   const tools = {
     ...{ common, requireToken, requirePublisher, requireGrant, requireJoinGrant },

@@ -49,24 +49,25 @@ export class History {
 
   /** Takes a sample. */
   takeSample() {
-    const now = this.#status();
-    const before = this.#lastStatus;
-    const at = performance.now();
-    const seconds = (at - this.#lastSampleTime) / 1000;
-    const rate = (sum) => (before === undefined ? null : (sum(now) - sum(before)) / seconds);
+    const status = this.#status();
+    const lastStatus = this.#lastStatus;
+    const sampleTime = performance.now();
+    const seconds = (sampleTime - this.#lastSampleTime) / 1000;
+    const rate = (sum) =>
+      lastStatus === undefined ? null : (sum(status) - sum(lastStatus)) / seconds;
     const refusedOf = ({ refused = {} }) => sumOf(refused, Object.keys(refused));
     const sample = { at: Math.round(Date.now() / 1000), refused: rate(refusedOf), p99: null };
-    for (const name of GAUGES) sample[name] = now[name] ?? 0;
+    for (const name of GAUGES) sample[name] = status[name] ?? 0;
     for (const [name, counters] of Object.entries(RATES)) {
       sample[name] = rate((all) => sumOf(all, counters));
     }
-    if (before !== undefined) {
-      sample.p99 = quantile(countsBetween(before.deliveryTimes, now.deliveryTimes), 0.99);
+    if (lastStatus !== undefined) {
+      sample.p99 = quantile(countsBetween(lastStatus.deliveryTimes, status.deliveryTimes), 0.99);
     }
     this.samples.push(sample);
     if (this.samples.length > MAX_SAMPLES) this.samples.shift();
-    this.#lastStatus = now;
-    this.#lastSampleTime = at;
+    this.#lastStatus = status;
+    this.#lastSampleTime = sampleTime;
   }
 
   close() {

@@ -382,10 +382,10 @@ export function check(clients, { reader = hostReader, settings, ...serverOptions
     .map(([name, wanted]) => checkSetting(name, wanted, clients, reader))
     .filter((finding) => finding !== null);
   lines.push(...checkState(clients, serverOptions, reader));
-  const others = { 'fs.epoll.max_user_watches': 0, 'fs.file-max': filesInUse(reader) };
+  const usedElsewhere = { 'fs.epoll.max_user_watches': 0, 'fs.file-max': filesInUse(reader) };
   for (const { name, state, have } of lines) {
-    if (state === 'unseen' || !(name in others)) continue;
-    limits.push({ name, room: numbers(have)[0] - OWN_FILES - others[name] });
+    if (state === 'unseen' || !(name in usedElsewhere)) continue;
+    limits.push({ name, room: numbers(have)[0] - OWN_FILES - usedElsewhere[name] });
   }
   const tightest = limits.reduce((least, limit) => (limit.room < least.room ? limit : least));
   // A name in both lists stands at its place among the limits.
@@ -427,9 +427,9 @@ export function printCheck({ clients, ok, room, limitedBy, findings }, print = c
     print(`As it is, this host takes ${grouped(room)} clients: ${limitedBy} says so.`);
   }
   if (clients >= MILLION && failing.some((finding) => finding.fix?.startsWith('sudo sysctl'))) {
-    const here = relative('', SYSCTL_CONF);
+    const relativePath = relative('', SYSCTL_CONF);
     print(
-      `All settings at once: sudo cp ${here.startsWith('..') ? SYSCTL_CONF : here} ` +
+      `All settings at once: sudo cp ${relativePath.startsWith('..') ? SYSCTL_CONF : relativePath} ` +
         '/etc/sysctl.d/90-sprites.conf && sudo sysctl --system'
     );
   }

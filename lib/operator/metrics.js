@@ -64,7 +64,7 @@ function openFiles() {
  * @property {string} contentType media type of the text
  * @property {() => Promise<string>} text returns all metrics in Prometheus' text format
  * @property {() => number} longestStallMs returns the longest turn of the event loop since the last
- *     `forgetStalls`, in milliseconds
+ *     `resetStalls`, in milliseconds
  * @property {() => number} recentStallMs returns the longest turn of the last minute, or since the last call
  *     where that is longer ago
  * @property {() => void} resetStalls resets `longestStallMs`, for example after a slow start

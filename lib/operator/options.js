@@ -295,10 +295,9 @@ function typeOf(name, parameters) {
 /** @type {Option[]} */
 export const optionTable = parseGroups(TABLE).flatMap(([group, lines]) =>
   lines.map((line) => {
-    const [, name, defaultValue, type, of, help] = /^(\S+) (\S+) ([\w-]+)(?: (\S+))?: (.+)$/.exec(
-      line
-    );
-    return { group, name, default: defaultValue, type: typeOf(type, of), help };
+    const [, name, defaultValue, type, parameters, help] =
+      /^(\S+) (\S+) ([\w-]+)(?: (\S+))?: (.+)$/.exec(line);
+    return { group, name, default: defaultValue, type: typeOf(type, parameters), help };
   })
 );
 
@@ -332,7 +331,7 @@ function portsOf({ host, port, transientPort, tlsCert, tlsPort, adminHost, admin
  * A rule between options.
  *
  * @typedef {object} Rule
- * @property {(options: object, given: Set<string>) => boolean} holds `given` has the names of the options that were set
+ * @property {(options: object, givenNames: Set<string>) => boolean} holds `givenNames` has the names of the options that were set
  * @property {string} message
  */
 
@@ -370,7 +369,7 @@ const RULES = [
   },
   requireBoth('tls-cert', 'tls-key'),
   {
-    holds: ({ tlsCert }, given) => tlsCert !== 'none' || !given.has('tls-port'),
+    holds: ({ tlsCert }, givenNames) => tlsCert !== 'none' || !givenNames.has('tls-port'),
     message: '--tls-port needs --tls-cert and --tls-key, what it serves TLS with'
   },
   {
@@ -425,9 +424,9 @@ export function readOptions(args, environment = {}, command = {}) {
     const spellings = [`--${name}`, ...short.map((letter) => `-${letter}`)];
     if (args.some((arg) => spellings.includes(arg))) return { [name]: true };
   }
-  const given = parseArguments(args, command.options);
+  const values = parseArguments(args, command.options);
   return readAllOptions((name) => {
-    if (given[name] !== undefined) return [given[name], `--${name}`];
+    if (values[name] !== undefined) return [values[name], `--${name}`];
     const variableValue = environment[variableOf(name)];
     return isOptionVariable(name, variableValue) ? [variableValue, variableOf(name)] : undefined;
   }, command);
@@ -442,13 +441,13 @@ export function readOptions(args, environment = {}, command = {}) {
  * @returns {object} values by names in camel case
  * @throws {UsageError}
  */
-export function readAllOptions(findValue, { options: more = [], rules = [] } = {}) {
+export function readAllOptions(findValue, { options: commandOptions = [], rules = [] } = {}) {
   const options = {};
-  const given = new Set();
-  for (const { name, type, default: defaultValue } of [...optionTable, ...more]) {
-    const found = findValue(name);
-    if (found) given.add(name);
-    const [value, where] = found ?? [defaultValue, `--${name}`];
+  const givenNames = new Set();
+  for (const { name, type, default: defaultValue } of [...optionTable, ...commandOptions]) {
+    const valueAndSource = findValue(name);
+    if (valueAndSource) givenNames.add(name);
+    const [value, where] = valueAndSource ?? [defaultValue, `--${name}`];
     const read = type.read(value);
     if (read === undefined) {
       const shown = withoutPassword(JSON.stringify(value));
@@ -457,7 +456,7 @@ export function readAllOptions(findValue, { options: more = [], rules = [] } = {
     options[camelCase(name)] = read;
   }
   for (const { holds, message } of [...rules, ...RULES]) {
-    if (!holds(options, given)) throw new UsageError(message);
+    if (!holds(options, givenNames)) throw new UsageError(message);
   }
   return options;
 }
@@ -469,10 +468,10 @@ export const REMOVED_OPTIONS = {
   'address-handed-over': 'every connection is one of --address-connections'
 };
 
-function parseArguments(args, more = []) {
+function parseArguments(args, commandOptions = []) {
   const switches = SWITCHES.map(({ name }) => name);
   return readArguments(args, {
-    options: [...optionTable, ...more],
+    options: [...optionTable, ...commandOptions],
     switches,
     unknown: REMOVED_OPTIONS
   }).values;
@@ -495,8 +494,8 @@ const KUBERNETES = /^SPRITES_(SERVICE_(HOST|PORT\b.*)|PORT(_[0-9]+_(TCP|UDP|SCTP
  * @returns {{variable: string, instead?: string, meant?: string}[]} each with what to use instead, or with the name that
  *     is probably meant
  */
-export function unknownVariables(environment, { options: more = [] } = {}) {
-  const known = [...optionTable, ...more].map(({ name }) => variableOf(name));
+export function unknownVariables(environment, { options: commandOptions = [] } = {}) {
+  const known = [...optionTable, ...commandOptions].map(({ name }) => variableOf(name));
   return Object.keys(environment)
     .filter((name) => name.startsWith('SPRITES_') && !known.includes(name))
     .filter((name) => !KUBERNETES.test(name))

@@ -63,7 +63,7 @@ export function createOverview({ options, status, readinessProblem, door, feeds,
       law: lawOf(counts),
       feeds: feeds.mostWatched(LISTED_FEEDS),
       arenas: arena.overview(),
-      workers: door.each(),
+      workers: door.workerCounts(),
       disk
     };
   };

@@ -54,10 +54,10 @@ const problemCell = ([name, { onlyPort }]) =>
 
 /** Returns the problems in a table with one row for each status. */
 function problemRows() {
-  const all = Object.entries(problems);
-  const statuses = [...new Set(all.map(([, { status }]) => status))].sort();
+  const allProblems = Object.entries(problems);
+  const statuses = [...new Set(allProblems.map(([, { status }]) => status))].sort();
   return statuses.map((status) => {
-    const problemsOfStatus = all.filter(([, problem]) => problem.status === status);
+    const problemsOfStatus = allProblems.filter(([, problem]) => problem.status === status);
     return [String(status), problemsOfStatus.map(problemCell).join(', ')];
   });
 }
@@ -68,10 +68,10 @@ const EXPLAINED_ABOVE = /; 0 (?:is no limit|takes a free one)$/;
 /** Returns an option's row: its default with its unit, and its help with the possible values. */
 const optionRows = () =>
   options.map(({ name, default: usual, help, type: { unit } }) => {
-    const plain = unit === 'bytes' && /^[0-9]+$/.test(usual);
+    const isPlainNumber = unit === 'bytes' && /^[0-9]+$/.test(usual);
     const choices = unit.includes('|') ? ` (${unit.replaceAll('|', ', ')})` : '';
-    const after = unit === 'seconds' ? ' s' : plain ? ' bytes' : '';
-    return [`\`--${name}\``, usual + after, help.replace(EXPLAINED_ABOVE, '') + choices];
+    const suffix = unit === 'seconds' ? ' s' : isPlainNumber ? ' bytes' : '';
+    return [`\`--${name}\``, usual + suffix, help.replace(EXPLAINED_ABOVE, '') + choices];
   });
 
 /** Returns the names of all counts: the public ones, and those at the admin port only. */
@@ -88,10 +88,10 @@ function countLines() {
 /** Returns the rows of a table. The last cell of a row is written by hand: it is copied from the old row with the same first cell, if any. */
 const withLastCells = (rows) => (oldRows) =>
   rows.map((row) => {
-    const begin = `| ${row[0]} |`;
-    const before = oldRows.find((line) => line.startsWith(begin)) ?? '';
-    const last = (before.split('|')[row.length + 1] ?? '').trim();
-    return `| ${row.join(' | ')} |${last === '' ? '' : ` ${last} |`}\n`;
+    const rowStart = `| ${row[0]} |`;
+    const oldRow = oldRows.find((line) => line.startsWith(rowStart)) ?? '';
+    const lastCell = (oldRow.split('|')[row.length + 1] ?? '').trim();
+    return `| ${row.join(' | ')} |${lastCell === '' ? '' : ` ${lastCell} |`}\n`;
   });
 
 /**

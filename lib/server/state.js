@@ -223,7 +223,7 @@ export async function openState({ pool, options, log, signal }) {
     });
   }
   const lock = await acquireLock({ path, options, log, signal });
-  const started = performance.now();
+  const startedAt = performance.now();
   let needsNewEpochs;
   let migration;
   try {
@@ -236,7 +236,7 @@ export async function openState({ pool, options, log, signal }) {
     });
     needsNewEpochs = doubtful;
     migration = migrateOldState({ path, pool, maxBytes: stateBytes, runBefore, log });
-    const milliseconds = Math.round(performance.now() - started);
+    const milliseconds = Math.round(performance.now() - startedAt);
     if (restored.bytes > 0 || restored.journals > 0)
       log.info({ ...restored, milliseconds }, 'state taken');
     if (restored.torn > 0) {
@@ -260,17 +260,22 @@ export async function openState({ pool, options, log, signal }) {
 
   /** Leaves a state alone that another server has started in its place. */
   function saveBeside() {
-    const beside = `${path}.${process.pid}`;
-    pool.save(beside, stateBytes);
-    throw new Error(`another server has begun a state in its place: this one's lies at ${beside}`);
+    const savedPath = `${path}.${process.pid}`;
+    pool.save(savedPath, stateBytes);
+    throw new Error(
+      `another server has begun a state in its place: this one's lies at ${savedPath}`
+    );
   }
 
   function save() {
-    const begun = performance.now();
+    const startedAt = performance.now();
     try {
       if (!lock.ensureHeld()) saveBeside();
       const result = pool.finishState();
-      log.info({ ...result, milliseconds: Math.round(performance.now() - begun) }, 'state kept');
+      log.info(
+        { ...result, milliseconds: Math.round(performance.now() - startedAt) },
+        'state kept'
+      );
     } catch (error) {
       throw new Error(
         `--state ${path}: no snapshot can be written (${error.message}); the next start goes on from` +

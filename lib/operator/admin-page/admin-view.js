@@ -127,8 +127,8 @@ function fillTable(id, rows, textIfEmpty) {
   const body = element(id);
   const texts = rows.length > 0 ? rows : [[textIfEmpty]];
   while (body.rows.length > texts.length) body.deleteRow(-1);
-  for (const [at, [head, ...cells]] of texts.entries()) {
-    const row = body.rows[at] ?? body.insertRow();
+  for (const [rowIndex, [head, ...cells]] of texts.entries()) {
+    const row = body.rows[rowIndex] ?? body.insertRow();
     if (row.cells.length !== cells.length + 1) {
       row.replaceChildren(make('th', { attributes: { scope: 'row' } }));
       for (let i = 0; i < cells.length; i += 1) row.insertCell();
@@ -377,9 +377,9 @@ async function refreshStatus() {
   try {
     const response = await fetch('overview', { cache: 'no-store' });
     const overview = await response.json();
-    const at = performance.now();
+    const receivedAt = performance.now();
     const { status } = overview;
-    const seconds = (at - lastStatusAt) / 1000;
+    const seconds = (receivedAt - lastStatusAt) / 1000;
     // Another one has begun in its place.
     if (status.uptime < lastStatus?.uptime) lastStatus = undefined;
     put(element('headline'), headline(overview));
@@ -395,7 +395,7 @@ async function refreshStatus() {
     showDisk(overview);
     showWorld(status);
     drawTorus(status);
-    [lastStatus, lastStatusAt] = [status, at];
+    [lastStatus, lastStatusAt] = [status, receivedAt];
     put(element('asked'), '');
   } catch {
     put(element('asked'), 'The server does not answer: what is here is old. Trying again …');

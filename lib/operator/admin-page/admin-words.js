@@ -6,7 +6,8 @@ const wholeFormat = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
 const tenthFormat = new Intl.NumberFormat('en', { maximumFractionDigits: 1 });
 
 /** @returns {string} such as `1 client`, `12,410 clients` */
-export const count = (many, what) => `${wholeFormat.format(many)} ${what}${many === 1 ? '' : 's'}`;
+export const count = (amount, noun) =>
+  `${wholeFormat.format(amount)} ${noun}${amount === 1 ? '' : 's'}`;
 
 /** @returns {string} such as `0.4`, `12,410` */
 export const number = (value) => (value < 10 ? tenthFormat : wholeFormat).format(value);
