@@ -5,7 +5,7 @@ import t from 'tap';
 
 import { findGames, firstGame } from '../../lib/arena/games.js';
 import { readFormat } from '../../lib/arena/format.js';
-import { arenaOptions, controlOf, MIRROR, putAt, tell } from '../support/arena.js';
+import { arenaOptions, controlOf, MIRROR, writeAtomically, tell } from '../support/arena.js';
 import { contract } from '../support/server.js';
 import { until } from '../support/until.js';
 
@@ -63,7 +63,7 @@ contract(t, { options: { ...watched, arena: 'hall,yard' } }, (t, server) => {
 });
 
 contract(t, { options: watched }, (t, server) => {
-  const put = (file, text) => putAt(join(watched.games, file), text);
+  const put = (file, text) => writeAtomically(join(watched.games, file), text);
   const textAt = async (path) => (await server.ask('GET', path)).bytes.toString();
   const served = (version) => textAt(`/games/mirror~${version}/phone.js`);
 

@@ -21,19 +21,20 @@ import { reduce as quiz } from '../../lib/arena/games/quiz/reduce.js';
 import { ordinal, readStandings } from '../../lib/arena/games/quiz/standings.js';
 import { reduce as worm } from '../../lib/arena/games/worm/reduce.js';
 import { between, Smooth } from '../../lib/arena/pages/smooth.js';
-import { moment, playOn } from '../support/arena.js';
+import { reducerArguments, runReducer } from '../support/arena.js';
 
 /** Pong as a pure function: the reducer of the server, for all thumbs. */
 
 const settings = { points: 3, speed: 100 };
 
 /** Returns a moment with players, by number and thumb. */
-const room = (thumbs, more = {}) => moment({ settings, columns: ['y'], players: thumbs, ...more });
+const room = (thumbs, more = {}) =>
+  reducerArguments({ settings, columns: ['y'], players: thumbs, ...more });
 
 /** Plays with two thumbs that follow the ball, each by its share. Returns all values. */
 function rally(memory, ms, { left = 1, right = 1, more = {} } = {}) {
   const values = [];
-  playOn(memory, ms, (time, last) => {
+  runReducer(memory, ms, (time, last) => {
     const ball = ((last?.ball[1] ?? HEIGHT / 2) - PADDLE.half) / (HEIGHT - 2 * PADDLE.half);
     const to = (share) => ({ y: Math.min(1, Math.max(0, ball * share)) });
     const now = room({ 1: to(left), 2: to(right) }, { time, ...more });
@@ -49,7 +50,7 @@ t.test('each half moves its paddle to its mean, no quicker than a paddle moves',
   const first = pong({ ...up, step: 50 }, memory);
   t.strictSame(first.halves, [2, 2]);
   t.equal(first.paddles[0], HEIGHT / 2 - 0.7, 'on its way: 14 units a second');
-  playOn(memory, 2000, (time) => pong({ ...up, time, step: 50 }, memory));
+  runReducer(memory, 2000, (time) => pong({ ...up, time, step: 50 }, memory));
   const { paddles } = pong({ ...up, step: 0 }, memory);
   t.equal(paddles[0], 2.775, 'a quarter of its way');
   t.equal(paddles[1], HEIGHT - PADDLE.half);
@@ -77,7 +78,7 @@ t.test('a half that misses loses points, then the round', async (t) => {
 t.test('a half without players is the machine, which can be beaten', async (t) => {
   const memory = {};
   const values = [];
-  playOn(memory, 120_000, (time, last) => {
+  runReducer(memory, 120_000, (time, last) => {
     // A thumb that meets the ball with the very end of the paddle: steep returns.
     const ball = last?.ball[1] ?? HEIGHT / 2;
     const y = (ball + 0.9 - PADDLE.half) / (HEIGHT - 2 * PADDLE.half);
@@ -97,7 +98,7 @@ t.test('a thumb that lies still loses to the machine, wherever it lies', async (
   for (const y of [0, 0.25, 0.5, 0.75, 1]) {
     const values = [];
     const memory = {};
-    playOn(memory, 120_000, (time) => {
+    runReducer(memory, 120_000, (time) => {
       values.push(pong(room({ 1: { y } }, { time }), memory));
       return values.at(-1).over ? undefined : values.at(-1);
     });
@@ -150,7 +151,7 @@ t.test('of a thousand in each half the value is small', async (t) => {
 /** The worm as a pure function. */
 
 const inMoods = (moods, time = 0) =>
-  moment({
+  reducerArguments({
     settings: { tenths: 5 },
     time,
     columns: ['mood'],
@@ -165,7 +166,7 @@ t.test('the mean, and how far the room is of one mind', async (t) => {
 t.test('a point each half second; without players none', async (t) => {
   const memory = {};
   let last;
-  playOn(memory, 5000, (time) => (last = worm(inMoods([time < 2500 ? -1 : 1], time), memory)));
+  runReducer(memory, 5000, (time) => (last = worm(inMoods([time < 2500 ? -1 : 1], time), memory)));
   t.strictSame(last.line, [-100, -100, -100, -100, -100, 100, 100, 100, 100, 100, 100]);
   t.equal(last.band.length, last.line.length);
   t.match(worm(inMoods([], 9000), memory), { mood: 0, spread: 0, line: last.line });
@@ -203,7 +204,7 @@ const QUESTIONS = [
 
 /** Returns a moment with choices for a question, by player number; and other members. */
 const choosing = (choices, time, { question = 0, settings = {}, ...more } = {}) =>
-  moment({
+  reducerArguments({
     content: QUESTIONS,
     settings: { seconds: 20, pause: 6, end: 0, skip: 0, ...settings },
     time,
@@ -384,7 +385,7 @@ const NOTHING = Object.fromEntries(
 
 /** Returns a moment of the game: the last report of each player, in this batch. */
 const at = (batch, players, round = 1) => ({
-  ...moment({
+  ...reducerArguments({
     time: (batch - 1) * 2000 + 500,
     columns: Object.keys(inputs),
     players: Object.fromEntries(

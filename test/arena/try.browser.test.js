@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import t from 'tap';
 
 import { says } from '../support/arena-pages.js';
-import { MIRROR, putAt } from '../support/arena.js';
+import { MIRROR, writeAtomically } from '../support/arena.js';
 import { amissTo, browserRig } from '../support/page-browser.js';
 import { launch, SPRITES } from '../support/launch.js';
 import { until } from '../support/until.js';
@@ -58,7 +58,7 @@ t.test('field, phone and panel in one window, bots, and what changes', { skip },
   t.notMatch(page.url(), '#', 'the token is in no history');
   t.strictSame(await amissTo(page), []);
 
-  const write = (name, text) => putAt(join(folder, name), text);
+  const write = (name, text) => writeAtomically(join(folder, name), text);
   write('phone.js', COUNT['phone.js'].replace('first', 'second'));
   await says(phone, '#root', 'The second phone');
   await says(panel, '#round', 'Round 2, running');

@@ -23,7 +23,7 @@ import { join } from 'node:path';
 
 import { useOf } from '../../lib/swarm/server-watch.js';
 import { freePort } from '../support/addresses.js';
-import { CACHE_NAMES, cacheMissing, startCache } from '../support/caches.js';
+import { CACHE_NAMES, reasonToSkip, startCache } from '../support/caches.js';
 import { answerHelp, refuseUsage, takeValues } from '../support/documents.js';
 import { canPin, pinningWords, SERVER_CORE, startLoad, TOKEN } from './contenders.js';
 import { figuresOf } from './feed-figures.js';
@@ -94,7 +94,7 @@ async function measure(name, watchers, { publications, every }) {
   let load;
   try {
     if (name !== NO_CACHE) {
-      cache = await startCache(name, folder, ports, { before: pinningWords(SERVER_CORE) });
+      cache = await startCache(name, folder, ports, { commandPrefix: pinningWords(SERVER_CORE) });
       runningPids.add(cache.pid);
     }
     load = startLoad({ port: ports.port, pids: server.pids }, pin, {
@@ -189,7 +189,7 @@ function serverEstimate(row, { publications, every }) {
 async function main() {
   const options = readOptions();
   for (const name of options.names) {
-    const missing = cacheMissing(name);
+    const missing = reasonToSkip(name);
     if (missing) {
       console.error(`bench: left out: ${missing}`);
       continue;

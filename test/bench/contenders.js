@@ -26,7 +26,7 @@ import { buildIfStale, builtFile } from '../../lib/swarm/build.js';
 import { loadTestAddon } from '../support/addon.js';
 import { freePort } from '../support/addresses.js';
 import { refuseUsage } from '../support/documents.js';
-import { launch, SPRITES, UNBOUND } from '../support/launch.js';
+import { launch, SPRITES, NO_ADDRESS_LIMITS } from '../support/launch.js';
 import { until } from '../support/until.js';
 import { askProbe, statusAt, UsageMeter } from './usage.js';
 
@@ -36,7 +36,7 @@ const PROBE_URL = new URL('probe.js', import.meta.url).href;
  * Options of the measured bin/sprites: on loopback, on a free port, and without limits for a source address, since
  * here all clients have the same address. The limits do not change the cost of a connection.
  */
-const MEASURED_OPTIONS = { host: '127.0.0.1', port: 0, 'throw-rate': 0, ...UNBOUND };
+const MEASURED_OPTIONS = { host: '127.0.0.1', port: 0, 'throw-rate': 0, ...NO_ADDRESS_LIMITS };
 
 const THIS_FOLDER = fileURLToPath(new URL('.', import.meta.url));
 const BUILD_FOLDER = join(THIS_FOLDER, '.build');

@@ -8,8 +8,8 @@ import { EDGES, opposite } from '../../lib/client/client.js';
 import { globalTimers, Requests } from '../../lib/client/requests.js';
 import { randomOf } from '../fuzz/random.js';
 import { listening } from '../support/addresses.js';
-import { joinAndCatch, refusals } from '../support/catcher.js';
-import { playUntilHeard } from '../support/feeds-history.js';
+import { joinAndCatch, formatComplaints } from '../support/catcher.js';
+import { playUntilPatched } from '../support/feeds-history.js';
 import { FaultProxy } from '../support/proxies.js';
 import { startServer } from '../support/server.js';
 import { start } from '../support/swarm.js';
@@ -84,8 +84,8 @@ t.test('against the server', async (t) => {
 // The output of the libraries is tested in sprite-format.test.js and native/client/tests/unit.cc.
 t.test("the swarm's sprites keep to the written format, in every direction", async (t) => {
   const bad = { id: 'a', picture: 'ball', at: 0.5, speed: [-1, 0.2] };
-  t.same(refusals({ ...bad, speed: [1, 0.2] }), []);
-  t.match(refusals(bad), [/^schema: /, /^reader: /], 'what does not is seen');
+  t.same(formatComplaints({ ...bad, speed: [1, 0.2] }), []);
+  t.match(formatComplaints(bad), [/^schema: /, /^reader: /], 'what does not is seen');
 
   const server = await startServer(t);
   const { client, caught } = await joinAndCatch(t, server.url);
@@ -93,14 +93,14 @@ t.test("the swarm's sprites keep to the written format, in every direction", asy
   const thrownTo = (edge) => caught.find(({ sprite }) => sprite.to === edge);
   await until(() => EDGES.every(thrownTo));
   await client.leave();
-  for (const edge of EDGES) t.same(refusals(thrownTo(edge).sprite), [], `thrown ${edge}`);
+  for (const edge of EDGES) t.same(formatComplaints(thrownTo(edge).sprite), [], `thrown ${edge}`);
   swarm.kill('SIGTERM');
   await swarm.result();
 });
 
 // feeds-cpp.test.js also has the C++ client, and test/fuzz/feeds.js plays for any length of time.
 t.test('through a random history a client that watches has the newest value in the end', (t) =>
-  playUntilHeard(t, { steps: lengthOf({ short: 30, long: 60 }) })
+  playUntilPatched(t, { steps: lengthOf({ short: 30, long: 60 }) })
 );
 
 /** Returns a function that sends requests to this server. */

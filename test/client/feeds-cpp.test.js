@@ -10,7 +10,7 @@ import { compare } from '../../lib/feeds/compare.js';
 import { Random, freshSeed } from '../fuzz/random.js';
 import { buildClient, noClient, plainEnvironment, tool } from '../support/cpp-build.js';
 import { Probe } from '../support/cpp-probe.js';
-import { playUntilHeard } from '../support/feeds-history.js';
+import { playUntilPatched } from '../support/feeds-history.js';
 import { patch, put, TOKEN, tokenFile } from '../support/feeds.js';
 import { keyFile, reads } from '../support/grants.js';
 import { randomlyChanged, randomPatch, randomValue } from '../support/json-cases.js';
@@ -87,7 +87,7 @@ t.test('the C++ client of feeds', { skip: noClient }, async (t) => {
   });
 
   await t.test('a client that watches has the newest value in the end', (t) =>
-    playUntilHeard(t, { steps: 30, program })
+    playUntilPatched(t, { steps: 30, program })
   );
 
   /** Runs a program of the README. @returns {Promise<() => string[]>} returns its output lines so far */

@@ -94,7 +94,7 @@ t.test('packed and installed elsewhere it throws, and TypeScript knows it', asyn
       'true undefined'
     ].sort()
   );
-  await server.leaveNothing();
+  await server.assertNothingLeft();
 });
 
 t.test('the package of the server has it, too, and nothing else of its files', async (t) => {

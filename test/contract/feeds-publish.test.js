@@ -10,7 +10,7 @@ import {
   authorized,
   EventStream,
   get,
-  keptFeeds,
+  durableFeedOptions,
   parkGet,
   patch,
   put,
@@ -21,7 +21,7 @@ import {
 } from '../support/feeds.js';
 import { request } from '../support/http.js';
 import { launchToEnd } from '../support/launch.js';
-import { contract, refused, startServer, WORKERS } from '../support/server.js';
+import { contract, refused, startServer, DEFAULT_WORKERS } from '../support/server.js';
 
 /**
  * Feeds for publishers: tests every sentence of the contract.
@@ -141,7 +141,7 @@ contract(t, { options }, async (t, server) => {
   });
 
   // The order of requests to different workers is unknown.
-  const ordered = WORKERS > 1 ? () => {} : t.test.bind(t);
+  const ordered = DEFAULT_WORKERS > 1 ? () => {} : t.test.bind(t);
   ordered('publications of one feed keep their order', async (t) => {
     const key = freshKey(t);
     await put(server, key, 0);
@@ -259,7 +259,7 @@ t.test('without tokens publishing is closed,', async (t) => {
 });
 
 t.test('feeds survive a restart, and watchers go on with patches,', async (t) => {
-  const how = { options: keptFeeds(t) };
+  const how = { options: durableFeedOptions(t) };
   const one = await startServer(t, how);
   const value = (score) => ({ score, padding: 'x'.repeat(400) });
   const first = (await put(one, 'a/b', value(1))).body.cursor;

@@ -1,9 +1,9 @@
 import t from 'tap';
 
-import { EventStream, get, keptFeeds, put, tokenFile } from '../support/feeds.js';
+import { EventStream, get, durableFeedOptions, put, tokenFile } from '../support/feeds.js';
 import { request } from '../support/http.js';
 import { resident } from '../support/processes.js';
-import { startServer, startWithEveryWay, WORKERS } from '../support/server.js';
+import { startServer, startWithAllPorts, DEFAULT_WORKERS } from '../support/server.js';
 
 /**
  * Readers that stop reading: the server copies nothing for them, and the memory that they hold is bounded.
@@ -28,7 +28,7 @@ const READERS = 16;
 const value = (version) => JSON.stringify(`${version} ${'x'.repeat(SIZE)}`);
 
 /** Sends a request, and does not read the answer. */
-function stall(wire, target, headers = {}) {
+function requestUnread(wire, target, headers = {}) {
   wire.pause();
   wire.send(request('GET', target, { headers }));
   return wire;
@@ -38,12 +38,13 @@ for (const way of ['main', 'tls']) {
   t.test(
     `a thousand bytes for each slow reader, one value for all of them: by ${way}`,
     async (t) => {
-      const { server, ways } = await startWithEveryWay(t, { ...options, workers: WORKERS });
+      const { server, ways } = await startWithAllPorts(t, { ...options, workers: DEFAULT_WORKERS });
       await put(server, 'a', value(1));
       const before = await server.status();
       const memory = resident(server.pid);
       const wires = [];
-      for (let i = 0; i < READERS; i += 1) wires.push(stall(await ways[way].open(), '/feed/a'));
+      for (let i = 0; i < READERS; i += 1)
+        wires.push(requestUnread(await ways[way].open(), '/feed/a'));
       await server.until(({ documents }) => documents === before.documents + READERS);
       // Some readers may get their whole answer: the kernel's buffers grow.
       const slow = await server.until(({ heldBytes }) => heldBytes > before.heldBytes);
@@ -70,13 +71,13 @@ for (const way of ['main', 'tls']) {
 }
 
 t.test('an event stream that is not read is ended, by TLS too', async (t) => {
-  const { server, ways } = await startWithEveryWay(t, {
+  const { server, ways } = await startWithAllPorts(t, {
     ...options,
     'write-time': 4,
-    workers: WORKERS
+    workers: DEFAULT_WORKERS
   });
   await put(server, 'a', value(1));
-  const stalled = stall(await ways.tls.open(), '/feed/a', { Accept: 'text/event-stream' });
+  const stalled = requestUnread(await ways.tls.open(), '/feed/a', { Accept: 'text/event-stream' });
   const reader = await EventStream.open(server, 'a');
   t.equal((await reader.news()).data.value[0], '1');
   await server.until(({ documents }) => documents === 2);
@@ -92,10 +93,10 @@ t.test('an event stream that is not read is ended, by TLS too', async (t) => {
 t.test(
   'a client that never reads on, or never sends the rest, keeps no server from its end',
   async (t) => {
-    const kept = { ...options, ...keptFeeds(t), drain: 0 };
+    const kept = { ...options, ...durableFeedOptions(t), drain: 0 };
     const server = await startServer(t, { options: kept });
     await put(server, 'a', value(1));
-    stall(await server.wire(), '/feed/a', { Accept: 'text/event-stream' });
+    requestUnread(await server.wire(), '/feed/a', { Accept: 'text/event-stream' });
     await server.until(({ documents }) => documents === 1);
     const endless = await server.wire();
     endless.send('POST /join HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n{');

@@ -22,7 +22,7 @@ import { until } from '../support/until.js';
  * Feeds that are fetched from an upstream. The upstream is a server in this file; the test writes its answers.
  */
 
-const json = (value) => (request, response) => response.end(JSON.stringify(value));
+const answerJson = (value) => (request, response) => response.end(JSON.stringify(value));
 
 const start = async (t, upstream, options = {}) => {
   const server = await startServer(t, {
@@ -44,7 +44,7 @@ t.test('what is asked for is fetched, and again while it is watched', async (t) 
   let score = 1;
   const upstream = await startUpstream(t, (request, response) => {
     t.equal(request.url, '/api/match/8.json');
-    json({ score })(request, response);
+    answerJson({ score })(request, response);
   });
   const server = await start(t, upstream);
   const first = await get(server, 'match/8');
@@ -61,7 +61,7 @@ t.test(
   'what an earlier run has fetched is fetched again, and forgotten without watchers',
   async (t) => {
     let score = 1;
-    const upstream = await startUpstream(t, (...given) => json({ score })(...given));
+    const upstream = await startUpstream(t, (...given) => answerJson({ score })(...given));
     const state = join(t.testdir(), 'state');
     const one = await startServer(t, {
       options: { upstream: upstream.url, 'upstream-every': 1, state, drain: 0 }
@@ -85,7 +85,7 @@ t.test(
 t.test(
   'a first value that is awaited is fetched, and watchers are told where that fails',
   async (t) => {
-    const upstream = await startUpstream(t, json(1));
+    const upstream = await startUpstream(t, answerJson(1));
     const server = await start(t, upstream);
     t.equal((await get(server, 'a', 'after=none')).body.value, 1);
     const stream = await EventStream.open(server, 'b');
@@ -118,15 +118,15 @@ t.test('one fetch at a time a key, so many in all', async (t) => {
     const { body } = await answer;
     t.equal(body.value ?? body.items[0].value, 7);
   }
-  t.equal(upstream.most, 2);
+  t.equal(upstream.maxAtOnce, 2);
 });
 
 t.test('a redirect is not followed, wherever it leads', async (t) => {
-  const secret = await startUpstream(t, json('secret'));
+  const secret = await startUpstream(t, answerJson('secret'));
   const upstream = await startUpstream(t, (request, response) => {
     const [, status, where] = /([0-9]{3})-(own|other)\.json$/.exec(request.url) ?? [];
     const Location = where === 'own' ? '/own' : secret.url.replace('{key}', 'key');
-    if (status === undefined) json('own')(request, response);
+    if (status === undefined) answerJson('own')(request, response);
     else response.writeHead(Number(status), { Location }).end();
   });
   const server = await start(t, upstream);
@@ -167,7 +167,7 @@ t.test(
     const upstream = await startUpstream(t, (request, response) => {
       if (asked.has(request.socket)) return resetSocket(request.socket);
       asked.add(request.socket);
-      return json(1)(request, response);
+      return answerJson(1)(request, response);
     });
     const server = await start(t, upstream, { 'feed-threads': 1 });
     for (const key of ['a', 'b', 'c']) t.equal((await get(server, key)).body.value, 1);
@@ -184,7 +184,7 @@ function flood(stream, piece) {
 }
 
 /** Answers longer than --feed-bytes. */
-const floods = {
+const floodAnswers = {
   'gigabytes, without an end': (request, response) => flood(response, Buffer.alloc(65536, ' ')),
   'gigabytes in chunks of nothing': ({ socket }) => {
     socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n');
@@ -193,7 +193,7 @@ const floods = {
 };
 
 /** Bad answers. */
-const failures = {
+const badAnswers = {
   'a 404': (request, response) => response.writeHead(404).end('{}'),
   'a 500': (request, response) => response.writeHead(500).end(),
   'no JSON': (request, response) => response.end('<html>'),
@@ -221,11 +221,11 @@ const failures = {
     response.write('{"a":');
   },
   'a reset': ({ socket }) => resetSocket(socket),
-  ...floods
+  ...floodAnswers
 };
 
 t.test('a first fetch that fails', async (t) => {
-  const server = await start(t, await startUpstream(t, failures['a 500']));
+  const server = await start(t, await startUpstream(t, badAnswers['a 500']));
   for (let n = 0; n < 3; n += 1) t.equal((await get(server, 'a')).status, 502);
   const many = await server.ask('POST', '/feeds', { body: '{"feeds":{"a":""}}' });
   t.strictSame(many.body.items, [{ feed: 'a', problem: 'upstream-failed' }]);
@@ -235,7 +235,7 @@ t.test('a first fetch that fails', async (t) => {
 });
 
 t.test('what is more than may be is read no further', async (t) => {
-  for (const [why, answer] of Object.entries(floods)) {
+  for (const [why, answer] of Object.entries(floodAnswers)) {
     const server = await start(t, await startUpstream(t, answer));
     t.equal(problemOf(await get(server, 'a')), 'upstream-failed', why);
     const reason = /"reason":"it answered more than 4096 bytes"/;
@@ -246,12 +246,12 @@ t.test('what is more than may be is read no further', async (t) => {
 t.test('a source that fails later leaves the last value standing', async (t) => {
   let version = 1;
   let fails = false;
-  const failed = Object.keys(failures).map(() => 0);
+  const failed = Object.keys(badAnswers).map(() => 0);
   const upstream = await startUpstream(t, (request, response) => {
     const [, index] = /f([0-9]+)\.json$/.exec(request.url);
-    if (!fails) return json([version])(request, response);
+    if (!fails) return answerJson([version])(request, response);
     failed[index] += 1;
-    return Object.values(failures)[index](request, response);
+    return Object.values(badAnswers)[index](request, response);
   });
   // Long enough that a pause of the machine fails no good fetch.
   const server = await start(t, upstream, { 'upstream-time': 4 });
@@ -259,7 +259,7 @@ t.test('a source that fails later leaves the last value standing', async (t) => 
   for (const stream of streams) t.strictSame((await stream.news()).data.value, [1]);
   fails = true;
   await until(() => failed.every((times) => times >= 2), 'each has failed, and is tried again', 60);
-  for (const [n, why] of Object.keys(failures).entries()) {
+  for (const [n, why] of Object.keys(badAnswers).entries()) {
     t.strictSame((await get(server, `f${n}`)).body.value, [1], why);
   }
   t.ok((await server.status()).fetchesFailed >= failed.length);
@@ -272,7 +272,7 @@ t.test('a source that fails later leaves the last value standing', async (t) => 
 });
 
 t.test('a fetched feed that is published is the publisher’s from then on', async (t) => {
-  const upstream = await startUpstream(t, json('fetched'));
+  const upstream = await startUpstream(t, answerJson('fetched'));
   const server = await start(t, upstream, { 'publish-token-file': tokenFile(t) });
   const { cursor } = (await get(server, 'a')).body;
   const watcher = await parkGet(server, 'a', `after=${cursor}`);
@@ -281,7 +281,7 @@ t.test('a fetched feed that is published is the publisher’s from then on', asy
   for (const key of ['as-it-is', 'by-a-patch']) await get(server, key);
   await put(server, 'as-it-is', '"fetched"');
   await patch(server, 'by-a-patch', 'merge-patch', '"fetched"');
-  upstream.answer = json('fetched later');
+  upstream.answer = answerJson('fetched later');
   const { fetches } = await server.status();
   await get(server, 'b');
   await server.until((status) => status.feeds === 3);
@@ -304,7 +304,7 @@ t.test('what is published while it is being fetched stands', async (t) => {
   const { cursor } = (await put(server, 'a', '"published"')).body;
   t.equal((await first.answer).body.value, 'published', 'a watcher need not wait for the fetch');
   finish();
-  upstream.answer = json(1);
+  upstream.answer = answerJson(1);
   // Fetches run one at a time: this one begins after the other.
   t.equal((await get(server, 'b')).body.value, 1);
   const { body } = await get(server, 'a');
@@ -312,7 +312,7 @@ t.test('what is published while it is being fetched stands', async (t) => {
 });
 
 t.test('feeds fetched for one address', async (t) => {
-  const upstream = await startUpstream(t, json(1));
+  const upstream = await startUpstream(t, answerJson(1));
   const server = await start(t, upstream, {
     ...{ 'address-feeds': 2, 'publish-token-file': tokenFile(t), hold: 120 }
   });

@@ -19,7 +19,7 @@ import {
   tokenFile
 } from '../support/feeds.js';
 import { request } from '../support/http.js';
-import { contract, refused, startServer, stopAtEnd, WORKERS } from '../support/server.js';
+import { contract, refused, startServer, stopAtEnd, DEFAULT_WORKERS } from '../support/server.js';
 import { until } from '../support/until.js';
 
 /**
@@ -137,7 +137,7 @@ contract(t, { options }, async (t, server) => {
     t.not(second.cursor, first.cursor);
     const epoch = second.cursor.split('-')[0];
     // With workers a newer cursor is no error: the client may have it from another worker, and the poll waits.
-    const ahead = WORKERS > 0 ? [] : [`${epoch}-9`];
+    const ahead = DEFAULT_WORKERS > 0 ? [] : [`${epoch}-9`];
     for (const cursor of [first.cursor, 'e7-42', 'x', '-', 'A-1', ...ahead, `${epoch}-0`, 'e-1']) {
       t.equal((await get(server, key, `after=${cursor}&delta=1`)).body.value, 2, cursor);
     }
@@ -484,13 +484,13 @@ contract(t, { options }, async (t, server) => {
     t.match(head, /^HTTP\/1\.1 200 /);
     t.match(head, /\r\nconnection: close\r\n/i);
     t.notMatch(head, /transfer-encoding|content-length/i);
-    const heard = (words) => until(() => wire.leftOver.includes(words), words);
+    const heard = (words) => until(() => wire.unreadBytes.includes(words), words);
     await heard('"value":1}\n\n');
     await put(server, key, 2);
     await heard('"value":2}\n\n');
     await remove(server, key);
     await wire.closed();
-    const text = wire.leftOver.toString();
+    const text = wire.unreadBytes.toString();
     t.match(text, /"unknown-feed"[^]*\n\n$/);
     t.notMatch(text, /^[0-9a-f]+\r$/m, 'no line is the length of a chunk');
   });

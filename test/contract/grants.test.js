@@ -12,7 +12,7 @@ import {
   inSeconds,
   KEY_SET,
   keyFile,
-  part,
+  base64Json,
   PUBLIC,
   reads,
   SECRET
@@ -23,18 +23,18 @@ import { startServer } from '../support/server.js';
 
 /** Grants over the wire: which clients may read private feeds, publish and join. */
 
-const common = (t) => ({
+const grantOptions = (t) => ({
   'publish-token-file': tokenFile(t),
   'feed-threads': 1,
   hold: 10,
   private: 'team/*,plan'
 });
 
-const askBy = (server, key, token) => get(server, key, '', bearer(token));
+const getWithToken = (server, key, token) => get(server, key, '', bearer(token));
 
 /** Parks a poll for a private feed at its current cursor. */
 async function parkPrivate(server, token, key = 'team/a') {
-  const { body } = await askBy(server, key, token);
+  const { body } = await getWithToken(server, key, token);
   return park(server, request('GET', `/feed/${key}?after=${body.cursor}&hold=10`, bearer(token)));
 }
 
@@ -44,7 +44,13 @@ const revoke = (server, what, method = 'PUT') =>
 for (const workers of [0, 1]) {
   t.test(`with ${workers} workers`, async (t) => {
     const file = keyFile(t);
-    const options = { ...common(t), workers, grants: file, 'private-join': 'yes', arena: 'hall' };
+    const options = {
+      ...grantOptions(t),
+      workers,
+      grants: file,
+      'private-join': 'yes',
+      arena: 'hall'
+    };
     const server = await startServer(t, { options });
     await put(server, 'team/a', { secret: 1 });
     await put(server, 'plan', { secret: 2 });
@@ -64,7 +70,7 @@ for (const workers of [0, 1]) {
       ]) {
         // The second time native code knows it.
         for (let n = 0; n < 2; n += 1) {
-          t.strictSame((await askBy(server, 'team/a', token)).body.value, { secret: 1 });
+          t.strictSame((await getWithToken(server, 'team/a', token)).body.value, { secret: 1 });
           t.equal((await get(server, 'team/a', `grant=${token}`)).status, 200);
           t.equal((await server.ask('HEAD', '/feed/team/a', bearer(token))).status, 200);
         }
@@ -73,9 +79,9 @@ for (const workers of [0, 1]) {
 
     t.test('the second request with a grant is no business of JavaScript', async (t) => {
       const token = reads('team/a');
-      await askBy(server, 'team/a', token);
+      await getWithToken(server, 'team/a', token);
       const { handled } = await server.status();
-      for (let n = 0; n < 5; n += 1) await askBy(server, 'team/a', token);
+      for (let n = 0; n < 5; n += 1) await getWithToken(server, 'team/a', token);
       t.equal((await server.status()).handled, handled);
     });
 
@@ -114,9 +120,9 @@ for (const workers of [0, 1]) {
       const own = 'a'.repeat(32);
       const last = String.fromCharCode(signature.charCodeAt(signature.length - 1) + 1);
       const bad = {
-        none: `${part({ alg: 'none' })}.${body}.`,
-        'none, signed': `${part({ alg: 'none' })}.${body}.${signature}`,
-        'None of a name': `${part({ alg: 'None', kid: 'secret' })}.${body}.${signature}`,
+        none: `${base64Json({ alg: 'none' })}.${body}.`,
+        'none, signed': `${base64Json({ alg: 'none' })}.${body}.${signature}`,
+        'None of a name': `${base64Json({ alg: 'None', kid: 'secret' })}.${body}.${signature}`,
         'the public key as a secret': headed({ alg: 'HS256', kid: 'public' }, { secret }),
         'the public key as a secret, nameless': headed({ alg: 'HS256' }, { secret }),
         'the secret by another hash': headed({ alg: 'HS512', kid: 'secret' }, { hash: 'sha512' }),
@@ -127,7 +133,7 @@ for (const workers of [0, 1]) {
         'an empty key': hmac(claims, { secret: Buffer.alloc(0) }),
         'a name of no key': headed({ alg: 'HS256', kid: 'nobody' }),
         'a key of its own': headed(
-          { alg: 'HS256', jwk: { kty: 'oct', k: part(own) } },
+          { alg: 'HS256', jwk: { kty: 'oct', k: base64Json(own) } },
           { secret: Buffer.from(own) }
         ),
         'an unknown crit': headed({ alg: 'HS256', crit: ['x'], x: 1 }),
@@ -162,7 +168,7 @@ for (const workers of [0, 1]) {
         'claims null': hmac('null'),
         'no JSON': hmac('{'),
         'no UTF-8': `${head}.${Buffer.from([0x7b, 0xff, 0x7d]).toString('base64url')}.${signature}`,
-        'another claim': `${head}.${part({ ...claims, exp: exp + 1 })}.${signature}`,
+        'another claim': `${head}.${base64Json({ ...claims, exp: exp + 1 })}.${signature}`,
         'an empty head': `.${body}.${signature}`,
         'empty claims': `${head}..${signature}`,
         'an empty signature': `${head}.${body}.`,
@@ -171,15 +177,15 @@ for (const workers of [0, 1]) {
         'no base64url': `${head}.${body}=.${signature}`,
         'base64url with bits left': `${head}.${body}.${signature.slice(0, -1)}${last}`
       };
-      t.equal((await askBy(server, 'team/a', good)).status, 200);
+      t.equal((await getWithToken(server, 'team/a', good)).status, 200);
       for (const [name, token] of Object.entries(bad)) {
-        const answer = await askBy(server, 'team/a', token);
+        const answer = await getWithToken(server, 'team/a', token);
         t.equal(problemOf(answer), 'bad-grant', name);
         const byQuery = await get(server, 'team/a', `grant=${encodeURIComponent(token)}`);
         t.equal(problemOf(byQuery), 'bad-grant', name);
       }
       const over = hmac({ ...claims, exp: inSeconds(-1) });
-      t.equal(problemOf(await askBy(server, 'team/a', over)), 'grant-expired');
+      t.equal(problemOf(await getWithToken(server, 'team/a', over)), 'grant-expired');
       t.equal(problemOf(await get(server, 'team/a', `grant=${good}&grant=${good}`)), 'bad-grant');
       t.equal(problemOf(await get(server, 'team/a', 'grant=')), 'bad-grant');
       const basic = { headers: { Authorization: 'Basic YTpi' } };
@@ -226,7 +232,11 @@ for (const workers of [0, 1]) {
         t.equal(problemOf(await by(key, 'DELETE')), 'not-granted', key);
       }
       t.equal(problemOf(await by('arena/hall')), 'reserved-feed');
-      t.equal(problemOf(await askBy(server, 'team/a', token)), 'not-granted', 'it does not read');
+      t.equal(
+        problemOf(await getWithToken(server, 'team/a', token)),
+        'not-granted',
+        'it does not read'
+      );
       for (const [how, problem] of [
         [{}, 'grant-required'],
         [bearer('mistyped'), 'bad-grant']
@@ -255,7 +265,7 @@ for (const workers of [0, 1]) {
       const stream = await EventStream.open(server, 'team/a', { query: `grant=${token}` });
       t.strictSame((await stream.news()).data.value, { secret: 1 });
       const feeds = { open: (await get(server, 'open')).body.cursor, 'team/a': '' };
-      feeds['team/a'] = (await askBy(server, 'team/a', token)).body.cursor;
+      feeds['team/a'] = (await getWithToken(server, 'team/a', token)).body.cursor;
       const many = await park(
         server,
         request('POST', '/feeds', { body: JSON.stringify({ hold: 10, feeds }), ...bearer(token) })
@@ -265,7 +275,7 @@ for (const workers of [0, 1]) {
       t.equal(problemOf(await many.answer), 'grant-expired');
       t.strictSame((await stream.news()).data, { feed: 'team/a', problem: 'grant-expired' });
       t.equal(await stream.next(), null, 'the stream has ended');
-      t.equal(problemOf(await askBy(server, 'team/a', token)), 'grant-expired');
+      t.equal(problemOf(await getWithToken(server, 'team/a', token)), 'grant-expired');
       // The connection stays open.
       wire.send(request('GET', '/feed/team/a', bearer(reads('team/a'))));
       t.equal((await server.read(wire)).status, 200);
@@ -288,13 +298,13 @@ for (const workers of [0, 1]) {
         t.equal(problemOf(await answer), 'bad-grant');
         t.strictSame((await stream.news()).data, { feed: 'team/a', problem: 'bad-grant' });
         t.equal(await stream.next(), null);
-        t.equal(problemOf(await askBy(server, 'team/a', token)), 'bad-grant');
+        t.equal(problemOf(await getWithToken(server, 'team/a', token)), 'bad-grant');
         const list = await (await revoke(server, '', 'GET')).json();
         t.equal(list.length, 1);
         t.equal(list[0][part], name);
         t.ok(list[0].seconds > 2591000);
         t.equal((await revoke(server, what, 'DELETE')).status, 204);
-        t.equal((await askBy(server, 'team/a', token)).status, 200);
+        t.equal((await getWithToken(server, 'team/a', token)).status, 200);
         await put(server, 'team/a', { secret: 1, at: Date.now() });
         t.equal((await left.answer).status, 200, 'another goes on');
         await put(server, 'team/a', { secret: 1 });
@@ -315,12 +325,12 @@ for (const workers of [0, 1]) {
       writeFileSync(file, '{"keys":[]}');
       server.child.kill('SIGUSR2');
       await says('the keys of grants stay as they were');
-      t.equal((await askBy(server, 'team/a', token)).status, 200);
+      t.equal((await getWithToken(server, 'team/a', token)).status, 200);
       writeFileSync(file, `\uFEFF${JSON.stringify({ keys: [KEY_SET.keys[1]] })}`);
       server.child.kill('SIGUSR2');
       await says('the keys of grants are read anew');
       t.equal(problemOf(await gone.answer), 'bad-grant');
-      t.equal(problemOf(await askBy(server, 'team/a', token)), 'bad-grant');
+      t.equal(problemOf(await getWithToken(server, 'team/a', token)), 'bad-grant');
       await put(server, 'team/a', { news: 1 });
       t.equal((await stays.answer).status, 200);
       t.notMatch(server.errors.join('\n'), token, 'no grant is in the log');
@@ -336,25 +346,25 @@ for (const workers of [0, 1]) {
 
 t.test('a restart keeps a revocation', async (t) => {
   const state = join(temporary(t), 'state');
-  const options = { ...common(t), grants: keyFile(t), state, drain: 0 };
+  const options = { ...grantOptions(t), grants: keyFile(t), state, drain: 0 };
   const first = await startServer(t, { options });
   await put(first, 'plan', 1);
   const token = reads('plan', { sub: 'ann' });
-  t.equal((await askBy(first, 'plan', token)).status, 200);
+  t.equal((await getWithToken(first, 'plan', token)).status, 200);
   t.equal((await revoke(first, 'sub/ann')).status, 204);
   await first.kill();
   const second = await startServer(t, { options });
-  t.equal(problemOf(await askBy(second, 'plan', token)), 'bad-grant');
-  t.equal((await askBy(second, 'plan', reads('plan', { sub: 'bo' }))).status, 200);
+  t.equal(problemOf(await getWithToken(second, 'plan', token)), 'bad-grant');
+  t.equal((await getWithToken(second, 'plan', reads('plan', { sub: 'bo' }))).status, 200);
   t.equal((await revoke(second, 'sub/ann', 'DELETE')).status, 204);
   await second.kill();
   const third = await startServer(t, { options });
-  t.equal((await askBy(third, 'plan', token)).status, 200);
+  t.equal((await getWithToken(third, 'plan', token)).status, 200);
 });
 
 for (const workers of [0, 1]) {
   t.test(`behind a cache, with ${workers} workers`, async (t) => {
-    const options = { ...common(t), workers, grants: keyFile(t), 'feed-cache': 7 };
+    const options = { ...grantOptions(t), workers, grants: keyFile(t), 'feed-cache': 7 };
     const server = await startServer(t, { options });
     const cacheOf = ({ headers }) => headers['cache-control'];
     const { etag } = (await put(server, 'open', 1), await get(server, 'open')).headers;
@@ -364,7 +374,7 @@ for (const workers of [0, 1]) {
 
     t.test('no cache may keep a private feed, by whatever way it is asked for', async (t) => {
       for (let n = 0; n < 2; n += 1) {
-        const { headers, status, body } = await askBy(server, 'plan', token);
+        const { headers, status, body } = await getWithToken(server, 'plan', token);
         t.strictSame(
           [status, headers['cache-control'], headers.etag],
           [200, 'no-store', undefined]

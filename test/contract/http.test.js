@@ -5,7 +5,7 @@ import t from 'tap';
 import { checkAnswer, problemOf } from '../support/contract.js';
 import { put, tokenFile } from '../support/feeds.js';
 import { request } from '../support/http.js';
-import { contract, refused, startWithEveryWay } from '../support/server.js';
+import { contract, refused, startWithAllPorts } from '../support/server.js';
 
 const NOBODY = '11111111-2222-8333-8444-000000000000';
 const HOST = 'Host: sprites.test\r\n';
@@ -18,7 +18,7 @@ contract(t, { options: { 'throw-rate': 0 } }, (t, server) => {
     wire.send(bytes);
     const answer = await server.read(wire, options);
     await wire.closed();
-    t.equal(wire.leftOver.length, 0, 'and nothing more is answered');
+    t.equal(wire.unreadBytes.length, 0, 'and nothing more is answered');
     return answer;
   }
 
@@ -85,7 +85,7 @@ contract(t, { options: { 'throw-rate': 0 } }, (t, server) => {
       wire.send('.'.repeat(1000000));
       t.equal(problemOf(await server.read(wire)), 'sprite-too-large');
       wire.send('.'.repeat(1000000));
-      await wire.closedByBoth();
+      await wire.endAndWait();
       t.equal(wire.error, null);
     }
   );
@@ -107,7 +107,7 @@ contract(t, { options: { 'throw-rate': 0 } }, (t, server) => {
         t.equal(answer.headers.connection, 'close', fields);
         wire.send(joins);
         await wire.closed();
-        t.equal(wire.leftOver.length, 0, 'nothing more is answered');
+        t.equal(wire.unreadBytes.length, 0, 'nothing more is answered');
         return answer;
       });
     }
@@ -154,7 +154,7 @@ contract(t, { options: { 'throw-rate': 0 } }, (t, server) => {
         t.strictSame([answer.status, answer.headers.connection], [status, connection], why);
         if (kept) continue;
         await wire.closed();
-        t.equal(wire.leftOver.length, 0, 'and nothing more is answered');
+        t.equal(wire.unreadBytes.length, 0, 'and nothing more is answered');
       }
     }
   });
@@ -228,12 +228,12 @@ contract(t, { options: { 'throw-rate': 0 } }, (t, server) => {
 });
 
 /** @returns {Promise<object>} the answer to a request that goes on byte by byte and never ends */
-async function dripping(server, wire) {
-  let over = false;
+async function dripUntilAnswered(server, wire) {
+  let isAnswered = false;
   const answer = server.read(wire).finally(() => {
-    over = true;
+    isAnswered = true;
   });
-  while (!over) {
+  while (!isAnswered) {
     wire.send('1');
     await pause(50);
   }
@@ -255,7 +255,7 @@ contract(t, { options: { 'head-time': 1, 'body-time': 60, 'idle-time': 1 } }, (t
   t.test('dripping bytes do not lengthen it', async (t) => {
     const wire = await server.wire();
     wire.send(`GET /status HTTP/1.1\r\n${HOST}X: `);
-    t.equal(problemOf(await dripping(server, wire)), 'request-timeout');
+    t.equal(problemOf(await dripUntilAnswered(server, wire)), 'request-timeout');
   });
 
   t.test('an idle connection is closed, one with a parked poll is not', async (t) => {
@@ -269,7 +269,7 @@ contract(t, { options: { 'head-time': 1, 'body-time': 60, 'idle-time': 1 } }, (t
     await server.read(other);
     for (const wire of [used, other, silent]) {
       await wire.closed();
-      t.equal(wire.leftOver.length, 0, 'without a word: browsers connect ahead');
+      t.equal(wire.unreadBytes.length, 0, 'without a word: browsers connect ahead');
     }
     t.equal((await server.status()).parked, 1);
     await server.throw(id, 'left');
@@ -294,7 +294,11 @@ contract(t, { options: { 'head-time': 1, 'body-time': 2 } }, (t, server) => {
     await chunked.closed();
     const slow = await server.wire();
     slow.send(`POST /throw/${id}/left HTTP/1.1\r\n${HOST}Content-Length: 9999\r\n\r\n{"a":`);
-    t.equal(problemOf(await dripping(server, slow)), 'request-timeout', 'nor by a byte at a time');
+    t.equal(
+      problemOf(await dripUntilAnswered(server, slow)),
+      'request-timeout',
+      'nor by a byte at a time'
+    );
     await slow.closed();
     t.equal((await server.status()).thrown, 0);
   });
@@ -303,7 +307,7 @@ contract(t, { options: { 'head-time': 1, 'body-time': 2 } }, (t, server) => {
 // ---- Sent ahead, by every port ------------------------------------------------------------------
 
 /** A request that JavaScript answers with 404. */
-const COLD = Buffer.from('GET /a HTTP/1.1\r\nHost:localhost\r\n\r\n');
+const COLD_REQUEST = Buffer.from('GET /a HTTP/1.1\r\nHost:localhost\r\n\r\n');
 
 /** A throw that JavaScript handles. */
 const chunkedThrow = (id) =>
@@ -314,11 +318,11 @@ const read = async (wire) => checkAnswer(await wire.read());
 for (const workers of [0, 2]) {
   t.test(`what is sent ahead, with ${workers} workers`, async (t) => {
     const options = { workers, 'publish-token-file': tokenFile(t) };
-    const { server, ways } = await startWithEveryWay(t, options);
+    const { server, ways } = await startWithAllPorts(t, options);
     // The first publication starts the feeds' threads: before the baseline.
     await put(server, 'a', { n: 0 });
     server.baseline = undefined;
-    await server.noConnectionBut(0);
+    await server.untilConnectionsAtMost(0);
     server.baseline = server.descriptors();
 
     for (const way of Object.keys(ways).filter((name) => name !== 'admin')) {
@@ -372,10 +376,10 @@ for (const workers of [0, 2]) {
       t.test(`a client that has sent all it will reads its answers, by ${way}`, async (t) => {
         const wire = await open();
         // More than the server buffers: the end comes while the rest is still in the kernel.
-        wire.send(Buffer.concat(Array(500).fill(COLD))).half();
+        wire.send(Buffer.concat(Array(500).fill(COLD_REQUEST))).endSending();
         for (let i = 0; i < 500; i += 1) await read(wire);
         await wire.closed();
-        t.equal(wire.leftOver.length, 0);
+        t.equal(wire.unreadBytes.length, 0);
         await wire.destroy();
       });
     }
@@ -395,13 +399,13 @@ for (const workers of [0, 2]) {
           ['feedPolls', request('GET', '/feed/a', { headers: { Accept: 'text/event-stream' } })],
           ['feedPolls', request('POST', '/feeds', { body })]
         ]) {
-          for (const behind of [Buffer.alloc(0), Buffer.concat([COLD, COLD])]) {
+          for (const behind of [Buffer.alloc(0), Buffer.concat([COLD_REQUEST, COLD_REQUEST])]) {
             const before = await server.status();
             const wire = await open();
-            wire.send(Buffer.concat([COLD, parks]));
+            wire.send(Buffer.concat([COLD_REQUEST, parks]));
             await read(wire);
             await server.until((now) => now[count] > before[count]);
-            wire.send(behind).half();
+            wire.send(behind).endSending();
             await server.until(({ parked, watching }) => parked === 0 && watching === 0);
             await wire.destroy();
           }
@@ -410,6 +414,6 @@ for (const workers of [0, 2]) {
       });
     }
 
-    t.test('nothing is left', () => server.leaveNothing());
+    t.test('nothing is left', () => server.assertNothingLeft());
   });
 }

@@ -122,7 +122,7 @@ contract(t, { options: { 'throw-rate': 0 } }, (t, server) => {
 
 /** A lease in seconds, long enough for a test's steps on a busy machine; and a longer stop, in milliseconds. */
 const LEASE = 3;
-const STOPPED = 5000;
+const STOP_TIME = 5000;
 
 const times = { lease: LEASE, 'head-time': LEASE, 'idle-time': LEASE };
 
@@ -149,7 +149,7 @@ contract(t, { options: times }, (t, server) => {
     server.child.kill('SIGSTOP');
     for (const [i, wire] of wires.entries()) wire.send(request('GET', `/poll/${ids[i]}`));
     half.send('Content-Length: 0\r\n\r\n');
-    await pause(STOPPED);
+    await pause(STOP_TIME);
     server.child.kill('SIGCONT');
     t.equal((await half.read()).status, 201, 'the rest of a head');
     await server.until(({ parked, polls }) => parked === 50 && polls - before.polls === 50);

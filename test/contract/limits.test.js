@@ -8,9 +8,9 @@ import { until } from '../support/until.js';
 /** A hot request that needs no join. */
 const LEAVE = request('POST', '/leave/00000000-0000-4000-8000-000000000000');
 
-const most = { connections: 4, 'address-connections': 3 };
+const limitOptions = { connections: 4, 'address-connections': 3 };
 
-contract(t, { options: most }, (t, server) => {
+contract(t, { options: limitOptions }, (t, server) => {
   t.test('connections are bounded, of one source address and of all', async (t) => {
     const at = (address) => Wire.open(server.port, server.host, address);
     const asks = async (wire) => server.read(wire.send(LEAVE));
@@ -22,11 +22,11 @@ contract(t, { options: most }, (t, server) => {
       wire.send(request('POST', '/join'));
       t.equal(problemOf(await server.read(wire)), 'too-many-connections');
       await wire.closed();
-      t.equal(wire.leftOver.length, 0, 'one answer and no other');
+      t.equal(wire.unreadBytes.length, 0, 'one answer and no other');
       await wire.destroy();
     };
     // The connections for /status count for this address too: wait until they are gone.
-    await server.noConnectionBut(0);
+    await server.untilConnectionsAtMost(0);
     const wires = await Promise.all(Array.from({ length: 3 }, () => server.wire()));
     await letIn(3);
     await refused(await server.wire());
@@ -38,7 +38,7 @@ contract(t, { options: most }, (t, server) => {
     for (const wire of wires)
       t.equal((await asks(wire)).status, 204, 'those that are there are served');
     await Promise.all([...wires, elsewhere].map((wire) => wire.destroy()));
-    await server.noConnectionBut(0);
+    await server.untilConnectionsAtMost(0);
     const { connectionsRefused, joined } = await server.until(
       ({ connections, heldBytes = 0 }) => connections === 1 && heldBytes === 0
     );

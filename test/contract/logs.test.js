@@ -6,7 +6,7 @@ import {
   append,
   authorized,
   get,
-  keptFeeds,
+  durableFeedOptions,
   parkGet,
   put,
   remove,
@@ -137,7 +137,7 @@ t.test('what is refused, and says what to do', async (t) => {
 });
 
 t.test('an append is a promise: killed, no item is lost, and cursors go on', async (t) => {
-  const options = { ...keptFeeds(t), drain: 0 };
+  const options = { ...durableFeedOptions(t), drain: 0 };
   const one = await startServer(t, { options });
   const cursors = [];
   for (let n = 1; n <= 9; n += 1) {

@@ -7,7 +7,7 @@ import {
   authorized,
   EventStream,
   get,
-  keptFeeds,
+  durableFeedOptions,
   park,
   parkGet,
   patch,
@@ -23,23 +23,23 @@ import { until } from '../support/until.js';
 
 /** Presence over the wire: how many clients watch a feed, and their names. Bounds and leases: test/native/presence_test.cc. */
 
-const named = (sub, read = 'team/*') => reads(read, { sub, present: true });
+const namedGrant = (sub, read = 'team/*') => reads(read, { sub, present: true });
 
 const openStream = (server, key, token) =>
   EventStream.open(server, key, token === undefined ? {} : bearer(token));
 
 /** Reads events until `isIt` accepts a value. Returns all values read. */
-async function hear(stream, isIt) {
-  const heard = [];
+async function readUntil(stream, isLast) {
+  const values = [];
   for (;;) {
     const { data } = await stream.news();
     if (data.value === undefined) throw new Error(`no value: ${JSON.stringify(data)}`);
-    heard.push(data.value);
-    if (isIt(data.value)) return heard;
+    values.push(data.value);
+    if (isLast(data.value)) return values;
   }
 }
 
-const like = (watching, who) => (value) =>
+const isPresence = (watching, who) => (value) =>
   value.watching === watching && JSON.stringify(value.who) === JSON.stringify(who);
 
 for (const workers of [0, 1]) {
@@ -59,8 +59,8 @@ for (const workers of [0, 1]) {
       for (const [token, problem] of [
         [undefined, 'grant-required'],
         ['x.y.z', 'bad-grant'],
-        [named('ann', 'team/b'), 'not-granted'],
-        [named('ann', 'presence/*'), 'not-granted']
+        [namedGrant('ann', 'team/b'), 'not-granted'],
+        [namedGrant('ann', 'presence/*'), 'not-granted']
       ]) {
         for (const answer of await answers(token === undefined ? {} : bearer(token))) {
           t.equal(problemOf(answer), problem);
@@ -93,28 +93,31 @@ for (const workers of [0, 1]) {
     for (const key of ['team/a', 'open']) {
       t.test(`${key}: a tab that reloads does not flicker, one that dies is gone`, async (t) => {
         const all = reads(['team/*', 'open']);
-        const ann = named('ann', ['team/*', 'open']);
+        const ann = namedGrant('ann', ['team/*', 'open']);
         const told = await openStream(server, `presence/${key}`, all);
-        await hear(told, like(0, []));
+        await readUntil(told, isPresence(0, []));
         let tab = await openStream(server, key, ann);
         const feeds = { [key]: (await get(server, key, '', bearer(all))).body.cursor };
-        const list = { body: JSON.stringify({ hold: 60, feeds }), ...bearer(named('bo', key)) };
+        const list = {
+          body: JSON.stringify({ hold: 60, feeds }),
+          ...bearer(namedGrant('bo', key))
+        };
         const poll = await park(server, request('POST', '/feeds', list));
         const plain = await openStream(server, key, all);
-        await hear(told, like(3, ['ann', 'bo']));
+        await readUntil(told, isPresence(3, ['ann', 'bo']));
         // Each publication answers the poll, and the tab reloads: presence does not change.
         for (let n = 0; n < 3; n += 1) {
           await tab.wire.destroy();
           tab = await openStream(server, key, ann);
         }
         await plain.wire.destroy();
-        const [...seen] = await hear(told, like(2, ['ann', 'bo']));
+        const [...seen] = await readUntil(told, isPresence(2, ['ann', 'bo']));
         await tab.wire.reset();
-        seen.push(...(await hear(told, like(1, ['bo']))));
+        seen.push(...(await readUntil(told, isPresence(1, ['bo']))));
         for (const { who } of seen.slice(0, -1))
           t.strictSame(who, ['ann', 'bo'].slice(-who.length));
         await poll.wire.destroy();
-        await hear(told, like(0, []));
+        await readUntil(told, isPresence(0, []));
         await told.wire.destroy();
       });
     }
@@ -122,7 +125,7 @@ for (const workers of [0, 1]) {
     t.test('a watcher that does not say so, or may not read it, has no name', async (t) => {
       const plain = await openStream(server, 'open', reads('open', { sub: 'cy' }));
       const nameless = await openStream(server, 'open', reads('open', { present: true }));
-      const other = await openStream(server, 'open', named('di', 'team/*'));
+      const other = await openStream(server, 'open', namedGrant('di', 'team/*'));
       const bad = await openStream(server, 'open', 'x.y.z');
       await until(async () => (await get(server, 'presence/open')).body.value.watching === 4);
       t.strictSame((await get(server, 'presence/open')).body.value.who, []);
@@ -130,8 +133,8 @@ for (const workers of [0, 1]) {
     });
 
     t.test('a token that is known is no business of JavaScript for an open feed', async (t) => {
-      const grant = named('ann', 'open');
-      const bad = named('eve', ['open', 'team/*']).replace(/[^.]+$/, grant.split('.')[2]);
+      const grant = namedGrant('ann', 'open');
+      const bad = namedGrant('eve', ['open', 'team/*']).replace(/[^.]+$/, grant.split('.')[2]);
       for (const token of [grant, bad]) {
         await get(server, 'open', '', bearer(token));
         const { handled } = await server.status();
@@ -149,11 +152,11 @@ for (const workers of [0, 1]) {
 
     t.test('a revoked watcher is gone at once', async () => {
       const told = await openStream(server, 'presence/open');
-      const tab = await openStream(server, 'open', named('eve', 'open'));
-      await hear(told, ({ who }) => who.includes('eve'));
+      const tab = await openStream(server, 'open', namedGrant('eve', 'open'));
+      await readUntil(told, ({ who }) => who.includes('eve'));
       const revoked = `http://127.0.0.1:${server.adminPort}/revoked/sub/eve`;
       await fetch(revoked, { method: 'PUT' });
-      await hear(told, ({ who }) => !who.includes('eve'));
+      await readUntil(told, ({ who }) => !who.includes('eve'));
       for (let event; event !== null; event = await tab.news()) if (event?.data.problem) break;
       await told.wire.destroy();
       await fetch(revoked, { method: 'DELETE' });
@@ -174,7 +177,7 @@ for (const workers of [0, 1]) {
 }
 
 t.test('none is kept: a restart begins anew', async (t) => {
-  const options = keptFeeds(t);
+  const options = durableFeedOptions(t);
   const first = await startServer(t, { options });
   await put(first, 'a', 1);
   const { cursor } = (await get(first, 'presence/a')).body;

@@ -20,10 +20,10 @@ import { until } from '../support/until.js';
  * are replaced. Skipped where a proxy is not installed.
  */
 
-const deployed = (name) => readFileSync(path.join(ROOT, 'deploy', name), 'utf8');
+const deployFile = (name) => readFileSync(path.join(ROOT, 'deploy', name), 'utf8');
 /** Debian has some programs in folders that only root's PATH contains. */
 process.env.PATH += ':/usr/sbin:/sbin';
-const installed = (command) => !spawnSync(command, ['-v']).error;
+const isInstalled = (command) => !spawnSync(command, ['-v']).error;
 
 /** Returns a folder that nginx's workers, which run as another user, can read. */
 function openFolder(t) {
@@ -64,7 +64,7 @@ function program(t, command, args) {
 /** Returns deploy/haproxy.cfg with the test's ports and paths. */
 function haproxyConfig({ dir, port, upstream }) {
   return (
-    deployed('haproxy.cfg')
+    deployFile('haproxy.cfg')
       .replaceAll('127.0.0.1:8080', `127.0.0.1:${upstream}`)
       .replace('bind :8443', `bind 127.0.0.1:${port}`)
       .replaceAll('/etc/haproxy/sprites.pem', path.join(dir, 'both.pem'))
@@ -76,7 +76,7 @@ function haproxyConfig({ dir, port, upstream }) {
 
 /** Returns deploy/nginx.conf with the test's ports and paths. */
 function nginxConfig({ dir, port, upstream }) {
-  return deployed('nginx.conf')
+  return deployFile('nginx.conf')
     .replaceAll('127.0.0.1:8080', `127.0.0.1:${upstream}`)
     .replace('listen 8443', `listen 127.0.0.1:${port}`)
     .replaceAll('/etc/nginx/sprites.crt', path.join(dir, 'localhost.cert'))
@@ -113,7 +113,7 @@ const PROXIES = {
  * @returns {Promise<object>} `open`: opens a TLS connection to the proxy from an address; `ask`: sends a request over a
  *     new one
  */
-async function behind(t, name, options = {}) {
+async function startBehindProxy(t, name, options = {}) {
   const { file, trust, greeting, config, run } = PROXIES[name];
   const server = await startServer(t, {
     options: { drain: 0, 'trust-proxy': trust, ...options },
@@ -122,17 +122,17 @@ async function behind(t, name, options = {}) {
   const dir = openFolder(t);
   proxyCertificate(dir);
   const port = await freePort();
-  const written = path.join(dir, file);
-  writeFileSync(written, config({ dir, port, upstream: server.port }));
-  const proxy = program(t, name, run(written));
+  const configFile = path.join(dir, file);
+  writeFileSync(configFile, config({ dir, port, upstream: server.port }));
+  const proxy = program(t, name, run(configFile));
   const open = (address) => Wire.openTls(port, '127.0.0.1', address);
-  const listens = async () => {
+  const tryConnect = async () => {
     if (proxy.exitCode !== null) throw new Error(proxy.said);
     const wire = await open().catch(() => undefined);
     await wire?.destroy();
     return wire;
   };
-  await until(listens, `${name} listens`);
+  await until(tryConnect, `${name} listens`);
   const ask = async (method, target, more) => {
     const wire = await open();
     try {
@@ -145,7 +145,7 @@ async function behind(t, name, options = {}) {
 }
 
 /** Joins from one address, with a different forged address each time. @returns {Promise<number[]>} the statuses */
-async function joins({ server, open }, address, times) {
+async function joinRepeatedly({ server, open }, address, times) {
   const wire = await open(address);
   const statuses = [];
   for (let i = 0; i < times; i += 1) {
@@ -158,7 +158,7 @@ async function joins({ server, open }, address, times) {
 }
 
 for (const name of Object.keys(PROXIES)) {
-  const skip = installed(name) ? false : `${name} is not installed`;
+  const skip = isInstalled(name) ? false : `${name} is not installed`;
 
   t.test(`${name} accepts deploy/${PROXIES[name].file}`, { skip }, async (t) => {
     const dir = openFolder(t);
@@ -175,16 +175,16 @@ for (const name of Object.keys(PROXIES)) {
     `the server bounds each client by its own address, behind ${name}`,
     { skip },
     async (t) => {
-      const way = await behind(t, name, { 'address-joins': 1 });
-      const many = await joins(way, '127.0.0.77', 40);
+      const way = await startBehindProxy(t, name, { 'address-joins': 1 });
+      const many = await joinRepeatedly(way, '127.0.0.77', 40);
       t.equal(many[0], 201);
       t.ok(many.includes(429), 'whatever it claims to be');
-      t.same(await joins(way, '127.0.0.78', 1), [201], 'and another is not held up by it');
+      t.same(await joinRepeatedly(way, '127.0.0.78', 1), [201], 'and another is not held up by it');
     }
   );
 
   t.test(`through ${name}, with TLS`, { skip }, async (t) => {
-    const { server, open, ask, port, dir, proxy } = await behind(t, name);
+    const { server, open, ask, port, dir, proxy } = await startBehindProxy(t, name);
     const join = async () => (await ask('POST', '/join')).body;
     const sprites = ({ body }) => body.sprites.map(({ sprite }) => sprite);
 
@@ -276,19 +276,25 @@ for (const name of Object.keys(PROXIES)) {
 
 t.test(
   'nginx lets no Forwarded through',
-  { skip: installed('nginx') ? false : 'nginx is not installed' },
+  { skip: isInstalled('nginx') ? false : 'nginx is not installed' },
   async (t) => {
-    const way = await behind(t, 'nginx', { 'address-joins': 1, 'trust-proxy': 'forwarded' });
-    t.ok((await joins(way, '127.0.0.77', 40)).includes(429), 'whatever a client claims to be');
+    const way = await startBehindProxy(t, 'nginx', {
+      'address-joins': 1,
+      'trust-proxy': 'forwarded'
+    });
+    t.ok(
+      (await joinRepeatedly(way, '127.0.0.77', 40)).includes(429),
+      'whatever a client claims to be'
+    );
   }
 );
 
 const TOKEN = 'a-token-that-nobody-has-guessed';
 
 /** A hidden request, which publishes a feed: the feed exists if the server has read the request. */
-const hidden = (i) =>
+const hiddenRequest = (i) =>
   `PUT /feed/hidden/${i} HTTP/1.1\r\nHost: a.example\r\nAuthorization: Bearer ${TOKEN}\r\nContent-Length: 1\r\n\r\n7`;
-const LAST = 'GET /feed/last HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\n\r\n';
+const LAST_REQUEST = 'GET /feed/last HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\n\r\n';
 
 /** Ways to hide a request: in a body, in a chunked body, and behind every trick, with two ends of its body. */
 const TRICKS = [
@@ -304,12 +310,14 @@ const TRICKS = [
 ];
 
 for (const name of Object.keys(PROXIES)) {
-  const skip = installed(name) ? false : `${name} is not installed`;
+  const skip = isInstalled(name) ? false : `${name} is not installed`;
 
   t.test(`nothing is smuggled through ${name}`, { skip }, async (t) => {
     const tokens = path.join(temporary(t), 'tokens');
     writeFileSync(tokens, `${TOKEN}\n`);
-    const { server, open, port } = await behind(t, name, { 'publish-token-file': tokens });
+    const { server, open, port } = await startBehindProxy(t, name, {
+      'publish-token-file': tokens
+    });
     // One connection for all questions: HAProxy accepts few new connections of an address.
     const asking = await open();
     t.teardown(() => asking.destroy());
@@ -334,9 +342,9 @@ for (const name of Object.keys(PROXIES)) {
     const isTold = (said) => said.includes('"watching":0');
     /** Retries with a long timeout: on a busy machine the first answer may have come too late. */
     const isToldOf = async (trick) =>
-      isTold(await answersTo(trick(hidden('again')) + LAST, 30_000));
+      isTold(await answersTo(trick(hiddenRequest('again')) + LAST_REQUEST, 30_000));
     t.match(
-      await answersTo(hidden('shown') + LAST, 30_000),
+      await answersTo(hiddenRequest('shown') + LAST_REQUEST, 30_000),
       /"watching":0[^]*unknown-feed/,
       'both are told'
     );
@@ -344,7 +352,7 @@ for (const name of Object.keys(PROXIES)) {
     for (let at = 0; at < TRICKS.length; at += 32) {
       const some = TRICKS.slice(at, at + 32);
       const answers = await Promise.all(
-        some.map((trick, i) => answersTo(trick(hidden(at + i)) + LAST))
+        some.map((trick, i) => answersTo(trick(hiddenRequest(at + i)) + LAST_REQUEST))
       );
       for (const [i, said] of answers.entries()) {
         asking.send(request('GET', `/feed/hidden/${at + i}`));
@@ -373,19 +381,19 @@ function seconds(text) {
 
 t.test('nothing ends a poll that is parked for its whole hold', async (t) => {
   const longest = 120 * 1.2;
-  const haproxy = deployed('haproxy.cfg');
+  const haproxy = deployFile('haproxy.cfg');
   for (const which of ['client', 'server']) {
     const [, value] = new RegExp(`^\\s*timeout ${which} (\\S+)$`, 'm').exec(haproxy);
     t.ok(seconds(value) > longest, `haproxy: timeout ${which} ${value}`);
   }
   t.notMatch(haproxy, /^\s*timeout (tunnel|http-request|http-keep-alive)/m, 'no other applies');
-  const nginx = deployed('nginx.conf');
+  const nginx = deployFile('nginx.conf');
   const [, value] = /^\s*proxy_read_timeout (\S+);$/m.exec(nginx);
   t.ok(seconds(value) > longest, `nginx: proxy_read_timeout ${value}`);
 });
 
 t.test('nginx gives up idle connections to the server before the server does', async (t) => {
-  const [, upstream] = /upstream sprites \{(.*?)\n {4}\}/s.exec(deployed('nginx.conf'));
+  const [, upstream] = /upstream sprites \{(.*?)\n {4}\}/s.exec(deployFile('nginx.conf'));
   const idle = readOptions([]).idleTime;
   const [, kept] = /keepalive_timeout (\S+);/.exec(upstream);
   t.ok(seconds(kept) < idle, `${kept} < ${idle} s`);

@@ -13,19 +13,19 @@ import { documentAt } from '../support/documents.js';
  */
 
 /** Returns the exchanges of a fake door that records its calls. */
-function exchangesOver(handle, { isThere = true } = {}) {
-  const told = [];
+function exchangesOver(handle, { isConnected = true } = {}) {
+  const doorCalls = [];
   const answerFailure = () => ({ status: 500, headers: {}, body: 'failed' });
   const exchanges = new Exchanges({ handle, answerFailure });
   exchanges.door = {
-    respond: (...answer) => told.push(answer.at(-1)),
-    proceed: () => told.push('proceed'),
-    abandon: () => told.push('abandon'),
-    park: () => isThere
+    respond: (...answer) => doorCalls.push(answer.at(-1)),
+    proceed: () => doorCalls.push('proceed'),
+    abandon: () => doorCalls.push('abandon'),
+    park: () => isConnected
   };
   const begin = (target, { connection = 1, generation = 1, fields = [] } = {}) =>
     exchanges.handleRequest(connection, generation, 'GET', target, fields);
-  return { exchanges, begin, told };
+  return { exchanges, begin, doorCalls };
 }
 
 t.test('fields of one name are a list, whatever it is', async (t) => {
@@ -37,9 +37,12 @@ t.test('fields of one name are a list, whatever it is', async (t) => {
 
 t.test('an answer with a field that could end in its middle is none', async (t) => {
   for (const Location of ['a\r\nb', '☃', '\0', '\x7f']) {
-    const { begin, told } = exchangesOver(async () => ({ status: 200, headers: { Location } }));
+    const { begin, doorCalls } = exchangesOver(async () => ({
+      status: 200,
+      headers: { Location }
+    }));
     await begin('/');
-    t.strictSame(told.pop(), 'failed', JSON.stringify(Location));
+    t.strictSame(doorCalls.pop(), 'failed', JSON.stringify(Location));
   }
 });
 
@@ -51,11 +54,11 @@ t.test('what is parked is cancelled with its connection, once', async (t) => {
       answers.push(() => resolve({ status: 200, headers: {}, body: name }));
       park(() => cancelled.push(name));
     });
-  const { exchanges, begin, told } = exchangesOver(handle);
+  const { exchanges, begin, doorCalls } = exchangesOver(handle);
   const parked = [begin('/a', { connection: 1 }), begin('/b', { connection: 2 })];
   answers[1]();
   await parked[1];
-  t.equal(told.pop(), 'b');
+  t.equal(doorCalls.pop(), 'b');
   exchanges.cancelParked(1, 2);
   t.strictSame(cancelled, [], 'another request had that connection before');
   for (const connection of [1, 1, 2]) exchanges.cancelParked(connection, 1);
@@ -74,7 +77,7 @@ t.test('what is parked is cancelled with its connection, once', async (t) => {
 t.test('what is answered when the door is closed goes nowhere', async (t) => {
   const answers = [];
   const cancelled = [];
-  const { exchanges, begin, told } = exchangesOver(({ path: [name], park }) => {
+  const { exchanges, begin, doorCalls } = exchangesOver(({ path: [name], park }) => {
     park(() => cancelled.push(name));
     return new Promise((resolve) => answers.push(resolve));
   });
@@ -89,7 +92,7 @@ t.test('what is answered when the door is closed goes nowhere', async (t) => {
   await Promise.all(begun);
   begin('/d');
   t.equal(cancelled.pop(), 'd');
-  t.strictSame(told, [], 'the native door is told nothing');
+  t.strictSame(doorCalls, [], 'the native door is told nothing');
 });
 
 t.test('the OpenAPI document has every route, and every problem', async (t) => {

@@ -14,7 +14,7 @@ const HOSTILE = '127.0.6.6';
 class Visitor {
   #wire;
 
-  static async at(server, address) {
+  static async open(server, address) {
     const visitor = new Visitor();
     visitor.#wire = await Wire.open(server.port, server.host, address);
     return visitor;
@@ -52,14 +52,14 @@ class Visitor {
 
 const EDGES = ['left', 'right', 'up', 'down'];
 
-const share = (name, options, test) =>
+const testShare = (name, options, test) =>
   t.test(name, async (t) => {
     const server = await startServer(t, { options });
     await test(t, server);
     await server.stop();
   });
 
-share('what is held for one address', { 'address-held': '64K' }, async (t, server) => {
+testShare('what is held for one address', { 'address-held': '64K' }, async (t, server) => {
   // Each connection parks a poll, and pipelines 15 kB behind it.
   const wires = [];
   const refused = [];
@@ -84,19 +84,19 @@ share('what is held for one address', { 'address-held': '64K' }, async (t, serve
   const { heldBytes, parked } = await server.status();
   t.ok(heldBytes <= 65536, `${heldBytes} bytes are held`);
   t.equal(parked, 6 - refused.length, 'what was parked there is no more');
-  const other = await Visitor.at(server, '127.0.1.1');
+  const other = await Visitor.open(server, '127.0.1.1');
   const [id] = await other.join();
   t.equal((await other.throw(id, 'left')).status, 202, 'others are served');
   await Promise.all([...wires.map((wire) => wire.destroy()), other.close()]);
   await server.until((status) => status.heldBytes === 0);
 });
 
-share(
+testShare(
   'memory for the sprites of one address',
   { 'address-memory': '4K', 'throw-rate': 0 },
   async (t, server) => {
-    const hostile = await Visitor.at(server, HOSTILE);
-    const honest = await Visitor.at(server, '127.0.1.1');
+    const hostile = await Visitor.open(server, HOSTILE);
+    const honest = await Visitor.open(server, '127.0.1.1');
     const [thrower, other] = await hostile.join(2);
     const [victim] = await honest.join();
     let taken = 0;
@@ -129,12 +129,12 @@ share(
   }
 );
 
-share(
+testShare(
   'sprites that hostile clients take and pass on are charged to these',
   { 'address-memory': '4K', 'throw-rate': 0 },
   async (t, server) => {
-    const hostile = await Visitor.at(server, HOSTILE);
-    const honest = await Visitor.at(server, '127.0.1.1');
+    const hostile = await Visitor.open(server, HOSTILE);
+    const honest = await Visitor.open(server, '127.0.1.1');
     const [id] = await honest.join();
     const [one] = await hostile.join();
     const throwAll = async (n) => {
@@ -161,11 +161,11 @@ share(
   }
 );
 
-share(
+testShare(
   'polls of one client that ack nothing',
   { 'poll-rate': 1, 'poll-burst': 3, 'throw-rate': 0 },
   async (t, server) => {
-    const visitor = await Visitor.at(server, HOSTILE);
+    const visitor = await Visitor.open(server, HOSTILE);
     const [id] = await visitor.join();
     // A client alone catches its own sprites.
     const throws = async () => {
@@ -194,12 +194,12 @@ share(
   }
 );
 
-share(
+testShare(
   'a mailbox that is full of one address takes the throws of others',
   { mailbox: 4, 'throw-rate': 0 },
   async (t, server) => {
-    const hostile = await Visitor.at(server, HOSTILE);
-    const honest = await Visitor.at(server, '127.0.1.1');
+    const hostile = await Visitor.open(server, HOSTILE);
+    const honest = await Visitor.open(server, '127.0.1.1');
     // With two clients, each throws at the other over two edges, and at itself over the other two.
     const [full] = await hostile.join();
     const [id] = await honest.join();
@@ -219,41 +219,45 @@ share(
   }
 );
 
-share('the junk of clients that have left keeps no client from throwing', {}, async (t, server) => {
-  const honest = await Promise.all([1, 2, 3].map((n) => Visitor.at(server, `127.0.1.${n}`)));
-  const ids = [];
-  for (const one of honest) ids.push(...(await one.join()));
+testShare(
+  'the junk of clients that have left keeps no client from throwing',
+  {},
+  async (t, server) => {
+    const honest = await Promise.all([1, 2, 3].map((n) => Visitor.open(server, `127.0.1.${n}`)));
+    const ids = [];
+    for (const one of honest) ids.push(...(await one.join()));
 
-  // 400 clients of one address throw 40 each, all at once, and leave.
-  const hostile = await Visitor.at(server, HOSTILE);
-  const crowd = await hostile.join(400);
-  const throws = crowd.flatMap((id) =>
-    Array.from({ length: 40 }, (_, i) => ['POST', `/throw/${id}/${EDGES[i % 4]}`, { body: '{}' }])
-  );
-  const taken = (await hostile.askAll(throws)).filter(({ status }) => status === 202).length;
-  await hostile.askAll(crowd.map((id) => ['POST', `/leave/${id}`]));
-  const { waiting } = await server.until(({ clients }) => clients === 3);
-  t.ok(taken > 1000 && waiting === taken, `${waiting} wait for the three`);
+    // 400 clients of one address throw 40 each, all at once, and leave.
+    const hostile = await Visitor.open(server, HOSTILE);
+    const crowd = await hostile.join(400);
+    const throws = crowd.flatMap((id) =>
+      Array.from({ length: 40 }, (_, i) => ['POST', `/throw/${id}/${EDGES[i % 4]}`, { body: '{}' }])
+    );
+    const taken = (await hostile.askAll(throws)).filter(({ status }) => status === 202).length;
+    await hostile.askAll(crowd.map((id) => ['POST', `/leave/${id}`]));
+    const { waiting } = await server.until(({ clients }) => clients === 3);
+    t.ok(taken > 1000 && waiting === taken, `${waiting} wait for the three`);
 
-  // The three honest clients go on: they throw in turn, and catch sprites.
-  const acks = ids.map(() => 0);
-  const caught = { honest: 0, junk: 0 };
-  async function read(i) {
-    const { body } = await honest[i].ask('GET', `/poll/${ids[i]}?ack=${acks[i]}&hold=5`);
-    for (const { sprite } of body.sprites) caught['honest' in sprite ? 'honest' : 'junk'] += 1;
-    acks[i] = body.seq;
-  }
-  // Their mailboxes are full of sprites from the attack.
-  for (const i of ids.keys()) await read(i);
-  for (let round = 1; round <= 20; round += 1) {
-    for (const [i, id] of ids.entries()) {
-      const answer = await honest[i].throw(id, EDGES[round % 4], `{"honest":${round}}`);
-      t.equal(answer.status, 202, `a throw gets in: ${problemOf(answer)}`);
+    // The three honest clients go on: they throw in turn, and catch sprites.
+    const acks = ids.map(() => 0);
+    const caught = { honest: 0, junk: 0 };
+    async function read(i) {
+      const { body } = await honest[i].ask('GET', `/poll/${ids[i]}?ack=${acks[i]}&hold=5`);
+      for (const { sprite } of body.sprites) caught['honest' in sprite ? 'honest' : 'junk'] += 1;
+      acks[i] = body.seq;
     }
+    // Their mailboxes are full of sprites from the attack.
     for (const i of ids.keys()) await read(i);
-    t.equal(caught.honest, round * 3, 'and arrives with the next poll');
+    for (let round = 1; round <= 20; round += 1) {
+      for (const [i, id] of ids.entries()) {
+        const answer = await honest[i].throw(id, EDGES[round % 4], `{"honest":${round}}`);
+        t.equal(answer.status, 202, `a throw gets in: ${problemOf(answer)}`);
+      }
+      for (const i of ids.keys()) await read(i);
+      t.equal(caught.honest, round * 3, 'and arrives with the next poll');
+    }
+    t.ok((await server.status()).waiting > 5000, 'while the junk still waits');
+    t.equal((await server.status()).lost, 0);
+    await Promise.all([hostile, ...honest].map((one) => one.close()));
   }
-  t.ok((await server.status()).waiting > 5000, 'while the junk still waits');
-  t.equal((await server.status()).lost, 0);
-  await Promise.all([hostile, ...honest].map((one) => one.close()));
-});
+);

@@ -108,7 +108,9 @@ contract(t, { options: { 'throw-rate': 0, 'max-sprite': 4096 } }, (t, server) =>
     const id = await server.join();
     const before = await server.status();
     const wire = await server.wire();
-    wire.send(`POST /throw/${id}/left HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n{}`).half();
+    wire
+      .send(`POST /throw/${id}/left HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n{}`)
+      .endSending();
     t.match((await server.read(wire)).body, { type: 'urn:sprites:bad-request', status: 400 });
     await wire.closed();
     t.equal((await server.status()).thrown, before.thrown);

@@ -9,29 +9,29 @@ import { startServer } from '../support/server.js';
 /** The source of a client's address: the connection, a proxy's header, or the PROXY protocol. */
 
 /** Returns a client's address as the admin port reports it. Then makes the client leave. */
-async function addressAt(server, id) {
+async function reportedAddress(server, id) {
   const client = await fetch(`http://127.0.0.1:${server.adminPort}/clients/${id}`);
   await server.leave(id);
   return (await client.json()).address;
 }
 
 /** Joins a client by a request like `how`. Returns its address, or the problem of the join. */
-async function addressOf(server, how) {
+async function joinedAddress(server, how) {
   const joined = await askFrom(server, how);
-  return joined.status === 201 ? addressAt(server, joined.body.id) : problemOf(joined);
+  return joined.status === 201 ? reportedAddress(server, joined.body.id) : problemOf(joined);
 }
 
 t.test('without --trust-proxy no header is believed', async (t) => {
   const server = await startServer(t, { options: { 'address-joins': 1 } });
   for (const headers of [{ 'X-Forwarded-For': '192.0.2.1' }, { Forwarded: 'for=192.0.2.1' }]) {
-    t.equal(await addressOf(server, { headers }), '127.0.0.1');
+    t.equal(await joinedAddress(server, { headers }), '127.0.0.1');
   }
   let joined;
   for (let i = 0; i < 40 && joined !== 'too-many-joins'; i += 1) {
-    joined = await addressOf(server, { headers: { 'X-Forwarded-For': `192.0.2.${i}` } });
+    joined = await joinedAddress(server, { headers: { 'X-Forwarded-For': `192.0.2.${i}` } });
   }
   t.equal(joined, 'too-many-joins', 'whatever it claims to be');
-  t.equal(await addressOf(server, { address: '127.0.0.2' }), '127.0.0.2', 'another may');
+  t.equal(await joinedAddress(server, { address: '127.0.0.2' }), '127.0.0.2', 'another may');
   const wire = await server.wire();
   wire.send('PROXY TCP4 192.0.2.1 192.0.2.2 1 2\r\n').send(request('POST', '/join'));
   t.equal(problemOf(await server.read(wire)), 'bad-request');
@@ -39,23 +39,23 @@ t.test('without --trust-proxy no header is believed', async (t) => {
 });
 
 /** Asserts that clients with these headers count for these addresses. */
-async function tellApart(t, trust, addresses) {
+async function assertAddresses(t, trust, addresses) {
   const server = await startServer(t, {
     options: { 'trust-proxy': trust, 'address-joins': 0, 'head-bytes': '64K' }
   });
   for (const [address, all] of Object.entries(addresses)) {
     for (const headers of all) {
       const text = JSON.stringify(headers).slice(0, 200);
-      t.equal(await addressOf(server, { headers }), address, text);
+      t.equal(await joinedAddress(server, { headers }), address, text);
     }
   }
 }
 
 /** More header lines than Node's default limit: by default Node would drop the last. */
-const many = Object.fromEntries(Array.from({ length: 2001 }, (_, i) => [`a${i}`, '']));
+const manyHeaders = Object.fromEntries(Array.from({ length: 2001 }, (_, i) => [`a${i}`, '']));
 
 t.test('--trust-proxy x-forwarded-for: by that header alone', (t) =>
-  tellApart(t, 'x-forwarded-for', {
+  assertAddresses(t, 'x-forwarded-for', {
     '192.0.2.1': [
       { 'X-Forwarded-For': '192.0.2.1' },
       { 'X-Forwarded-For': '198.51.100.7, 192.0.2.1' },
@@ -64,7 +64,7 @@ t.test('--trust-proxy x-forwarded-for: by that header alone', (t) =>
       { 'X-Forwarded-For': '::ffff:192.0.2.1' },
       { Forwarded: 'for=198.51.100.8', 'X-Forwarded-For': '192.0.2.1' },
       { 'X-Forwarded-For': '198.51.100.9', 'x-forwarded-for': '192.0.2.1' },
-      { ...many, 'X-Forwarded-For': '192.0.2.1' }
+      { ...manyHeaders, 'X-Forwarded-For': '192.0.2.1' }
     ],
     '2001:db8::': [
       { 'X-Forwarded-For': '2001:db8::1' },
@@ -84,7 +84,7 @@ t.test('--trust-proxy x-forwarded-for: by that header alone', (t) =>
 );
 
 t.test('--trust-proxy forwarded: by RFC 7239 alone', (t) =>
-  tellApart(t, 'forwarded', {
+  assertAddresses(t, 'forwarded', {
     '192.0.2.1': [
       { Forwarded: 'for=192.0.2.1' },
       { Forwarded: 'for=198.51.100.9, proto=http;FOR="192.0.2.1:80";by=203.0.113.1' },
@@ -93,7 +93,7 @@ t.test('--trust-proxy forwarded: by RFC 7239 alone', (t) =>
       { 'X-Forwarded-For': '198.51.100.7', Forwarded: 'for=192.0.2.1' },
       // A client's open quote does not swallow the line that the proxy adds.
       { Forwarded: 'for=198.51.100.9;x="', forwarded: 'for=192.0.2.1' },
-      { ...many, Forwarded: 'for=192.0.2.1' }
+      { ...manyHeaders, Forwarded: 'for=192.0.2.1' }
     ],
     '2001:db8::': [
       { Forwarded: 'for="[2001:db8::3]:443"' },
@@ -116,8 +116,8 @@ t.test('--trust-proxy forwarded: by RFC 7239 alone', (t) =>
 );
 
 /** Returns a header of the PROXY protocol, version 2. `command`: 1 PROXY, 0 LOCAL; `family`: 1 IPv4, 2 IPv6. */
-function proxy2({ command = 1, version = 2, family = 1, source = [192, 0, 2, 1], more = 0 }) {
-  const length = { 0: 0, 1: 12, 2: 36 }[family] + more;
+function proxy2({ command = 1, version = 2, family = 1, source = [192, 0, 2, 1], extraBytes = 0 }) {
+  const length = { 0: 0, 1: 12, 2: 36 }[family] + extraBytes;
   const rest = Buffer.alloc(length);
   if (family !== 0) Buffer.from(source).copy(rest);
   return Buffer.concat([
@@ -128,7 +128,7 @@ function proxy2({ command = 1, version = 2, family = 1, source = [192, 0, 2, 1],
 }
 
 const proxy1 = (address) => `PROXY TCP4 ${address} 192.0.2.200 1000 80\r\n`;
-const SIX = [0x20, 1, 0xd, 0xb8, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1];
+const IPV6_ADDRESS = [0x20, 1, 0xd, 0xb8, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1];
 
 /** Starts a server that requires the PROXY protocol; its helpers send a PROXY header. */
 function startProxied(t, options = {}) {
@@ -146,9 +146,9 @@ t.test("--trust-proxy proxy: the proxy's word is, at the start of a connection",
     for (const [address, before] of [
       ['192.0.2.1', proxy1('192.0.2.1')],
       ['192.0.2.1', proxy2({})],
-      ['192.0.2.1', proxy2({ more: 40 })],
+      ['192.0.2.1', proxy2({ extraBytes: 40 })],
       ['192.0.2.3', proxy2({ source: [192, 0, 2, 3] })],
-      ['2001:db8:0:1::', proxy2({ family: 2, source: SIX })],
+      ['2001:db8:0:1::', proxy2({ family: 2, source: IPV6_ADDRESS })],
       ['2001:db8:0:1::', 'PROXY TCP6 2001:db8:0:1:2::2 2001:db8::9 1000 80\r\n'],
       // Headers without a client's address: the proxy's own counts.
       ['127.0.0.1', proxy2({ command: 0 })],
@@ -157,7 +157,7 @@ t.test("--trust-proxy proxy: the proxy's word is, at the start of a connection",
       ['127.0.0.1', 'PROXY UNKNOWN ffff::1 ffff::2 1 2\r\n']
     ]) {
       const name = JSON.stringify(before.toString('latin1'));
-      t.equal(await addressOf(server, { before, headers }), address, name);
+      t.equal(await joinedAddress(server, { before, headers }), address, name);
     }
   });
 
@@ -173,7 +173,7 @@ t.test("--trust-proxy proxy: the proxy's word is, at the start of a connection",
       t.equal((await server.read(wire)).status, 200);
       let answer = await server.read(wire);
       if (answer.status === 100) answer = await server.read(wire);
-      t.equal(await addressAt(server, answer.body.id), address);
+      t.equal(await reportedAddress(server, answer.body.id), address);
       await wire.destroy();
     }
   });
@@ -191,12 +191,12 @@ t.test("--trust-proxy proxy: the proxy's word is, at the start of a connection",
       '\r\n\r\n\r\n',
       proxy2({ version: 1 }),
       proxy2({ command: 2 }),
-      proxy2({ more: 600 })
+      proxy2({ extraBytes: 600 })
     ]) {
       const wire = await Wire.open(server.port);
       wire.send(bytes);
       await wire.closed();
-      t.equal(wire.leftOver.length, 0, JSON.stringify(bytes.toString('latin1')));
+      t.equal(wire.unreadBytes.length, 0, JSON.stringify(bytes.toString('latin1')));
       await wire.destroy();
     }
   });
@@ -225,7 +225,7 @@ t.test('a PROXY header that does not come, or drips in, is no way to stay', asyn
   await silent.closed();
   await dripping.closed();
   await greeted.closed();
-  t.equal(greeted.leftOver.length, 0, 'no 408 where nothing of a request has come');
+  t.equal(greeted.unreadBytes.length, 0, 'no 408 where nothing of a request has come');
   ended = true;
   await drip;
   await Promise.all([silent, dripping, greeted].map((wire) => wire.destroy()));

@@ -3,7 +3,7 @@ import t from 'tap';
 
 import { Feeds } from '../../lib/client/client.js';
 import { freePort, listening } from '../support/addresses.js';
-import { CACHE_NAMES, cacheMissing, startCache } from '../support/caches.js';
+import { CACHE_NAMES, reasonToSkip, startCache } from '../support/caches.js';
 import { put, remove, tokenFile } from '../support/feeds.js';
 import { temporary } from '../support/processes.js';
 import { FaultProxy } from '../support/proxies.js';
@@ -30,35 +30,37 @@ async function start(t, kind, ports, how) {
 }
 
 /** Starts clients that watch feeds through a cache's port. Each has a list of the values that it has seen. */
-function watchBy(t, port, keys, count, kept) {
+function startWatchers(t, port, keys, count, startVersion) {
   const clients = Array.from({ length: count }, () => {
     const base = `http://127.0.0.1:${port}`;
     const client = new Feeds({ base, cached: true, limits: { feedHold: HOLD, backoffMost: 1000 } });
-    const seen = kept ? [kept.value] : [];
-    for (const key of keys) client.watch(key, (value) => seen.push(value), { kept });
+    const seen = startVersion ? [startVersion.value] : [];
+    for (const key of keys) client.watch(key, (value) => seen.push(value), { kept: startVersion });
     return { client, seen };
   });
   t.teardown(() => clients.forEach(({ client }) => client.close()));
   return clients;
 }
 
-const haveAll = (clients, value) =>
+const untilAllHave = (clients, value) =>
   until(
     () => clients.every(({ seen }) => seen.at(-1) === value),
     () => `${value}`,
     60
   );
 
-const wentBack = (clients) =>
+const backwardLists = (clients) =>
   clients.map(({ seen }) => seen).filter((list) => list.some((value, i) => value <= list[i - 1]));
 
-const ONE = ['scores'];
+const ONE_KEY = ['scores'];
 /** Keys in the order of an answer. */
-const SEVERAL = ['scores', 'standings', 'table'];
-const cases = CACHE_NAMES.flatMap((kind) => [ONE, SEVERAL].map((keys) => ({ kind, keys })));
+const SEVERAL_KEYS = ['scores', 'standings', 'table'];
+const cases = CACHE_NAMES.flatMap((kind) =>
+  [ONE_KEY, SEVERAL_KEYS].map((keys) => ({ kind, keys }))
+);
 
 for (const { kind, keys } of cases) {
-  const skip = cacheMissing(kind);
+  const skip = reasonToSkip(kind);
   t.test(`${WATCHERS} watch ${keys} through ${kind}`, { skip }, async (t) => {
     const server = await startServer(t, { options });
     const ports = { port: await freePort(), server: server.port };
@@ -67,15 +69,15 @@ for (const { kind, keys } of cases) {
     const publish = (value) => put(server, keys.at(value % keys.length), value);
     for (const [i, key] of keys.entries()) await put(server, key, i + 1 - keys.length);
 
-    const clients = watchBy(t, ports.port, keys, WATCHERS);
-    await haveAll(clients, 0);
+    const clients = startWatchers(t, ports.port, keys, WATCHERS);
+    await untilAllHave(clients, 0);
     await server.until(({ watching }) => watching > 0);
     const before = await server.status();
     const began = performance.now();
     let versions = 1;
     for (; versions <= 3; versions += 1) {
       await publish(versions);
-      await haveAll(clients, versions);
+      await untilAllHave(clients, versions);
     }
     // Wait for some turns without anything new.
     await server.until(({ feedPings }) => feedPings >= before.feedPings + 2, 60);
@@ -86,7 +88,7 @@ for (const { kind, keys } of cases) {
     t.ok(polls <= 2 * (versions + turns), `${polls} requests`);
     t.ok(watching <= 2 * keys.length, `${watching} are parked`);
 
-    t.same(wentBack(clients), []);
+    t.same(backwardLists(clients), []);
     for (const { client } of clients) client.close();
     await cache.end();
     await server.stop();
@@ -94,7 +96,7 @@ for (const { kind, keys } of cases) {
 }
 
 for (const kind of CACHE_NAMES) {
-  const skip = cacheMissing(kind);
+  const skip = reasonToSkip(kind);
   t.test(`equal requests are one through ${kind}`, { skip }, async (t) => {
     const server = await startServer(t, { options: { ...options, 'feed-cache': 1 } });
     const ports = { port: await freePort(), server: server.port };
@@ -157,8 +159,8 @@ for (const kind of CACHE_NAMES) {
       last = (await put(server, 'scores', version)).body;
     };
     await publish();
-    const clients = watchBy(t, proxy.port, ONE, 30);
-    await haveAll(clients, version);
+    const clients = startWatchers(t, proxy.port, ONE_KEY, 30);
+    await untilAllHave(clients, version);
 
     const restart = async (how) => {
       await cache.end('SIGKILL');
@@ -173,20 +175,22 @@ for (const kind of CACHE_NAMES) {
       proxy.cut();
       proxy.delay = 0;
     };
-    const faults = { restart, slow, quick, blind: () => restart({ blind: true }) };
+    const faults = { restart, slow, quick, blind: () => restart({ hasBadKey: true }) };
     for (const [name, fault] of Object.entries(faults)) {
       await publish();
       await fault();
-      clients.push(...watchBy(t, proxy.port, ONE, 5));
+      clients.push(...startWatchers(t, proxy.port, ONE_KEY, 5));
       for (let i = 0; i < 3; i += 1) await publish();
-      await haveAll(clients, version);
+      await untilAllHave(clients, version);
       // The cached answer is stale now, and some clients come back with a value that they have kept.
       await publish();
-      clients.push(...watchBy(t, proxy.port, ONE, 5, { cursor: last.cursor, value: version }));
-      await haveAll(clients, version);
+      clients.push(
+        ...startWatchers(t, proxy.port, ONE_KEY, 5, { cursor: last.cursor, value: version })
+      );
+      await untilAllHave(clients, version);
       t.pass(name);
     }
-    t.same(wentBack(clients), []);
+    t.same(backwardLists(clients), []);
     for (const { client } of clients) client.close();
     await cache.end();
     await server.stop();

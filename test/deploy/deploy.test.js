@@ -28,7 +28,7 @@ import { temporary } from '../support/processes.js';
  * skipped.
  */
 
-const deployed = (name) => readFileSync(path.join(ROOT, 'deploy', name), 'utf8');
+const deployFile = (name) => readFileSync(path.join(ROOT, 'deploy', name), 'utf8');
 
 /** Runs a program. @returns {{ status: number, output: string } | null} null: not installed */
 function run(command, args, options = {}) {
@@ -38,7 +38,7 @@ function run(command, args, options = {}) {
 }
 
 /** Asserts that a tool exits with 0. Skips the test without the tool. */
-function contented(t, tool, args, options) {
+function assertToolPasses(t, tool, args, options) {
   const result = run(tool, args, options);
   if (result === null) t.skip(`${tool} is not installed`);
   else t.equal(result.status, 0, result.output);
@@ -55,43 +55,43 @@ function writtenFiles(yaml) {
   return files;
 }
 
-const CLOUD = deployed('cloud-init.yaml');
-const FILES = writtenFiles(CLOUD);
+const CLOUD_CONFIG = deployFile('cloud-init.yaml');
+const FILES = writtenFiles(CLOUD_CONFIG);
 const SWARM_UNIT = '/etc/systemd/system/sprites-swarm.service';
-const SETUP = '/usr/local/sbin/sprites-swarm-setup';
-const RUN = '/usr/local/bin/sprites-swarm-run';
+const SETUP_SCRIPT = '/usr/local/sbin/sprites-swarm-setup';
+const RUN_SCRIPT = '/usr/local/bin/sprites-swarm-run';
 
 t.test('the service unit', async (t) => {
   const unit = path.join(ROOT, 'deploy/sprites.service');
   t.test('passes systemd-analyze verify without a word', async (t) => {
-    const result = contented(t, 'systemd-analyze', ['verify', '--man=no', unit]);
+    const result = assertToolPasses(t, 'systemd-analyze', ['verify', '--man=no', unit]);
     if (result) t.equal(result.output.trim(), '');
   });
   t.test('is exposed little', async (t) => {
-    const result = contented(t, 'systemd-analyze', ['security', '--offline=true', unit]);
+    const result = assertToolPasses(t, 'systemd-analyze', ['security', '--offline=true', unit]);
     if (!result) return;
     const [, exposure] = /Overall exposure level for \S+: ([\d.]+)/.exec(result.output);
     t.ok(Number(exposure) <= 1.5, `exposure ${exposure}`);
   });
   t.test('starts the server without a flag that some Node refuses', async (t) => {
-    const [, command] = /^ExecStart=(.*)$/m.exec(deployed('sprites.service'));
+    const [, command] = /^ExecStart=(.*)$/m.exec(deployFile('sprites.service'));
     t.equal(command, '/usr/bin/env node /opt/sprites/bin/sprites');
-    t.match(deployed('sprites.service'), /^Environment=.* SPRITES_STATE=%S\/%N\/state$/m);
-    t.notMatch(deployed('sprites.service'), /nouse-idle-notification|NODE_OPTIONS/);
+    t.match(deployFile('sprites.service'), /^Environment=.* SPRITES_STATE=%S\/%N\/state$/m);
+    t.notMatch(deployFile('sprites.service'), /nouse-idle-notification|NODE_OPTIONS/);
   });
   t.test('is not started again with an option that is wrong', async (t) => {
     // As command-line.test.js has the exit codes.
-    t.match(deployed('sprites.service'), /^RestartPreventExitStatus=2$/m);
+    t.match(deployFile('sprites.service'), /^RestartPreventExitStatus=2$/m);
   });
   t.test('waits longer than the drain window', async (t) => {
     const { default: drain } = optionTable.find(({ name }) => name === 'drain');
-    const [, stop] = /^TimeoutStopSec=(\d+)$/m.exec(deployed('sprites.service'));
+    const [, stop] = /^TimeoutStopSec=(\d+)$/m.exec(deployFile('sprites.service'));
     t.ok(Number(stop) > Number(drain) + 60, `${stop} s for a drain of ${drain} s and the writing`);
   });
   t.test('allows the files of a million clients, and no more than an untuned kernel', async (t) => {
-    const [, files] = /^LimitNOFILE=(\d+)$/m.exec(deployed('sprites.service'));
+    const [, files] = /^LimitNOFILE=(\d+)$/m.exec(deployFile('sprites.service'));
     t.ok(Number(files) >= 1_000_064 && Number(files) <= 1_048_576);
-    t.match(deployed('limits.conf'), new RegExp(`^\\* +hard +nofile +${files}$`, 'm'));
+    t.match(deployFile('limits.conf'), new RegExp(`^\\* +hard +nofile +${files}$`, 'm'));
   });
 });
 
@@ -120,7 +120,7 @@ function allowedCalls(unit) {
 }
 
 /** System calls that the unit does not allow, and that may fail. */
-const TRIED = {
+const TOLERATED_CALLS = {
   pkey_alloc: 'V8 looks whether the processor has memory protection keys, and does without'
 };
 
@@ -173,7 +173,7 @@ t.test('the unit allows every call and socket of the server and its workers', as
     if (round === 'first') {
       const threads = readdirSync(`/proc/${server.pid}/task`).length - options.workers;
       const most = optionTable.find(({ name }) => name === 'workers').type.expects.match(/\d+$/);
-      const [, tasks] = /^TasksMax=(\d+)$/m.exec(deployed('sprites.service'));
+      const [, tasks] = /^TasksMax=(\d+)$/m.exec(deployFile('sprites.service'));
       t.ok(
         Number(tasks) >= (threads + Number(most)) * 1.1,
         `${tasks} tasks for ${most} workers beside ${threads} threads`
@@ -188,15 +188,15 @@ t.test('the unit allows every call and socket of the server and its workers', as
       .length >= 4,
     `${[...seen].join(' ')} were seen`
   );
-  const allowed = allowedCalls(deployed('sprites.service'));
+  const allowed = allowedCalls(deployFile('sprites.service'));
   t.same(
-    [...seen].filter((call) => !allowed.has(call) && !TRIED[call]),
+    [...seen].filter((call) => !allowed.has(call) && !TOLERATED_CALLS[call]),
     [],
     'none is refused'
   );
 
   const [families, ofTheSwarm] = ['sprites.service', 'cloud-init.yaml'].map((name) =>
-    /^ *RestrictAddressFamilies=(.+)$/m.exec(deployed(name))[1].split(' ')
+    /^ *RestrictAddressFamilies=(.+)$/m.exec(deployFile(name))[1].split(' ')
   );
   t.strictSame(ofTheSwarm, families, 'the swarm asks for its addresses by the same call');
   const opened = new Set([...traced.matchAll(/ socket\((AF_\w+),/g)].map(([, family]) => family));
@@ -211,14 +211,18 @@ t.test('the unit allows every call and socket of the server and its workers', as
 t.test('the cloud-init file', async (t) => {
   t.test('is cloud-config', async (t) => {
     const file = path.join(ROOT, 'deploy/cloud-init.yaml');
-    contented(t, 'cloud-init', ['schema', '--config-file', file]);
+    assertToolPasses(t, 'cloud-init', ['schema', '--config-file', file]);
   });
   t.test('writes what its commands use', async (t) => {
-    t.same([...FILES.keys()], ['/etc/sprites-swarm.env', SWARM_UNIT, RUN, SETUP]);
-    t.match(CLOUD, /\[systemctl, enable, sprites-swarm\.service\]/, 'and again after every boot');
+    t.same([...FILES.keys()], ['/etc/sprites-swarm.env', SWARM_UNIT, RUN_SCRIPT, SETUP_SCRIPT]);
+    t.match(
+      CLOUD_CONFIG,
+      /\[systemctl, enable, sprites-swarm\.service\]/,
+      'and again after every boot'
+    );
   });
   t.test('documents every parameter, and names no real host', async (t) => {
-    const [comment, rest] = CLOUD.split('\nwrite_files:');
+    const [comment, rest] = CLOUD_CONFIG.split('\nwrite_files:');
     const parameters = new Set(rest.match(/@[A-Z_]+@/g));
     t.same(
       [...parameters].sort().join(),
@@ -228,11 +232,13 @@ t.test('the cloud-init file', async (t) => {
       t.ok(comment.includes(`  ${name} `) || comment.includes(`and ${name} `), name);
       t.ok(comment.includes(`s|${name}|`), `${name} in the example`);
     }
-    const hosts = CLOUD.match(/https?:\/\/[\w.-]+/g).filter((host) => !/\.example$/.test(host));
+    const hosts = CLOUD_CONFIG.match(/https?:\/\/[\w.-]+/g).filter(
+      (host) => !/\.example$/.test(host)
+    );
     t.same([...new Set(hosts)], ['https://nodejs.org'], 'but where Node itself comes from');
   });
   t.test('has an example that a server with its default options lets in', async (t) => {
-    const [, example] = /s\|@SWARM@\|(.*?)\|'/.exec(CLOUD);
+    const [, example] = /s\|@SWARM@\|(.*?)\|'/.exec(CLOUD_CONFIG);
     // As an IPv6 address: all clients come from one address, like those of a swarm on its own machine.
     const host = '::ffff:127.0.0.1';
     const addresses = Object.values(os.networkInterfaces()).flat();
@@ -258,18 +264,18 @@ t.test('the cloud-init file', async (t) => {
     writeFileSync(
       unit,
       FILES.get(SWARM_UNIT)
-        .replace(SETUP, path.join(dir, 'run'))
-        .replace(RUN, path.join(dir, 'run'))
+        .replace(SETUP_SCRIPT, path.join(dir, 'run'))
+        .replace(RUN_SCRIPT, path.join(dir, 'run'))
     );
-    const result = contented(t, 'systemd-analyze', ['verify', '--man=no', unit]);
+    const result = assertToolPasses(t, 'systemd-analyze', ['verify', '--man=no', unit]);
     if (result) t.equal(result.output.trim(), '');
   });
   t.test('has scripts that shellcheck likes', async (t) => {
     const dir = temporary(t);
-    for (const name of [SETUP, RUN]) {
+    for (const name of [SETUP_SCRIPT, RUN_SCRIPT]) {
       const script = path.join(dir, path.basename(name));
       writeFileSync(script, FILES.get(name));
-      contented(t, 'shellcheck', ['--shell=sh', script]);
+      assertToolPasses(t, 'shellcheck', ['--shell=sh', script]);
     }
   });
 });
@@ -331,7 +337,7 @@ function bareMachine(t) {
         }
       })
   };
-  writeFileSync(path.join(dir, 'setup'), FILES.get(SETUP));
+  writeFileSync(path.join(dir, 'setup'), FILES.get(SETUP_SCRIPT));
   link('sh', 'cat', 'grep', 'gzip', 'mkdir', 'mktemp', 'rm', 'sha256sum', 'tar');
   mkdirSync(path.join(origin, 'deploy'));
   copyFileSync(path.join(ROOT, 'deploy/sysctl.conf'), path.join(origin, 'deploy/sysctl.conf'));
@@ -397,7 +403,7 @@ t.test("the swarm's setup, with a repository and a Node", { skip: noSetup }, asy
     t.match(calls(), /^npm ci/m);
   });
   await t.test('runs the swarm with the words it was given', async (t) => {
-    writeFileSync(path.join(dir, 'run'), FILES.get(RUN));
+    writeFileSync(path.join(dir, 'run'), FILES.get(RUN_SCRIPT));
     const server = '--host server.example --port 8080';
     for (const [words, more] of [
       ['park 500 --time 60', ` ${server}`],
@@ -533,7 +539,7 @@ t.test("the swarm's setup on a machine without tools", { skip: noSetup }, async 
     t.match(output, 'no package manager known here: install git, make, g++, python3, curl and xz');
   });
   await t.test('knows only those of systems with systemd, which starts it', async (t) => {
-    const known = [...FILES.get(SETUP).matchAll(/command -v ([a-z-]+) >\/dev\/null; then/g)];
+    const known = [...FILES.get(SETUP_SCRIPT).matchAll(/command -v ([a-z-]+) >\/dev\/null; then/g)];
     t.same(
       known.map(([, name]) => name),
       Object.keys(managers)
@@ -542,7 +548,7 @@ t.test("the swarm's setup on a machine without tools", { skip: noSetup }, async 
 });
 
 t.test('the container file', async (t) => {
-  const text = deployed('Containerfile');
+  const text = deployFile('Containerfile');
   const instructions = text
     .replace(/^#.*\n/gm, '')
     .replace(/\\\n/g, ' ')
@@ -600,7 +606,7 @@ t.test('the container file', async (t) => {
     t.ok(text.includes(`mv ${final.WORKDIR} /image/opt/`), 'its folder is in the image');
   });
 
-  const [, grace] = /^TimeoutStopSec=(\d+)$/m.exec(deployed('sprites.service'));
+  const [, grace] = /^TimeoutStopSec=(\d+)$/m.exec(deployFile('sprites.service'));
   const { default: port } = optionTable.find(({ name }) => name === 'port');
   const [, admin] = /SPRITES_ADMIN_PORT=(\d+)/.exec(final.ENV);
   const { USER: user, VOLUME: volume } = final;
@@ -623,22 +629,22 @@ t.test('the container file', async (t) => {
     [chart, /containerPort: (\d+)/g, port, admin],
     [chart, /path: (\/\w+), port: metrics/g, '/healthz', '/healthz', '/readyz']
   ]) {
-    const found = [...deployed(name).matchAll(pattern)].map(([, one]) => one);
+    const found = [...deployFile(name).matchAll(pattern)].map(([, one]) => one);
     t.strictSame(found, expected, `${name} as the service unit and the image: ${pattern}`);
   }
 });
 
 t.test('the compose file opens the admin port to the host, as the README starts it', async (t) => {
-  const text = deployed('compose.yaml');
+  const text = deployFile('compose.yaml');
   const [, command] = /command: (.*)/.exec(text);
   t.equal(readOptions(JSON.parse(command.replaceAll("'", '"'))).adminHost, '0.0.0.0');
   const readme = readFileSync(path.join(ROOT, 'README.md'), 'utf8');
   t.ok(readme.includes(/docker compose [^\n]*--detach/.exec(text)[0]), 'the README has it');
-  t.ok(deployed('README.md').includes('docker build -t sprites -f deploy/Containerfile .'));
+  t.ok(deployFile('README.md').includes('docker build -t sprites -f deploy/Containerfile .'));
 });
 
 t.test('the chart sets options that there are, as texts', async (t) => {
-  const text = deployed('helm/templates/server.yaml');
+  const text = deployFile('helm/templates/server.yaml');
   for (const [, name] of text.matchAll(/name: SPRITES_([A-Z_]+)/g)) {
     t.ok(
       optionTable.some((option) => option.name === name.toLowerCase().replaceAll('_', '-')),
@@ -663,11 +669,11 @@ t.test('the dashboard and the alerts ask only for metrics there are', async (t) 
   // This metric has no samples before the first garbage collection.
   t.match(text, '# TYPE nodejs_gc_duration_seconds histogram');
   for (const suffix of ['bucket', 'sum']) exported.add(`nodejs_gc_duration_seconds_${suffix}`);
-  const dashboard = JSON.parse(deployed('grafana.json'));
+  const dashboard = JSON.parse(deployFile('grafana.json'));
   const asked = [
     ...dashboard.panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr)),
     ...dashboard.annotations.list.map(({ expr }) => expr),
-    ...[...deployed('prometheus-rules.yml').matchAll(/expr: (?:>-\n)?(.*)$/gm)].map(([, e]) => e)
+    ...[...deployFile('prometheus-rules.yml').matchAll(/expr: (?:>-\n)?(.*)$/gm)].map(([, e]) => e)
   ];
   t.ok(asked.length > 30);
   const names = new Set(
@@ -677,7 +683,7 @@ t.test('the dashboard and the alerts ask only for metrics there are', async (t) 
 });
 
 t.test('the dashboard is laid out', async (t) => {
-  const { panels, uid, templating } = JSON.parse(deployed('grafana.json'));
+  const { panels, uid, templating } = JSON.parse(deployFile('grafana.json'));
   t.equal(uid, 'sprites');
   t.equal(new Set(panels.map(({ id }) => id)).size, panels.length, 'every id once');
   const taken = new Set();
@@ -701,17 +707,17 @@ t.test('the dashboard is laid out', async (t) => {
     }
   }
   const variables = new Set(templating.list.map(({ name }) => name));
-  for (const [, name] of deployed('grafana.json').matchAll(/\$\{?([a-z]\w*)\}?/g)) {
+  for (const [, name] of deployFile('grafana.json').matchAll(/\$\{?([a-z]\w*)\}?/g)) {
     t.ok(variables.has(name) || name === '__rate_interval', name);
   }
 });
 
 t.test('promtool accepts the scrape example and the alerts', async (t) => {
-  contented(t, 'promtool', ['check', 'config', path.join(ROOT, 'deploy/prometheus.yml')]);
+  assertToolPasses(t, 'promtool', ['check', 'config', path.join(ROOT, 'deploy/prometheus.yml')]);
 });
 
 t.test('the manual has a chapter for each thing to do, and names every file', async (t) => {
-  const manual = deployed('README.md');
+  const manual = deployFile('README.md');
   const chapters = [...manual.matchAll(/^## (.*)$/gm)].map(([, title]) => title);
   for (const title of ['Installing', 'Upgrading', 'TLS', 'Proxies', 'A world of three servers']) {
     t.ok(chapters.includes(title), title);
@@ -725,8 +731,8 @@ t.test('the manual has a chapter for each thing to do, and names every file', as
 });
 
 t.test('each alert says where to read on, and there it is', async (t) => {
-  const rules = deployed('prometheus-rules.yml').split('- alert: ').slice(1);
-  const chapters = deployed('alerts.md').split('\n## ').slice(1);
+  const rules = deployFile('prometheus-rules.yml').split('- alert: ').slice(1);
+  const chapters = deployFile('alerts.md').split('\n## ').slice(1);
   t.same(
     rules.map((rule) => /^\w+/.exec(rule)[0]),
     chapters.map((chapter) => /^\w+/.exec(chapter)[0])
@@ -746,13 +752,13 @@ const series = (job, counts) =>
     values: Array.isArray(value) ? `${value[0]}+${value[1]}x40` : `${value}+0x40`
   }));
 
-const SENT = { thrown_total: 10, acked_total: 7, waiting: 2, lost_total: 1 };
-const ALONE = { ...SENT, crossed_in_total: 0, crossed_out_total: 0 };
-const CROSSED = { ...SENT, acked_total: 8, crossed_in_total: 6, crossed_out_total: 5 };
+const LAW_COUNTS = { thrown_total: 10, acked_total: 7, waiting: 2, lost_total: 1 };
+const ALONE = { ...LAW_COUNTS, crossed_in_total: 0, crossed_out_total: 0 };
+const CROSSED = { ...LAW_COUNTS, acked_total: 8, crossed_in_total: 6, crossed_out_total: 5 };
 const feeds = (memory) => ({ feed_memory: memory, feed_memory_limit: 1000 });
 const fetches = (failed) => ({ fetches_total: [0, 10], fetches_failed_total: [0, failed] });
-const member = (is, servers) => ({ world_member: is, world_servers: servers });
-const reach = (is, servers) => ({ world_feeds_reachable: is, world_servers: servers });
+const member = (value, servers) => ({ world_member: value, world_servers: servers });
+const reach = (value, servers) => ({ world_feeds_reachable: value, world_servers: servers });
 
 /** By alert, the jobs for which it is silent, and the jobs for which it fires after half an hour. */
 const ALERTS = {
@@ -777,7 +783,7 @@ const ALERTS = {
 };
 
 t.test('alerts are silent when all is well, and speak when it is not', async (t) => {
-  const rules = deployed('prometheus-rules.yml').split('- alert: ');
+  const rules = deployFile('prometheus-rules.yml').split('- alert: ');
   const tests = Object.entries(ALERTS).map(([alertname, [silent, loud]]) => {
     const rule = rules.find((one) => one.startsWith(alertname));
     const said = (name) => new RegExp(` ${name}: (.*)`).exec(rule)[1];
@@ -798,12 +804,12 @@ t.test('alerts are silent when all is well, and speak when it is not', async (t)
     file,
     JSON.stringify({ rule_files: [path.join(ROOT, 'deploy/prometheus-rules.yml')], tests })
   );
-  contented(t, 'promtool', ['test', 'rules', file]);
+  assertToolPasses(t, 'promtool', ['test', 'rules', file]);
 });
 
 t.test('a key that a command writes is readable for its user alone', async (t) => {
   const commands = ['haproxy.cfg', 'world/nats.conf'].flatMap((name) => [
-    ...deployed(name).matchAll(/^# +(.* > )\/etc\/\w+\/([\w.]+)(\)?)/gm)
+    ...deployFile(name).matchAll(/^# +(.* > )\/etc\/\w+\/([\w.]+)(\)?)/gm)
   ]);
   t.same(
     commands.map(([, , file]) => file),
@@ -819,17 +825,17 @@ t.test('a key that a command writes is readable for its user alone', async (t) =
 });
 
 t.test('the journal advice is a list of settings', async (t) => {
-  for (const line of deployed('journald.conf').split('\n')) {
+  for (const line of deployFile('journald.conf').split('\n')) {
     t.ok(line === '' || /^(#|\[Journal\]$|[A-Z]\w+=\S+$)/.test(line), line);
   }
-  const [, filter] = /journalctl -u sprites -o cat \| (jq .*)$/m.exec(deployed('journald.conf'));
+  const [, filter] = /journalctl -u sprites -o cat \| (jq .*)$/m.exec(deployFile('journald.conf'));
   if (run('jq', ['--version']) === null) {
     t.skip('jq is not installed');
     return;
   }
   // A unit's journal also has lines of systemd, and the server's stdout.
   const journal = 'Started sprites.service - Sprites.\n{"level":30,"msg":"listens"}\nsprites: no\n';
-  const { output } = contented(t, 'bash', ['-c', filter], { input: journal });
+  const { output } = assertToolPasses(t, 'bash', ['-c', filter], { input: journal });
   t.match(output, '"msg": "listens"');
   t.match(output, 'sprites: no');
 });

@@ -159,11 +159,11 @@ const pathWith = (node) => `${join(node, 'bin')}${delimiter}${process.env.PATH}`
 
 /** Starts a program of a project with a Node. @returns {Promise<object>} like `launch`; the end of the test ends it */
 function start(t, project, node, ...command) {
-  return startBy(t, { command: ['-C', project, ...command], env: { PATH: pathWith(node) } });
+  return startLaunched(t, { command: ['-C', project, ...command], env: { PATH: pathWith(node) } });
 }
 
 /** Starts a server like `launch`. The end of the test ends it. */
-async function startBy(t, how) {
+async function startLaunched(t, how) {
   const server = launch({}, { ...how, detached: true });
   t.teardown(async () => {
     try {
@@ -177,7 +177,7 @@ async function startBy(t, how) {
   return { ...server, port: ports.port, base: `http://127.0.0.1:${ports.port}` };
 }
 
-async function serves(t, { base }) {
+async function assertServes(t, { base }) {
   const ask = async (method, path, body) => {
     const answer = await fetch(`${base}${path}`, { method, body });
     return { status: answer.status, ...(answer.status < 204 && (await answer.json())) };
@@ -189,7 +189,7 @@ async function serves(t, { base }) {
   await ask('POST', `/leave/${id}`);
 }
 
-const here = `linux-${process.arch}`;
+const platformHere = `linux-${process.arch}`;
 
 /** Names of CPUs at PyPI and in QEMU. */
 const MACHINES = { x64: 'x86_64', arm64: 'aarch64' };
@@ -209,7 +209,7 @@ function nodeOf(platform, version) {
   return cpu === process.arch ? [file] : [`qemu-${MACHINES[cpu]}`, file];
 }
 
-for (const platform of platforms.filter((one) => one !== here)) {
+for (const platform of platforms.filter((one) => one !== platformHere)) {
   t.test(`another platform: ${platform}`, async (t) => {
     const { cpu, libc } = PLATFORMS[platform];
     const registry = ['--registry', await startRegistry(t), '--cache', temporary(t)];
@@ -228,8 +228,8 @@ for (const platform of platforms.filter((one) => one !== here)) {
           ...args,
           join(project, 'node_modules/sprites-server/bin/sprites')
         ];
-        const server = await startBy(t, { command });
-        await serves(t, server);
+        const server = await startLaunched(t, { command });
+        await assertServes(t, server);
         process.kill(-server.child.pid, 'SIGTERM');
         t.strictSame(await server.ended, [0, null]);
       });
@@ -237,50 +237,57 @@ for (const platform of platforms.filter((one) => one !== here)) {
   });
 }
 
-t.test('in an empty project', { skip: !platforms.includes(here) && `no ${here}` }, async (t) => {
-  const registry = await startRegistry(t);
-  const cache = ['--registry', registry, '--cache', temporary(t)];
-  const project = await install(t, cache, 'sprites-server');
-  const again = await install(t, cache, 'sprites-server');
-  t.ok(existsSync(join(again, 'node_modules', `sprites-server-${here}`)), 'from the cache too');
-
-  for (const version of NODES) {
-    t.test(`npx sprites-server serves, by Node ${version}`, async (t) => {
-      const server = await start(t, project, fetchNode(version), 'npx', 'sprites-server');
-      await serves(t, server);
-      const host = ['--port', String(server.port), '--time', '1', '--rate', '50', '--json'];
-      const swarm = ['sprites-swarm', 'throw', '20', ...host];
-      const env = plainEnvironment({ PATH: pathWith(fetchNode(version)) });
-      const said = await run('npx', swarm, { cwd: project, env });
-      t.match(said, /"missing":\s*0/);
-      process.kill(-server.child.pid, 'SIGTERM');
-      await server.ended;
-    });
-  }
-
-  t.test('where no binary fits, the message says what builds it', async (t) => {
-    rmSync(join(again, 'node_modules', `sprites-server-${here}`), { recursive: true });
-    const home = join(again, 'node_modules/sprites-server');
-    const node = fetchNode(NODES[1]);
-    const env = plainEnvironment({
-      PATH: pathWith(node),
-      npm_package_config_node_gyp_nodedir: node
-    });
-    const refused = await run('npx', ['sprites-server', '--port', '0'], { cwd: again, env }).catch(
-      ({ stderr }) => stderr
+t.test(
+  'in an empty project',
+  { skip: !platforms.includes(platformHere) && `no ${platformHere}` },
+  async (t) => {
+    const registry = await startRegistry(t);
+    const cache = ['--registry', registry, '--cache', temporary(t)];
+    const project = await install(t, cache, 'sprites-server');
+    const again = await install(t, cache, 'sprites-server');
+    t.ok(
+      existsSync(join(again, 'node_modules', `sprites-server-${platformHere}`)),
+      'from the cache too'
     );
-    const [, command, where] = /not built for .*: run "(.*)" in (\S+) with/.exec(refused);
-    t.equal(join(where, '.'), home);
-    const swarm = await run('npx', ['sprites-swarm', 'park', '1'], { cwd: again, env }).catch(
-      ({ stderr }) => stderr
-    );
-    t.match(swarm, 'is not built for');
-    await run('sh', ['-c', command], { cwd: where, env });
-    await serves(t, await start(t, again, node, 'npx', 'sprites-server'));
-  });
 
-  t.test('TypeScript knows all of it', async (t) => {
-    const program = `import { createServer, type Options } from 'sprites-server';
+    for (const version of NODES) {
+      t.test(`npx sprites-server serves, by Node ${version}`, async (t) => {
+        const server = await start(t, project, fetchNode(version), 'npx', 'sprites-server');
+        await assertServes(t, server);
+        const host = ['--port', String(server.port), '--time', '1', '--rate', '50', '--json'];
+        const swarm = ['sprites-swarm', 'throw', '20', ...host];
+        const env = plainEnvironment({ PATH: pathWith(fetchNode(version)) });
+        const said = await run('npx', swarm, { cwd: project, env });
+        t.match(said, /"missing":\s*0/);
+        process.kill(-server.child.pid, 'SIGTERM');
+        await server.ended;
+      });
+    }
+
+    t.test('where no binary fits, the message says what builds it', async (t) => {
+      rmSync(join(again, 'node_modules', `sprites-server-${platformHere}`), { recursive: true });
+      const home = join(again, 'node_modules/sprites-server');
+      const node = fetchNode(NODES[1]);
+      const env = plainEnvironment({
+        PATH: pathWith(node),
+        npm_package_config_node_gyp_nodedir: node
+      });
+      const refused = await run('npx', ['sprites-server', '--port', '0'], {
+        cwd: again,
+        env
+      }).catch(({ stderr }) => stderr);
+      const [, command, where] = /not built for .*: run "(.*)" in (\S+) with/.exec(refused);
+      t.equal(join(where, '.'), home);
+      const swarm = await run('npx', ['sprites-swarm', 'park', '1'], { cwd: again, env }).catch(
+        ({ stderr }) => stderr
+      );
+      t.match(swarm, 'is not built for');
+      await run('sh', ['-c', command], { cwd: where, env });
+      await assertServes(t, await start(t, again, node, 'npx', 'sprites-server'));
+    });
+
+    t.test('TypeScript knows all of it', async (t) => {
+      const program = `import { createServer, type Options } from 'sprites-server';
       import { Client } from 'sprites-server/client';
       import { readSprite, type Sprite } from 'sprites-server/sprite';
       const options: Options = { port: 0 };
@@ -288,38 +295,42 @@ t.test('in an empty project', { skip: !platforms.includes(here) && `no ${here}` 
       const client = new Client({ base: server.addresses[0]!, onSprite: console.log });
       const sprite: Sprite = readSprite({});
       await client.throw('left', sprite);`;
-    writeFileSync(join(project, 'program.mts'), program);
-    const strict = ['--strict', '--noEmit', '--target', 'es2022', '--module', 'nodenext'];
-    const wide = ['--lib', 'es2022,dom', '--typeRoots', 'none'];
-    const tsc = join(ROOT, 'node_modules/.bin/tsc');
-    const said = await run(tsc, [...strict, ...wide, 'program.mts'], { cwd: project }).catch(
-      ({ stdout }) => stdout
-    );
-    t.equal(said, '');
-  });
+      writeFileSync(join(project, 'program.mts'), program);
+      const strict = ['--strict', '--noEmit', '--target', 'es2022', '--module', 'nodenext'];
+      const wide = ['--lib', 'es2022,dom', '--typeRoots', 'none'];
+      const tsc = join(ROOT, 'node_modules/.bin/tsc');
+      const said = await run(tsc, [...strict, ...wide, 'program.mts'], { cwd: project }).catch(
+        ({ stdout }) => stdout
+      );
+      t.equal(said, '');
+    });
 
-  t.test('the program of the manual, and the examples beside other servers', async (t) => {
-    const beside = shown('lib/server/README.md', 'as `beside.mjs`');
-    writeFileSync(join(project, 'beside.mjs'), beside);
-    // The answers of two connections come in either order.
-    const said = await run(process.execPath, ['beside.mjs'], { cwd: project });
-    t.strictSame(said.trim().split('\n').sort(), ['1', 'star']);
-    const web = await install(t, cache, 'sprites-server', 'express', 'fastify');
-    mkdirSync(join(web, 'examples'));
-    const copy = (file) => copyFileSync(join(ROOT, 'lib', file), join(web, file));
-    copy('examples/behind.js');
-    for (const name of ['express', 'fastify']) {
-      const file = `examples/${name}.js`;
-      copy(file);
-      const child = execFile(process.execPath, [file, '0'], { cwd: web, env: plainEnvironment() });
-      t.teardown(() => child.kill('SIGKILL'));
-      const [line] = await once(child.stdout, 'data');
-      const [address] = /http:\S+\//.exec(line);
-      const { clients } = await (await fetch(address)).json();
-      t.equal(clients, 0, name);
-      await serves(t, { base: address.replace(/\/$/, '') });
-      child.kill('SIGTERM');
-      t.strictSame(await once(child, 'close'), [0, null], name);
-    }
-  });
-});
+    t.test('the program of the manual, and the examples beside other servers', async (t) => {
+      const beside = shown('lib/server/README.md', 'as `beside.mjs`');
+      writeFileSync(join(project, 'beside.mjs'), beside);
+      // The answers of two connections come in either order.
+      const said = await run(process.execPath, ['beside.mjs'], { cwd: project });
+      t.strictSame(said.trim().split('\n').sort(), ['1', 'star']);
+      const web = await install(t, cache, 'sprites-server', 'express', 'fastify');
+      mkdirSync(join(web, 'examples'));
+      const copy = (file) => copyFileSync(join(ROOT, 'lib', file), join(web, file));
+      copy('examples/behind.js');
+      for (const name of ['express', 'fastify']) {
+        const file = `examples/${name}.js`;
+        copy(file);
+        const child = execFile(process.execPath, [file, '0'], {
+          cwd: web,
+          env: plainEnvironment()
+        });
+        t.teardown(() => child.kill('SIGKILL'));
+        const [line] = await once(child.stdout, 'data');
+        const [address] = /http:\S+\//.exec(line);
+        const { clients } = await (await fetch(address)).json();
+        t.equal(clients, 0, name);
+        await assertServes(t, { base: address.replace(/\/$/, '') });
+        child.kill('SIGTERM');
+        t.strictSame(await once(child, 'close'), [0, null], name);
+      }
+    });
+  }
+);

@@ -23,7 +23,7 @@ import { logOf, untilRing } from '../support/world-servers.js';
  * addresses, certificates and paths are replaced.
  */
 
-const deployed = (name) => readFileSync(join(ROOT, 'deploy', name), 'utf8');
+const deployFile = (name) => readFileSync(join(ROOT, 'deploy', name), 'utf8');
 const NAMES = ['a', 'b', 'c'];
 
 /** Debian installs some programs in folders that are only on root's path. */
@@ -40,9 +40,9 @@ function optionsOf(name, folder, file = name) {
       ([, option, value]) => [option.toLowerCase().replaceAll('_', '-'), value]
     );
   const texts = [
-    set(deployed('sprites.service'), 'Environment='),
-    set(deployed('world/world.conf'), 'Environment='),
-    set(deployed(`world/${file}.env`), '')
+    set(deployFile('sprites.service'), 'Environment='),
+    set(deployFile('world/world.conf'), 'Environment='),
+    set(deployFile(`world/${file}.env`), '')
   ];
   return Object.fromEntries(
     texts
@@ -56,7 +56,7 @@ function optionsOf(name, folder, file = name) {
 
 /** Returns nats.conf for a test. startNats adds its address and port. */
 function natsConfig(folder, config, { 'tls-cert': cert, 'tls-key': key }) {
-  return deployed('world/nats.conf')
+  return deployFile('world/nats.conf')
     .replace(/^(host|port):.*$/gm, '')
     .replace('/var/lib/nats', join(folder, 'store'))
     .replace('/etc/nats/nats.crt', cert)
@@ -71,7 +71,7 @@ t.test(
   'nats.conf stands where its unit looks, and has what its user may write',
   { skip: noUnit },
   async (t) => {
-    const text = deployed('world/nats.conf');
+    const text = deployFile('world/nats.conf');
     const unit = readFileSync(NATS_UNIT, 'utf8');
     const [, file] = /^ExecStart=.* -c (\S+)$/m.exec(unit);
     const [, user] = /^User=(.*)$/m.exec(unit);
@@ -96,7 +96,7 @@ t.test(
 
 /** Returns the limits of the account that the commands in nats.conf make. */
 function accountLimits() {
-  const text = deployed('world/nats.conf');
+  const text = deployFile('world/nats.conf');
   const [, disk, streams, consumer] =
     /--js-disk-storage (\d+)G --js-streams (\d+) --js-consumer (\d+)/.exec(text);
   return {
@@ -107,7 +107,7 @@ function accountLimits() {
 
 /** Returns haproxy.cfg with the test's ports, without TLS. */
 function proxyConfig(port, ports) {
-  let text = deployed('world/haproxy.cfg')
+  let text = deployFile('world/haproxy.cfg')
     .replace(/bind :8443 .*/, `bind 127.0.0.1:${port}`)
     .replace(/^ {4}(user|group) haproxy$/gm, process.getuid() === 0 ? '$&' : '')
     .replace('maxconn 200000', 'maxconn 2000');
@@ -141,7 +141,7 @@ t.test('haproxy accepts the file', { skip: noProxy }, async (t) => {
   const file = join(folder, 'haproxy.cfg');
   writeFileSync(
     file,
-    deployed('world/haproxy.cfg').replace('/etc/haproxy/sprites.pem', join(folder, 'both.pem'))
+    deployFile('world/haproxy.cfg').replace('/etc/haproxy/sprites.pem', join(folder, 'both.pem'))
   );
   const { status, stdout, stderr } = spawnSync('haproxy', ['-c', '-f', file], { encoding: 'utf8' });
   t.equal(status, 0, stdout + stderr);
@@ -149,7 +149,7 @@ t.test('haproxy accepts the file', { skip: noProxy }, async (t) => {
 });
 
 t.test('what ids begin with is what the file says', async (t) => {
-  const text = deployed('world/haproxy.cfg');
+  const text = deployFile('world/haproxy.cfg');
   for (const name of NAMES) {
     t.match(text, `use_backend of-${name} if { var(txn.server) -m str ${tagText(tagOf(name))} }`);
   }
@@ -162,7 +162,7 @@ t.test('what ids begin with is what the file says', async (t) => {
 t.test('systemd accepts the unit as a template', { skip: noSystemd }, async (t) => {
   const folder = temporary(t);
   // Installed by the commands at the head of world.conf.
-  for (const [, command] of deployed('world/world.conf').matchAll(
+  for (const [, command] of deployFile('world/world.conf').matchAll(
     /^# +sudo (.* \/etc\/systemd\/system\/\S+)$/gm
   )) {
     execFileSync('sh', ['-c', command.replaceAll('/etc/systemd/system', folder)], { cwd: ROOT });

@@ -4,7 +4,7 @@ import t from 'tap';
 
 import { imageSize } from '../../lib/client/image-size.js';
 import { decodeDataUrl } from '../../lib/client/sprite.js';
-import { joinAndCatch, refusals } from '../support/catcher.js';
+import { joinAndCatch, formatComplaints } from '../support/catcher.js';
 import { plainEnvironment, ROOT, tool } from '../support/cpp-build.js';
 import { buildDesktop, DesktopProgram, noDesktop, Screen } from '../support/cpp-screen.js';
 import { problem, Stub } from '../support/cpp-servers.js';
@@ -322,7 +322,7 @@ t.test('the desktop', { skip: noDesktop }, async (t) => {
       picture: /^data:image\/webp;/,
       photo: /^data:image\/webp;/
     });
-    t.same(refusals(sprite), [], 'it keeps to the written format');
+    t.same(formatComplaints(sprite), [], 'it keeps to the written format');
     const size = (url) => imageSize(decodeDataUrl(url).bytes);
     t.match(size(sprite.picture), { width: 512 }, 'for desktops without photos');
     t.match(size(sprite.photo), { width: 1600, height: 1200 });

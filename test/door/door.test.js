@@ -9,7 +9,7 @@ import { readOptions } from '../../lib/operator/options.js';
 import { start } from '../../server.js';
 import { problemOf } from '../support/contract.js';
 import { request, Wire } from '../support/http.js';
-import { ROOT, startServer, WORKERS } from '../support/server.js';
+import { ROOT, startServer, DEFAULT_WORKERS } from '../support/server.js';
 import { until } from '../support/until.js';
 
 /**
@@ -187,7 +187,7 @@ t.test('the files run out before the places do, and a thousand clients come', as
     .read()
     .catch(() => {});
   await lastWire.destroy();
-  await server.leaveNothing();
+  await server.assertNothingLeft();
   await server.stop();
 });
 
@@ -202,7 +202,7 @@ t.test('fewer files than the server wants for itself: one at a time is served', 
   const second = await server.wire();
   t.equal(problemOf(await server.read(second)), 'too-many-connections');
   await Promise.all([wire.destroy(), second.destroy()]);
-  await server.leaveNothing();
+  await server.assertNothingLeft();
   await server.stop();
 });
 
@@ -220,10 +220,13 @@ t.test('one address that comes again and again takes no places from others', asy
     status,
     (now) => now.connectionsRefused === 996
   );
-  t.ok(connections <= 5 + 256 * Math.max(1, WORKERS), `${connections} connections are open`);
+  t.ok(
+    connections <= 5 + 256 * Math.max(1, DEFAULT_WORKERS),
+    `${connections} connections are open`
+  );
   await untilStatus(server, status, (now) => now.connections === 5);
   await Promise.all([status, ...wires].map((wire) => wire.destroy()));
-  await server.leaveNothing();
+  await server.assertNothingLeft();
   await server.stop();
 });
 

@@ -54,7 +54,7 @@ t.test('files and places are answered natively, in the words of JavaScript', asy
       t.match(counts, { status: 200, body: { clients: 1 } });
   }
   await wire.destroy();
-  await server.leaveNothing();
+  await server.assertNothingLeft();
 });
 
 t.test('with a transient port the page says where it may throw, by the host', async (t) => {
@@ -69,7 +69,7 @@ t.test('with a transient port the page says where it may throw, by the host', as
   t.match(await policyOf('/page/page.js', 'a.example'), /connect-src 'self';/);
   const later = await server.until((status) => status.requests > requests);
   t.equal(later.handled, 2, 'everything else is ready');
-  await server.leaveNothing();
+  await server.assertNothingLeft();
 });
 
 t.test('a storm of /status costs a bounded number of calls into JavaScript', async (t) => {

@@ -5,7 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
 import { Wire } from '../support/http.js';
-import { UNBOUND } from '../support/launch.js';
+import { NO_ADDRESS_LIMITS } from '../support/launch.js';
 import { until } from '../support/until.js';
 import { Scene, Skip, stopwatch } from './scene.js';
 
@@ -89,7 +89,7 @@ export const storm = {
   promise: 'all are parked again, in their old places; nothing thrown meanwhile is missing',
   async run(scene) {
     const clients = scene.short ? 2000 : 10000;
-    const server = await scene.server({ ...UNBOUND, 'throw-rate': 0 });
+    const server = await scene.server({ ...NO_ADDRESS_LIMITS, 'throw-rate': 0 });
     const args = ['storm', clients, '--rate', 200, '--time', 60];
     const {
       storm,

@@ -11,7 +11,7 @@ import { plainEnvironment } from '../support/cpp-build.js';
 import { ROOT } from '../support/server.js';
 import { until } from '../support/until.js';
 import { SideLoad } from './trend.js';
-import { UNBOUND } from '../support/launch.js';
+import { NO_ADDRESS_LIMITS } from '../support/launch.js';
 
 /** Kills the server under load, again and again, and restarts it as its systemd unit does. */
 
@@ -117,7 +117,7 @@ async function killAgainAndAgain(scene, { workers, sync }) {
   const options = {
     ...{ host: '127.0.0.1', port: 0, state: join(folder, 'state'), ...sideLoad.options },
     ...{ 'throw-rate': 0, 'log-level': 'fatal' },
-    ...UNBOUND,
+    ...NO_ADDRESS_LIMITS,
     ...{ ...JOURNAL, sync },
     ...(workers > 0 && { workers, 'transient-port': 0 })
   };

@@ -2,7 +2,7 @@ import { createInterface } from 'node:readline';
 import { setTimeout as pause } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 
-import { Line, Wire } from '../support/http.js';
+import { ReconnectingClient, Wire } from '../support/http.js';
 
 /**
  * A crowd of clients in a separate process, which tests kill, stop and cut off.
@@ -84,7 +84,8 @@ class Client {
 
   constructor(n) {
     const open = values.tls ? Wire.openTls : Wire.open;
-    const line = (to) => new Line(() => open.call(Wire, to, host, addressOf(n)), patience);
+    const line = (to) =>
+      new ReconnectingClient(() => open.call(Wire, to, host, addressOf(n)), patience);
     this.#polls = line(port);
     this.#throws = line(transientPort);
     this.#joins = line(transientPort);

@@ -1,12 +1,12 @@
 import { readdirSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 
-import { Line, Wire } from '../support/http.js';
+import { ReconnectingClient, Wire } from '../support/http.js';
 import { answerHelp, takeOptions } from '../support/documents.js';
 import { resident } from '../support/processes.js';
 import { ROOT, startServer } from '../support/server.js';
 import { chart, GC_OPTIONS, slackOf, trend } from './trend.js';
-import { UNBOUND } from '../support/launch.js';
+import { NO_ADDRESS_LIMITS } from '../support/launch.js';
 
 /**
  * The soak: thousands of clients that come, throw, leave and vanish, for minutes; and whether
@@ -41,7 +41,7 @@ const endings = [];
 const server = await startServer(
   { teardown: (end) => endings.push(end) },
   {
-    options: { hold: HOLD, lease: LEASE, 'log-level': 'error', ...UNBOUND },
+    options: { hold: HOLD, lease: LEASE, 'log-level': 'error', ...NO_ADDRESS_LIMITS },
     command: [process.execPath, ...GC_OPTIONS, `${ROOT}bin/sprites`]
   }
 );
@@ -51,7 +51,7 @@ const events = { joined: 0, left: 0, vanished: 0, dropped: 0 };
 const members = [];
 let isRunning = true;
 
-const newLine = () => new Line(() => Wire.open(server.port));
+const newLine = () => new ReconnectingClient(() => Wire.open(server.port));
 
 /** @returns {Promise<object>} the answer; status 0 when the connection ended first */
 const ask = (line, ...what) =>
@@ -247,7 +247,7 @@ await Promise.all(
 );
 for (const line of idleLines) line.close();
 const last = await server.until((status) => status.clients === 0, seconds);
-await server.noConnectionBut(0, 30);
+await server.untilConnectionsAtMost(0, 30);
 const leftovers = ['clients', 'parked', 'waiting', 'mailboxBytes', 'heldBytes'].filter(
   (name) => last[name] !== 0
 );

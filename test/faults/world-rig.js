@@ -7,7 +7,7 @@ import { FeedLoad } from '../support/feed-load.js';
 import { TOKEN } from '../support/feeds.js';
 import { startCluster, startNats, startWay } from '../support/nats.js';
 import { limitFiles } from '../support/processes.js';
-import { launch, UNBOUND } from '../support/launch.js';
+import { launch, NO_ADDRESS_LIMITS } from '../support/launch.js';
 import { until } from '../support/until.js';
 import { sum } from '../support/world-servers.js';
 
@@ -70,7 +70,7 @@ class Member {
       },
       ...{ 'world-lease': this.rig.lease, lease: 120, hold: 5, drain: 5, 'log-level': 'warn' },
       ...{ 'throw-rate': 0, mailbox: 1000 },
-      ...UNBOUND,
+      ...NO_ADDRESS_LIMITS,
       ...this.rig.extraOptions(this.name)
     });
     const { port, adminPort } = await this.process.listening;

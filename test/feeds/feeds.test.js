@@ -15,7 +15,7 @@ import { acceptsGzip } from '../../lib/feeds/watch-request.js';
 import { Unanswerable } from '../../lib/torus/pool.js';
 import { problemOf } from '../support/contract.js';
 import { plainEnvironment } from '../support/cpp-build.js';
-import { NO_STATE, openDoorTo, watchBy } from '../support/feeds.js';
+import { STATELESS_POOL, openFeedDoor, watchAndWait } from '../support/feeds.js';
 import { until } from '../support/until.js';
 
 /**
@@ -298,7 +298,7 @@ const LONG = 'x'.repeat(200000);
 /** Returns feeds with these threads. Keeps the event loop running until the test ends. */
 function feedsOf(t, threads, more = {}) {
   const log = pino({ level: 'silent' });
-  const feeds = new Feeds({ options: { ...OPTIONS, ...more }, threads, pool: NO_STATE, log });
+  const feeds = new Feeds({ options: { ...OPTIONS, ...more }, threads, pool: STATELESS_POOL, log });
   const awake = setInterval(() => {}, 1000);
   t.teardown(async () => {
     clearInterval(awake);
@@ -441,7 +441,7 @@ t.test('a publication that takes too long changes nothing, and the next is taken
   const publish = (text) => feeds.publish('a', 'value', Buffer.from(text));
   const { cursor } = await publish(JSON.stringify('x'.repeat(2000)));
   // A client reads the feed compressed. So the next value is compressed, too, which never ends.
-  await watchBy(await openDoorTo(t, feeds), feeds, `?after=${cursor}`, {
+  await watchAndWait(await openFeedDoor(t, feeds), feeds, `?after=${cursor}`, {
     'Accept-Encoding': 'gzip'
   });
   const [slow, next] = await Promise.all([publish(COMPRESSED), publish('3')]);
@@ -466,7 +466,7 @@ t.test('a fetch whose thread dies has failed, and is tried again later', async (
   const options = { ...OPTIONS, upstream: 'https://a.example/{key}/exit' };
   const upstream = openUpstream({ feeds, options, log: pino({ level: 'silent' }) });
   t.teardown(() => upstream.close());
-  const ask = await openDoorTo(t, feeds);
+  const ask = await openFeedDoor(t, feeds);
   t.equal(problemOf(await (await ask()).read()), 'upstream-failed');
   t.match(upstream.status(), { fetches: 1, fetchesFailed: 1, fetching: 0, fetchesWaiting: 0 });
 });
@@ -475,7 +475,7 @@ t.test('a fetch of a feed that was published and deleted meanwhile is not taken'
   let end;
   const run = () => new Promise((resolve) => (end = resolve));
   const feeds = feedsOf(t, { run, async close() {} });
-  const ask = await openDoorTo(t, feeds);
+  const ask = await openFeedDoor(t, feeds);
   const none = new Uint8Array(0);
   /** Begins a fetch. Returns a function that ends it with a value. */
   const begin = () => {
@@ -485,13 +485,13 @@ t.test('a fetch of a feed that was published and deleted meanwhile is not taken'
       return fetching;
     };
   };
-  const first = await watchBy(ask, feeds);
+  const first = await watchAndWait(ask, feeds);
   await begin()('1');
   await first.read();
   const late = begin();
   const { cursor } = await feeds.publish('a', 'value', Buffer.from('2'));
   await feeds.remove('a');
-  const wire = await watchBy(ask, feeds);
+  const wire = await watchAndWait(ask, feeds);
   t.strictSame(await late('3'), { etag: undefined, unchanged: false });
   await begin()('3');
   const { body } = await wire.read();
@@ -513,11 +513,11 @@ async function notedFeeds(t) {
   };
   const feeds = feedsOf(t, threads, { upstream: 'none' });
   const publish = (text) => feeds.publish('a', 'value', Buffer.from(text));
-  const ask = await openDoorTo(t, feeds);
+  const ask = await openFeedDoor(t, feeds);
   const watch = async ({ delta = 0, stream = false }) => {
     const headers = stream ? { Accept: 'text/event-stream' } : {};
     const { cursor } = await publish('"same"');
-    return watchBy(ask, feeds, `?after=${cursor}&delta=${delta}`, headers);
+    return watchAndWait(ask, feeds, `?after=${cursor}&delta=${delta}`, headers);
   };
   /** Publishes a new value. Returns whether the threads had to make a patch. */
   const patched = async () => {
@@ -591,7 +591,7 @@ t.test('what can not be written in its turn holds late, and a caller is told', a
   const log = pino({ level: 'silent' });
   const threads = new Threads(0);
   const endTurn = () => Promise.reject(new Unanswerable('the disk is full'));
-  const feeds = new Feeds({ options: OPTIONS, threads, pool: { ...NO_STATE, endTurn }, log });
+  const feeds = new Feeds({ options: OPTIONS, threads, pool: { ...STATELESS_POOL, endTurn }, log });
   t.teardown(() => feeds.close());
   const late = { problem: 'state-unwritable', late: true };
   t.strictSame(await feeds.publish('a', 'value', Buffer.from('1')), { created: true, ...late });

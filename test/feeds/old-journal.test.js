@@ -2,7 +2,7 @@ import { copyFileSync, renameSync } from 'node:fs';
 
 import t from 'tap';
 
-import { get, keptFeeds, put } from '../support/feeds.js';
+import { get, durableFeedOptions, put } from '../support/feeds.js';
 import { startServer } from '../support/server.js';
 
 /** What a start makes of feeds in files that may be old (test/native/journal_test.cc has the states). */
@@ -12,7 +12,7 @@ const epochOf = (cursor) => cursor.split('-')[0];
 t.test(
   'a journal that was copied back may be an old one: values stay, epochs are new',
   async (t) => {
-    const options = { ...keptFeeds(t), drain: 0 };
+    const options = { ...durableFeedOptions(t), drain: 0 };
     const one = await startServer(t, { options });
     const { body: first } = await put(one, 'a', 1);
     await one.kill();

@@ -9,7 +9,7 @@ import { loadCanonical } from '../../lib/base/addon.js';
 import { DEPTH, ValueError } from '../../lib/client/patch.js';
 import { canonical, parse } from '../../lib/feeds/canonical.js';
 import { loadTestAddon } from '../support/addon.js';
-import { isSprite, jsonCases, plainly } from '../support/json-cases.js';
+import { isSprite, jsonCases, canonicalText } from '../support/json-cases.js';
 import { mutateBytes, Random, seedsOf } from './random.js';
 import { main, tryInputs } from './run.js';
 
@@ -164,7 +164,7 @@ function writeNatively(bytes) {
 function writeInJavaScript(bytes) {
   try {
     const value = parse(bytes);
-    const [mine, right] = [canonical(value), plainly(value)].map((text) =>
+    const [mine, right] = [canonical(value), canonicalText(value)].map((text) =>
       Buffer.from(text).toString('latin1')
     );
     return { mine, right };

@@ -7,7 +7,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { Scene, stopwatch } from '../faults/scene.js';
 import { Rig } from '../faults/world-rig.js';
 import { answerHelp, takeOptions } from '../support/documents.js';
-import { Asker, Load } from '../support/feed-load.js';
+import { RecordingClient, Load } from '../support/feed-load.js';
 import { tokenFile } from '../support/feeds.js';
 import { startServer } from '../support/server.js';
 
@@ -119,7 +119,7 @@ async function playLists(scene) {
   await pause(1000);
   await load.quiet();
   const last = logReader(false);
-  const asker = new Asker(portOf);
+  const asker = new RecordingClient(portOf);
   load.history.push({ client: 0, ...(await last(asker)) });
   asker.close();
   return { seen: `${load.history.length} entries`, history: toLists(load.history) };

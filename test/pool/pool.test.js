@@ -11,7 +11,7 @@ import { createDoor } from '../../lib/http/door.js';
 import { readOptions } from '../../lib/operator/options.js';
 import { EDGES, Pool, Unanswerable } from '../../lib/torus/pool.js';
 import { request, Wire } from '../support/http.js';
-import { load, makePool } from '../support/pool.js';
+import { restoreState, makePool } from '../support/pool.js';
 import { startServer } from '../support/server.js';
 import { until } from '../support/until.js';
 
@@ -151,7 +151,7 @@ t.test('a state kept while a client is leaving has all of it', async (t) => {
   const file = path.join(t.testdir(), 'state');
   t.match(pool.save(file, 2 ** 30), { clients: 1, sprites: waiting });
   const next = makePool(t, { mailbox: 3 * FLY_BUDGET, mailboxBytes: 2 ** 30 });
-  t.match(load(next, file), { clients: 1, sprites: waiting });
+  t.match(restoreState(next, file), { clients: 1, sprites: waiting });
 });
 
 t.test('every refusal is counted by its reason', async (t) => {
@@ -311,7 +311,7 @@ t.test('what a state has brought waits since the start', async (t) => {
   first.throw(id, 'left', -1, sprite({}));
   first.save(file, 1e6);
   const second = makePool(t);
-  load(second, file);
+  restoreState(second, file);
   await pause(60);
   second.poll(id, {}, () => {});
   const { sum, counts } = second.deliveryTimes();

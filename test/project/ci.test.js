@@ -20,7 +20,7 @@ const suites = [...script.matchAll(/^step suite (.*)$/gm)].map(([, name]) => nam
 const steps = [...script.matchAll(/^ *step npm (.*)$/gm)].map(([, step]) => step);
 
 /** Summary that tap prints when all tests pass. */
-const WELL = '# { total: 3, pass: 3 }';
+const PASSED_SUMMARY = '# { total: 3, pass: 3 }';
 
 /**
  * Runs .ci/run with every tool installed, and with an npm whose outcomes the test sets.
@@ -32,12 +32,12 @@ const WELL = '# { total: 3, pass: 3 }';
  * @param {string[]} [how.args] arguments of .ci/run
  * @returns {Promise<{code: number, out: string, last: string}>}
  */
-function ci(t, { logs = {}, failing = [], args = [] } = {}) {
+function runCi(t, { logs = {}, failing = [], args = [] } = {}) {
   const tree = temporary(t);
   const programs = join(tree, 'programs');
   mkdirSync(programs);
   cpSync(join(ROOT, '.ci'), join(tree, '.ci'), { recursive: true });
-  for (const name of suites) writeFileSync(join(tree, name), `${logs[name] ?? WELL}\n`);
+  for (const name of suites) writeFileSync(join(tree, name), `${logs[name] ?? PASSED_SUMMARY}\n`);
   const cases = failing.map((command) => `'${command}'|'run --silent ${command}') exit 1;;`);
   const scripts = {
     npm: `[ -f "${tree}/$3" ] && cat "${tree}/$3"\ncase "$*" in ${cases.join(' ')} esac\nexit 0`,
@@ -55,7 +55,7 @@ function ci(t, { logs = {}, failing = [], args = [] } = {}) {
   });
 }
 
-const all = 3 * suites.length;
+const allTests = 3 * suites.length;
 
 /** Files in which the version's digits always mean the version of Sprites. */
 const ABOUT_VERSIONS = ['*.json', '*.yaml', '*CMakeLists.txt', 'native/**/version.h', ':!test'];
@@ -70,15 +70,15 @@ t.test('it runs every command of tests that there is', async (t) => {
 });
 
 t.test('all is well: the tests of all steps are counted', async (t) => {
-  const { code, out, last } = await ci(t);
-  t.strictSame({ code, last }, { code: 0, last: `${all} passed, 0 failed` });
+  const { code, out, last } = await runCi(t);
+  t.strictSame({ code, last }, { code: 0, last: `${allTests} passed, 0 failed` });
   const ran = [...out.matchAll(/^== (?!how long)(.*)$/gm)].map(([, step]) => step);
   const seconds = '\\n +\\d+ s, +\\d+ of CPU  ';
   const table = ran.map((step) => `${seconds}${step}`).join('');
   t.match(out, new RegExp(`== how long the steps took${table}${seconds}all\\n`));
   for (const step of ran)
     t.match(out, new RegExp(`== ${step}\n((?!==).*\n)*?${seconds.slice(2)}${step}\n`));
-  const installed = await ci(t, { args: ['--installed'], failing: ['install'] });
+  const installed = await runCi(t, { args: ['--installed'], failing: ['install'] });
   t.strictSame([installed.code, installed.last], [0, last]);
   t.notMatch(installed.out, /== (tools|npm install)/);
 });
@@ -86,32 +86,32 @@ t.test('all is well: the tests of all steps are counted', async (t) => {
 t.test('a failing test of any step counts once, and is shown again', async (t) => {
   for (const name of suites) {
     const log = '    not ok 1 - one\nnot ok 2 - two\n# { total: 9, pass: 7, fail: 2 }';
-    const { code, out, last } = await ci(t, { logs: { [name]: log }, failing: [name] });
-    t.strictSame({ code, last }, { code: 1, last: `${all + 4} passed, 2 failed` }, name);
+    const { code, out, last } = await runCi(t, { logs: { [name]: log }, failing: [name] });
+    t.strictSame({ code, last }, { code: 1, last: `${allTests + 4} passed, 2 failed` }, name);
     t.match(out, /== what failed in the tests\n +not ok 1 - one\n/);
   }
 });
 
 t.test('tests that fail without a failing one, or say nothing, count once', async (t) => {
-  const failed = await ci(t, { failing: ['test'] });
-  t.strictSame([failed.code, failed.last], [1, `${all} passed, 1 failed`]);
-  const silent = await ci(t, { logs: { 'test:world': '' } });
-  t.strictSame([silent.code, silent.last], [1, `${all - 3} passed, 1 failed`]);
+  const failed = await runCi(t, { failing: ['test'] });
+  t.strictSame([failed.code, failed.last], [1, `${allTests} passed, 1 failed`]);
+  const silent = await runCi(t, { logs: { 'test:world': '' } });
+  t.strictSame([silent.code, silent.last], [1, `${allTests - 3} passed, 1 failed`]);
 });
 
 t.test('every other step that fails counts once', async (t) => {
   for (const step of steps) {
     const command = step.replace('run --silent ', '');
-    const { code, out, last } = await ci(t, { failing: [command] });
-    t.strictSame({ code, last }, { code: 1, last: `${all} passed, 1 failed` }, step);
+    const { code, out, last } = await runCi(t, { failing: [command] });
+    t.strictSame({ code, last }, { code: 1, last: `${allTests} passed, 1 failed` }, step);
     t.match(out, `FAILED: npm ${step}\n`);
   }
 });
 
 t.test('a skipped test is shown, and fails', async (t) => {
   const log = '    ok 2 - in the browser # SKIP no chromium\n# { total: 3, pass: 2, skip: 1 }';
-  const { code, out, last } = await ci(t, { logs: { 'test:browsers': log } });
-  t.strictSame({ code, last }, { code: 1, last: `${all - 1} passed, 1 failed` });
+  const { code, out, last } = await runCi(t, { logs: { 'test:browsers': log } });
+  t.strictSame({ code, last }, { code: 1, last: `${allTests - 1} passed, 1 failed` });
   t.match(out, /== nothing_skipped\n +ok 2 - in the browser # SKIP no chromium\nFAILED/);
 });
 

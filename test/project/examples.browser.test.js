@@ -34,7 +34,7 @@ async function run(t, file) {
 }
 
 /** By example, an element of its page, and the text that must appear there. */
-const SEEN = {
+const EXPECTED_TEXTS = {
   football: ['#traffic', /^The last answer: a patch, [\d,]+ bytes of [\d,]+ bytes$/],
   chat: ['#messages', /^Ann: hello <b>$/],
   dashboard: ['#figures', /^Load of the last minute: [\d.]+.*Memory of this program, MB: \d+/s]
@@ -43,7 +43,7 @@ const SEEN = {
 t.test('the examples with a page', { skip: noBrowser() }, async (t) => {
   const browser = await launchBrowser();
   t.teardown(() => browser.close());
-  for (const [name, [selector, pattern]] of Object.entries(SEEN)) {
+  for (const [name, [selector, pattern]] of Object.entries(EXPECTED_TEXTS)) {
     const page = await browser.newPage({ viewport: { width: 390, height: 844 } });
     const faults = [];
     page.on('pageerror', (error) => faults.push(error.message));

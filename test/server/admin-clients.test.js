@@ -96,7 +96,7 @@ t.test('an address is banned, and no more', async (t) => {
     t.equal((await ask('DELETE', `/${nothing}`)).status, 204);
   }
   await server.stop();
-  const ended = server.logged.filter(({ msg }) => msg.endsWith(' no more'));
+  const ended = server.logLines.filter(({ msg }) => msg.endsWith(' no more'));
   t.equal(ended.length, 1, 'the one that was banned');
 });
 

@@ -31,7 +31,7 @@ async function start(t, { text = async () => 'a 1\n', ...options } = {}) {
 }
 
 /** Sends bytes, and reads until the server closes. */
-async function raw(server, bytes, localAddress = '127.0.0.1') {
+async function exchangeRaw(server, bytes, localAddress = '127.0.0.1') {
   const socket = net.connect({ port: server.address().port, host: '127.0.0.1', localAddress });
   let text = '';
   socket
@@ -46,7 +46,7 @@ async function raw(server, bytes, localAddress = '127.0.0.1') {
 }
 
 /** A request that is answered for any host name, and ends its connection. */
-const LAST = 'GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n';
+const CLOSING_REQUEST = 'GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n';
 
 const PROBLEM = 'application/problem+json';
 
@@ -86,7 +86,7 @@ t.test('what it answers', async (t) => {
 t.test('on loopback it is asked by an address, localhost or its own name alone', async (t) => {
   const asked = async ({ server }, path, ...lines) => {
     const head = [`GET ${path} HTTP/1.${lines.length > 0 ? 1 : 0}`, ...lines, 'Connection: close'];
-    return (await raw(server, `${head.join('\r\n')}\r\n\r\n`)).slice(9, 12);
+    return (await exchangeRaw(server, `${head.join('\r\n')}\r\n\r\n`)).slice(9, 12);
   };
   const usual = await start(t);
   const named = await start(t, { host: 'LocalHost' });
@@ -106,7 +106,10 @@ t.test('on loopback it is asked by an address, localhost or its own name alone',
     t.equal(await asked(usual, '/readyz', `Host: ${host}`), '200', 'balancers ask by any');
     t.equal(await asked(usual, '/healthz', `Host: ${host}`), '200');
   }
-  const answer = await raw(usual.server, 'GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n');
+  const answer = await exchangeRaw(
+    usual.server,
+    'GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n'
+  );
   t.match(answer, /urn:sprites:bad-host.*an address.*localhost.*--admin-host/s);
   t.equal(await asked(named, '/metrics', 'Host: LOCALHOST:1'), '200');
   const open = await start(t, { host: '0.0.0.0' });
@@ -147,9 +150,11 @@ t.test('one address may have half of the connections', async (t) => {
   }
   // Connections above the limit are closed without an answer.
   await until(() => held.filter((socket) => socket.destroyed || socket.readableEnded).length === 8);
-  t.match(await raw(server, LAST), /^HTTP\/1\.1 200 /, 'others are served');
+  t.match(await exchangeRaw(server, CLOSING_REQUEST), /^HTTP\/1\.1 200 /, 'others are served');
   held.forEach((socket) => socket.destroy());
-  await until(async () => (await raw(server, LAST, '127.0.0.2')).startsWith('HTTP/1.1 200 '));
+  await until(async () =>
+    (await exchangeRaw(server, CLOSING_REQUEST, '127.0.0.2')).startsWith('HTTP/1.1 200 ')
+  );
 });
 
 t.test('the 65th connection is closed, until another one goes', async (t) => {
@@ -164,11 +169,11 @@ t.test('the 65th connection is closed, until another one goes', async (t) => {
     if (!answer.toString().startsWith('HTTP/1.1 200')) t.fail(`connection ${i + 1}: ${answer}`);
     held.push(socket);
   }
-  t.equal(await raw(server, ask), '', 'without an answer');
+  t.equal(await exchangeRaw(server, ask), '', 'without an answer');
   held.pop().destroy();
   // The server notices the closed connection some time later.
   let text = '';
-  while (text === '') text = await raw(server, LAST);
+  while (text === '') text = await exchangeRaw(server, CLOSING_REQUEST);
   t.match(text, /^HTTP\/1\.1 200 /);
 });
 
@@ -178,11 +183,17 @@ t.test('what is no request, or a head above 8 KiB, is answered and cut off', asy
     const rest = 'GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\nX: ';
     return `${rest}${'x'.repeat(bytes - rest.length - 4)}\r\n\r\n`;
   };
-  t.match(await raw(server, head(8000)), /^HTTP\/1\.1 200 /);
+  t.match(await exchangeRaw(server, head(8000)), /^HTTP\/1\.1 200 /);
   for (const bytes of [8400, 20_000]) {
-    t.match(await raw(server, head(bytes)), /^HTTP\/1\.1 431 .*urn:sprites:head-too-large/s);
+    t.match(
+      await exchangeRaw(server, head(bytes)),
+      /^HTTP\/1\.1 431 .*urn:sprites:head-too-large/s
+    );
   }
-  t.match(await raw(server, 'nonsense\r\n\r\n'), /^HTTP\/1\.1 400 .*urn:sprites:bad-request/s);
+  t.match(
+    await exchangeRaw(server, 'nonsense\r\n\r\n'),
+    /^HTTP\/1\.1 400 .*urn:sprites:bad-request/s
+  );
 });
 
 t.test('a connection that is silent until it is answered 408 is closed', async (t) => {
@@ -198,7 +209,7 @@ t.test('a connection that is silent until it is answered 408 is closed', async (
     if (!answer.toString().startsWith('HTTP/1.1 408 ')) t.fail(answer.toString());
   }
   // The clients keep their half open, so the server has to close the connections.
-  const text = await until(() => raw(server, LAST));
+  const text = await until(() => exchangeRaw(server, CLOSING_REQUEST));
   t.match(text, /^HTTP\/1\.1 200 /, 'there is room again');
 });
 
@@ -212,10 +223,10 @@ t.test(
     });
     const { server } = await start(t, { text: async () => ((asked += 1), awaited) });
     const one = 'GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n';
-    t.equal(await raw(server, one.repeat(1000)), '');
+    t.equal(await exchangeRaw(server, one.repeat(1000)), '');
     t.equal(asked, 16, 'nothing is done for those beyond');
     const last = 'GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n';
-    const answers = raw(server, one.repeat(15) + last);
+    const answers = exchangeRaw(server, one.repeat(15) + last);
     await until(() => asked === 32);
     answer('a 1\n');
     t.equal((await answers).match(/HTTP\/1\.1 200 /g).length, 16);
@@ -226,7 +237,7 @@ t.test('what can not be read is refused behind the answers of the requests befor
   const { server } = await start(t, { text: async () => (await immediate(), 'a 1\n') });
   const one = 'GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n';
   for (const garbage of ['nonsense\r\n\r\n', 'nonsense\r\n\r\n'.repeat(20_000)]) {
-    const text = await raw(server, one + one + garbage);
+    const text = await exchangeRaw(server, one + one + garbage);
     t.strictSame(text.match(/HTTP\/1\.1 \d+|a 1\n|urn:[a-z:-]+/g), [
       ...['HTTP/1.1 200', 'a 1\n', 'HTTP/1.1 200', 'a 1\n'],
       ...['HTTP/1.1 400', 'urn:sprites:bad-request']
@@ -247,7 +258,7 @@ const overview = {
 };
 
 /** Returns this overview with some members replaced. */
-const but = ({ status: its = {}, ...rest }) => ({
+const overviewWith = ({ status: its = {}, ...rest }) => ({
   ...overview,
   ...rest,
   status: { ...status, ...its },
@@ -258,13 +269,16 @@ t.test('the first sentence says what it serves, and what a crash would cost', as
   t.equal(headline(overview), 'Serving 12,410 clients; last crash-safe point 0.4 s ago.');
   const served = { clients: 1, watching: 2, players: 3, journalUnsyncedSeconds: 0 };
   t.equal(
-    headline(but({ status: served })),
+    headline(overviewWith({ status: served })),
     'Serving 1 client, 2 watchers and 3 players; everything is on the disk.'
   );
-  t.match(headline(but({ state: null })), /; nothing is kept/);
-  t.match(headline(but({ status: { stateBlocked: 1 } })), /can’t be written/);
-  t.match(headline(but({ state: { file: '/s', sync: 'never' } })), /not waited for/);
-  t.match(headline(but({ unready: 'The state cannot be written' })), /^Not ready: The state/);
+  t.match(headline(overviewWith({ state: null })), /; nothing is kept/);
+  t.match(headline(overviewWith({ status: { stateBlocked: 1 } })), /can’t be written/);
+  t.match(headline(overviewWith({ state: { file: '/s', sync: 'never' } })), /not waited for/);
+  t.match(
+    headline(overviewWith({ unready: 'The state cannot be written' })),
+    /^Not ready: The state/
+  );
   t.same(
     [0.42, 59, 61, 7300, 90_000].map((seconds) => duration(seconds)),
     ['0.4 s', '59 s', '1 min', '2 h 1 min', '1 d 1 h']
@@ -287,7 +301,7 @@ t.test('the law of sprites, within a world too', async (t) => {
 });
 
 t.test('what wants attention', async (t) => {
-  t.same(alarms(but({}), { fetchesFailed: 0 }), []);
+  t.same(alarms(overviewWith({}), { fetchesFailed: 0 }), []);
   const failed = { game: 'pong', why: 'late', message: 'it took longer than 1 s' };
   for (const [other, words, latest] of [
     [{ unready: 'The state cannot be written' }, /state cannot be written/],
@@ -302,11 +316,11 @@ t.test('what wants attention', async (t) => {
     [{ status: { world: { problem: null, state: 'cut-off' } } }, /Cut off/],
     [{ status: { outOfFiles: 2 } }, /No file descriptor was left 2 times/]
   ]) {
-    const said = alarms(but(other), latest);
+    const said = alarms(overviewWith(other), latest);
     t.equal(said.length, 1, said.join('\n'));
     t.match(said[0], words);
   }
-  t.same(alarms(but({ state: null, disk: null })), []);
+  t.same(alarms(overviewWith({ state: null, disk: null })), []);
 });
 
 t.test('an hour is kept, and no more', async (t) => {

@@ -115,7 +115,7 @@ t.test('--help and --version are printed', async (t) => {
 });
 
 /** Listens on a free port, so that it is taken. Returns it. */
-async function take(t, host) {
+async function occupyPort(t, host) {
   const other = createServer();
   other.listen(0, host);
   await once(other, 'listening');
@@ -124,7 +124,7 @@ async function take(t, host) {
 }
 
 t.test('a wrong option is exit code 2, and what can not be had 1', async (t) => {
-  const [port, v6] = [await take(t, '127.0.0.1'), await take(t, '::')];
+  const [port, v6] = [await occupyPort(t, '127.0.0.1'), await occupyPort(t, '::')];
   const dir = temporary(t);
   const { 'tls-cert': cert, 'tls-key': key } = certificate(dir);
   const { 'tls-cert': other, 'tls-key': otherKey } = certificate(dir, 'other');
@@ -294,7 +294,7 @@ t.test('a variable that is no option is named, and what was meant', async (t) =>
     }
   });
   await server.stop();
-  t.match(server.logged, [
+  t.match(server.logLines, [
     { level: 40, variable: 'SPRITES_PROT', meant: 'SPRITES_PORT' },
     { level: 40, variable: 'SPRITES_ZZZZZZZ', meant: undefined },
     { level: 40, variable: 'SPRITES_HANDED_OVER', instead: /--connections/ }
@@ -303,13 +303,13 @@ t.test('a variable that is no option is named, and what was meant', async (t) =>
 
 /** SIGUSR1, at which Node by default opens its inspector to any program on this host. */
 
-const SAYS = 'SIGUSR1 opens no inspector here';
+const NO_INSPECTOR_MESSAGE = 'SIGUSR1 opens no inspector here';
 
 t.test('SIGUSR1 opens no inspector', async (t) => {
   const server = await startServer(t, { options: { drain: 0, workers: 2, 'transient-port': 0 } });
   process.kill(server.pid, 'SIGUSR1');
   const said = () => Buffer.concat(server.errors).toString();
-  await server.until(() => said().split(SAYS).length === 2);
+  await server.until(() => said().split(NO_INSPECTOR_MESSAGE).length === 2);
   // An open inspector would have printed its address before.
   t.notMatch(said(), /Debugger|inspector.*ws:/);
   await server.stop();

@@ -50,13 +50,13 @@ async function serve(t, options = {}) {
 }
 
 /** Returns a log that adds the message of each line to `lines`. */
-function noting(lines) {
+function collectingLog(lines) {
   const note = (fields, message = fields) => lines.push(fields.err?.message ?? message);
   return { debug: note, info: note, warn: note, error: note };
 }
 
 /** Runs a program in this checkout. Returns its output. */
-async function run(t, text, environment = {}) {
+async function runProgram(t, text, environment = {}) {
   const file = join(t.testdir(), 'program.mjs');
   writeFileSync(file, text);
   // `env -u` removes the hooks that the test runner puts into every child.
@@ -71,7 +71,7 @@ async function run(t, text, environment = {}) {
  * Counts the sockets of this process. This is exact only in the first test: later, clients' connections end at any
  * time.
  */
-function sockets() {
+function countSockets() {
   const isSocket = (fd) => {
     try {
       return readlinkSync(`/proc/self/fd/${fd}`).startsWith('socket:');
@@ -85,7 +85,7 @@ function sockets() {
 
 t.test('a wrong option says which it is, and opens nothing', async (t) => {
   const { port } = await serve(t);
-  const before = sockets();
+  const before = countSockets();
   const wrong = [
     [{ prot: 1 }, 'ERR_SPRITES_OPTION', 'there is no option prot; did you mean port?'],
     [{ door: 'node' }, 'ERR_SPRITES_OPTION', 'door is no option here: there is one door'],
@@ -120,7 +120,7 @@ t.test('a wrong option says which it is, and opens nothing', async (t) => {
     t.equal(error.code, code, String(error.message));
     t.match(error.message, message);
     t.notMatch(error.message, '--', 'in the words of a program');
-    t.equal(sockets(), before, 'no port is taken');
+    t.equal(countSockets(), before, 'no port is taken');
   }
   for (const none of [null, 8080, '8080']) {
     const refused = { code: 'ERR_SPRITES_OPTION', message: /^createServer takes an object of/ };
@@ -134,7 +134,7 @@ t.test('a wrong option says which it is, and opens nothing', async (t) => {
 });
 
 t.test('the example of the manual runs, and ends by itself', async (t) => {
-  const { stdout, stderr } = await run(t, shown('lib/server/README.md', 'as `beside.mjs`'));
+  const { stdout, stderr } = await runProgram(t, shown('lib/server/README.md', 'as `beside.mjs`'));
   t.same(stdout.trim().split('\n').sort(), ['1', 'star']);
   t.equal(stderr, '');
 });
@@ -160,7 +160,7 @@ t.test('two servers in one program have nothing in common', async (t) => {
 });
 
 t.test('nothing of the process is touched', async (t) => {
-  const { stdout, stderr } = await run(
+  const { stdout, stderr } = await runProgram(
     t,
     `import cluster from 'node:cluster';
     const looks = () => JSON.stringify([
@@ -183,7 +183,7 @@ t.test('nothing of the process is touched', async (t) => {
 t.test('a start waits for a state, can be called off, and logs where it is told to', async (t) => {
   const state = join(t.testdir(), 'state');
   const lines = [];
-  const options = { port: 0, host: '127.0.0.1', drain: 0, state, log: noting(lines) };
+  const options = { port: 0, host: '127.0.0.1', drain: 0, state, log: collectingLog(lines) };
   const waits = () => lines.includes('waits for the state of another server');
   const first = await createServer(options);
   await fetch(`${first.addresses[0]}join`, { method: 'POST' });
@@ -334,7 +334,7 @@ t.test('nothing of a server goes on behind its end', async (t) => {
   const server = await createServer({
     ...{ port: 0, host: '127.0.0.1', adminPort: 0, drain: 0, arena: 'hall', feedThreads: 1 },
     ...{ tlsPort: 0, tlsCert: files['tls-cert'], tlsKey: files['tls-key'] },
-    ...{ upstream: upstream.url, log: noting(lines) }
+    ...{ upstream: upstream.url, log: collectingLog(lines) }
   });
   const reader = fetch(`${server.addresses[0]}feed/a`).catch(() => {});
   await until(() => upstream.fetches === 1);
@@ -523,7 +523,7 @@ t.test('an application of its own, at the same port', async (t) => {
   const lines = [];
   const server = await serve(t, {
     // At `debug` the server logs joins and refusals a second late.
-    log: { ...noting(lines), debug() {} },
+    log: { ...collectingLog(lines), debug() {} },
     async fetch(request, about) {
       asked = { request, about };
       const answer = answers[new URL(request.url).pathname];
@@ -579,10 +579,10 @@ t.test('an application of its own, at the same port', async (t) => {
   const wire = await Wire.open(server.port, '127.0.0.1');
   const head1 = 'POST /c HTTP/1.1\r\nHost: a.test\r\nCookie: a=1\r\nCookie: b=2\r\n';
   wire.send(`${head1}Transfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n`);
-  await until(() => wire.leftOver.includes('100 Continue'));
+  await until(() => wire.unreadBytes.includes('100 Continue'));
   wire.send('3\r\nabc\r\n0\r\n\r\nTRACE /c HTTP/1.1\r\nHost: a.test\r\n\r\n');
   wire.send('GET /c HTTP/1.1\r\nHost: [\r\n\r\n');
-  const statuses = () => wire.leftOver.toString().match(/(?<=HTTP\/1\.1 )(?!100)\d+/g) ?? [];
+  const statuses = () => wire.unreadBytes.toString().match(/(?<=HTTP\/1\.1 )(?!100)\d+/g) ?? [];
   await until(() => statuses().length === 3);
   t.same(statuses(), ['218', '405', '400']);
   t.same(
@@ -636,7 +636,7 @@ t.test('what verifies grants is loaded where there are keys alone', async (t) =>
   const isLoaded = async (options) => {
     // In this folder V8 lists the scripts that it has run.
     const folder = temporary(t);
-    await run(
+    await runProgram(
       t,
       `import { createServer } from 'sprites-server';
       const server = await createServer({ port: 0, host: '127.0.0.1', drain: 0, ...${options} });
@@ -654,7 +654,7 @@ t.test('what verifies grants is loaded where there are keys alone', async (t) =>
 });
 
 t.test('in a thread that is not the main one it says so', async (t) => {
-  const { stdout } = await run(
+  const { stdout } = await runProgram(
     t,
     `import { Worker, isMainThread } from 'node:worker_threads';
     import { fileURLToPath } from 'node:url';

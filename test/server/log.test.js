@@ -119,9 +119,9 @@ t.test('what was asked for and could not be printed is an exit code of 1, withou
 const NOBODY = '11111111-2222-8333-8444-000000000000';
 
 /** Waits for a line of the log that has all of these members. */
-async function says(server, wanted) {
+async function untilLogged(server, wanted) {
   const fits = (line) => Object.entries(wanted).every(([name, value]) => line[name] === value);
-  await server.until(() => server.logged.some(fits));
+  await server.until(() => server.logLines.some(fits));
 }
 
 t.test('it says that no snapshot can be made, and when one can', async (t) => {
@@ -136,10 +136,10 @@ t.test('it says that no snapshot can be made, and when one can', async (t) => {
     for (let n = 1; n <= 6; n += 1) await server.throw(id, 'left', sprite);
   };
   await fill();
-  await says(server, { level: 50, msg: 'no snapshot of the state could be made' });
+  await untilLogged(server, { level: 50, msg: 'no snapshot of the state could be made' });
   rmdirSync(`${state}.new`);
   await fill();
-  await says(server, { level: 30, msg: 'snapshots of the state can be made again' });
+  await untilLogged(server, { level: 30, msg: 'snapshots of the state can be made again' });
   await server.stop();
 });
 
@@ -201,7 +201,7 @@ for (const [name, workers] of Object.entries({ 'the main thread': 0, 'a worker':
     const from = '127.0.0.1';
     const first = await server.ask('POST', '/join');
     const { id, transient = server.port } = first.body;
-    await says(server, { level: 20, msg: 'joined', from });
+    await untilLogged(server, { level: 20, msg: 'joined', from });
     for (const bytes of [
       request('POST', `/throw/${NOBODY}/left`, { body: '{}' }),
       request('POST', `/throw/${id}/left`, { body: '[]' }),
@@ -214,9 +214,9 @@ for (const [name, workers] of Object.entries({ 'the main thread': 0, 'a worker':
       await wire.destroy();
     }
     for (const why of ['unknown-client', 'bad-sprite', 'bad-request']) {
-      await says(server, { level: 20, msg: 'refused', from, why });
+      await untilLogged(server, { level: 20, msg: 'refused', from, why });
     }
-    await says(server, { msg: 'refused', why: 'misdirected' });
+    await untilLogged(server, { msg: 'refused', why: 'misdirected' });
 
     for (const path of [`/poll/${id}?ack=99`, `/place/${id}`, `/page/${id}`, `/${id}`]) {
       await server.ask('GET', path);
@@ -234,9 +234,9 @@ for (const [name, workers] of Object.entries({ 'the main thread': 0, 'a worker':
       await wire.read();
     }
     await wire.destroy();
-    await server.until(() => server.logged.some(({ omitted }) => omitted > 0));
-    const seconds = new Set(server.logged.map(({ time }) => Math.floor(time / 1000))).size;
-    const lines = server.logged.filter(({ level }) => level === 20).length;
+    await server.until(() => server.logLines.some(({ omitted }) => omitted > 0));
+    const seconds = new Set(server.logLines.map(({ time }) => Math.floor(time / 1000))).size;
+    const lines = server.logLines.filter(({ level }) => level === 20).length;
     // The limit is 50 lines in a second, and one line for the omitted ones. Two such seconds may overlap one of the
     // clock.
     t.ok(lines <= 2 * 52 * (seconds + 1), `${lines} lines in ${seconds} s`);
@@ -256,7 +256,12 @@ t.test('at debug it logs connections without a PROXY header', async (t) => {
   const wire = await Wire.open(server.port);
   wire.send(request('POST', '/join'));
   await wire.closed();
-  await says(server, { level: 20, msg: 'refused', from: '127.0.0.1', why: 'no PROXY header' });
+  await untilLogged(server, {
+    level: 20,
+    msg: 'refused',
+    from: '127.0.0.1',
+    why: 'no PROXY header'
+  });
   await server.stop();
 });
 
@@ -264,11 +269,11 @@ t.test('where stderr is no terminal, the log says where it listens, and no refus
   const server = await startServer(t, { options: { 'log-level': 'info', drain: 0 } });
   await server.poll(NOBODY);
   await server.stop();
-  t.match(server.logged, [
+  t.match(server.logLines, [
     { level: 30, url: `http://127.0.0.1:${server.port}/`, msg: 'listens' },
     { msg: 'metrics are served' },
     { level: 30, capacity: 1000000, msg: 'room for clients' },
     { msg: 'answers every parked poll, and ends' }
   ]);
-  t.equal(server.logged.length, 4);
+  t.equal(server.logLines.length, 4);
 });

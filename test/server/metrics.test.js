@@ -47,7 +47,7 @@ const runModule = (text, ...flags) =>
   });
 
 /** Blocks the event loop. */
-function block(ms) {
+function blockLoop(ms) {
   const end = performance.now() + ms;
   while (performance.now() < end);
 }
@@ -120,7 +120,7 @@ t.test('a stall of the event loop is seen, in the histogram and as the longest',
   const metrics = metricsOf(t, () => ({}));
   await until(() => metrics.longestStallMs() > 0);
   metrics.resetStalls();
-  block(120);
+  blockLoop(120);
   await until(() => metrics.longestStallMs() >= 100);
   t.ok(metrics.longestStallMs() >= 100, `${metrics.longestStallMs()} ms`);
   const samples = parse(await metrics.text());
@@ -172,7 +172,7 @@ t.test("delays since the last scrape have prom-client's names", async (t) => {
     const samples = parse(await metrics.text());
     return (name) => samples.get(`nodejs_eventloop_lag_${name}_seconds`);
   };
-  block(120);
+  blockLoop(120);
   await until(() => metrics.longestStallMs() >= 100);
   const late = await lag();
   t.ok(late('max') >= 0.11 && late('max') < 60, late('max'));

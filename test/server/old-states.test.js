@@ -9,7 +9,7 @@ import { migrateOldState } from '../../lib/server/old-state.js';
 import { problemOf } from '../support/contract.js';
 import { request, Wire } from '../support/http.js';
 import { launchToEnd, SPRITES } from '../support/launch.js';
-import { ask, optionsIn } from '../support/old-states.js';
+import { readState, stateOptions } from '../support/old-states.js';
 import { temporary } from '../support/processes.js';
 import { startServer } from '../support/server.js';
 
@@ -32,12 +32,12 @@ const NAMES = Object.keys(STATES);
 const bytesOf = (name, file) => Buffer.from(STATES[name].files[file], 'base64');
 
 /** The files that a state of version 0.1 has beside its own. */
-const besideOf = (name) =>
+const oldFilesOf = (name) =>
   Object.keys(STATES[name].files).filter((file) => /^state\.[a-z]+$/.test(file));
 
 /** Copies a state into a folder of the test. */
 function copyOf(t, name) {
-  const options = optionsIn(temporary(t));
+  const options = stateOptions(temporary(t));
   const folder = dirname(options.state);
   for (const file of Object.keys(STATES[name].files)) {
     writeFileSync(join(folder, file), bytesOf(name, file));
@@ -51,7 +51,7 @@ const filesIn = (folder) =>
   );
 
 /** Returns a file as a later version would write it. */
-function ofLater(file, bytes) {
+function asLaterVersion(file, bytes) {
   if (/\.(feeds|arena)$/.test(file))
     return Buffer.from(bytes.toString('latin1').replace(/ \d /, ' 9 '), 'latin1');
   if (/\.bans$/.test(file)) return Buffer.from('sprites-bans 9\n');
@@ -94,13 +94,13 @@ t.test(
     const path = join(folder, 'state');
     writeFileSync(`${path}.feeds`, whole);
     const log = { warn() {}, error() {} };
-    const takenBy = (runBefore) =>
+    const migrateFor = (runBefore) =>
       migrateOldState({ path, pool: {}, maxBytes: 10_000, runBefore, log });
-    t.match(takenBy(7), { feeds: [{ key: 'a', epoch: 77, version: 5 }], files: [{}] });
-    t.equal(takenBy(7).feeds.length, 1);
-    t.match(takenBy(8), { feeds: undefined, files: [{}] });
+    t.match(migrateFor(7), { feeds: [{ key: 'a', epoch: 77, version: 5 }], files: [{}] });
+    t.equal(migrateFor(7).feeds.length, 1);
+    t.match(migrateFor(8), { feeds: undefined, files: [{}] });
     writeFileSync(`${path}.feeds`, whole.replace(sha256, '0'.repeat(64)));
-    t.throws(() => takenBy(7), /state\.feeds: it is damaged$/);
+    t.throws(() => migrateFor(7), /state\.feeds: it is damaged$/);
   }
 );
 
@@ -128,7 +128,7 @@ function killedAt(step) {
 for (const name of NAMES.filter((one) => one.startsWith('files'))) {
   t.test(`${name}: a crash while it is taken over loses nothing`, async (t) => {
     const { asked, seen } = STATES[name];
-    const beside = besideOf(name);
+    const beside = oldFilesOf(name);
     for (let step = 0; step <= beside.length; ++step) {
       const { options, folder } = copyOf(t, name);
       const command = killedAt(step);
@@ -137,7 +137,7 @@ for (const name of NAMES.filter((one) => one.startsWith('files'))) {
       const left = beside.filter((file) => existsSync(join(folder, file)));
       t.equal(left.length, beside.length - Math.max(0, step - 1));
       const server = await startServer(t, { options });
-      t.strictSame(await ask(server, asked), seen, `before step ${step}`);
+      t.strictSame(await readState(server, asked), seen, `before step ${step}`);
       await server.stop();
     }
   });
@@ -149,7 +149,7 @@ for (const name of NAMES) {
     const { asked, seen } = STATES[name];
     for (const run of ['first', 'second']) {
       const server = await startServer(t, { options });
-      t.strictSame(await ask(server, asked), seen, `the ${run} run`);
+      t.strictSame(await readState(server, asked), seen, `the ${run} run`);
       const wire = await Wire.open(server.port, server.host, seen.bans[0]);
       t.equal(problemOf(await wire.send(request('GET', '/status')).read()), 'too-many-connections');
       await wire.destroy();
@@ -157,7 +157,7 @@ for (const name of NAMES) {
     }
     t.strictSame(
       readdirSync(folder).toSorted(),
-      ['state', ...besideOf(name).map((file) => `${file}.previous`)].toSorted(),
+      ['state', ...oldFilesOf(name).map((file) => `${file}.previous`)].toSorted(),
       'it is a state of this version now'
     );
   });
@@ -170,7 +170,7 @@ for (const name of NAMES) {
       for (const file of Object.keys(whole)) {
         const path = join(folder, file);
         if (/\.epochs$/.test(file)) continue; // it is not read
-        for (const change of [ofLater, damaged]) {
+        for (const change of [asLaterVersion, damaged]) {
           writeFileSync(path, change(file, Buffer.from(whole[file], 'latin1')));
           const before = filesIn(folder);
           const { code, errors } = await launchToEnd(t, options);

@@ -6,7 +6,7 @@ import { UsageError } from '../../lib/base/option-help.js';
 import { camelCase, helpText, readOptions, optionTable } from '../../lib/operator/options.js';
 
 /** Asserts that options are refused with a message of one line. */
-function refused(t, args, environment, pattern, name) {
+function assertRefused(t, args, environment, pattern, name) {
   try {
     readOptions(args, environment);
     t.fail(`taken: ${name}`);
@@ -19,7 +19,7 @@ function refused(t, args, environment, pattern, name) {
 
 t.test('every option of the table', async (t) => {
   const names = new Set();
-  for (const { name, default: usual, type, help } of optionTable) {
+  for (const { name, default: defaultValue, type, help } of optionTable) {
     t.test(name, async (t) => {
       const member = camelCase(name);
       const variable = `SPRITES_${name.toUpperCase().replaceAll('-', '_')}`;
@@ -27,26 +27,29 @@ t.test('every option of the table', async (t) => {
       t.notOk(names.has(name), 'is there once');
       names.add(name);
       // Without these --tls-port is refused.
-      const beside = name === 'tls-port' ? ['--tls-cert', 'a', '--tls-key', 'b'] : [];
-      const given = readOptions([`--${name}`, usual, ...beside]);
+      const requiredOptions = name === 'tls-port' ? ['--tls-cert', 'a', '--tls-key', 'b'] : [];
+      const given = readOptions([`--${name}`, defaultValue, ...requiredOptions]);
       t.equal(given[member], readOptions([])[member], 'its default');
-      t.equal(readOptions(beside, { [variable]: usual })[member], readOptions([])[member]);
+      t.equal(
+        readOptions(requiredOptions, { [variable]: defaultValue })[member],
+        readOptions([])[member]
+      );
       t.match(helpText(), `--${name} ${type.unit.toUpperCase()}`);
-      t.ok(helpText().includes(`(default ${usual})`), 'the help tells its default');
+      t.ok(helpText().includes(`(default ${defaultValue})`), 'the help tells its default');
       t.ok(help.length > 5 && type.expects.length > 5);
-      refused(t, [`--${name}`], {}, new RegExp(`--${name}`), 'its value is needed');
+      assertRefused(t, [`--${name}`], {}, new RegExp(`--${name}`), 'its value is needed');
       // A file may have any name.
       if (type.unit === 'file') return;
       t.notOk(type.read('\n nonsense \0'), 'nonsense is refused');
-      refused(t, [`--${name}= `], {}, new RegExp(`--${name} takes `), 'blank');
-      refused(t, [], { [variable]: ' ' }, new RegExp(`${variable} takes `), 'blank');
+      assertRefused(t, [`--${name}= `], {}, new RegExp(`--${name} takes `), 'blank');
+      assertRefused(t, [], { [variable]: ' ' }, new RegExp(`${variable} takes `), 'blank');
     });
   }
 });
 
-const many = (count) => Array.from({ length: count }, (_, i) => `a${i}`);
-const asGiven = (...texts) => Object.fromEntries(texts.map((text) => [text, text]));
-const lists = (...all) => Object.fromEntries(all.map((names) => [names.join(), names]));
+const manyNames = (count) => Array.from({ length: count }, (_, i) => `a${i}`);
+const unchangedValues = (...texts) => Object.fromEntries(texts.map((text) => [text, text]));
+const listValues = (...all) => Object.fromEntries(all.map((names) => [names.join(), names]));
 const NATS = 'nats://one:4222';
 
 /**
@@ -68,13 +71,16 @@ const VALUES = {
   },
   arena: {
     takes: 'none or 1 to 16 names',
-    taken: { ...lists(['hall'], ['hall', 'yard-2'], ['x'.repeat(32)], many(16)), none: [] },
-    refused: ['', 'hall,', 'hall,hall', 'Hall', '1', 'x'.repeat(33), many(17).join()]
+    taken: {
+      ...listValues(['hall'], ['hall', 'yard-2'], ['x'.repeat(32)], manyNames(16)),
+      none: []
+    },
+    refused: ['', 'hall,', 'hall,hall', 'Hall', '1', 'x'.repeat(33), manyNames(17).join()]
   },
   // The key must be a part of the path or of the query.
   upstream: {
     takes: 'none, or a URL with {key}',
-    taken: asGiven(
+    taken: unchangedValues(
       ...['http://a/{key}', 'https://api.example:8443/of/{key}.json', 'http://[::1]/x?feed={key}'],
       ...['https://a?{key}', 'none']
     ),
@@ -88,7 +94,7 @@ const VALUES = {
   world: {
     takes: 'none, or nats:',
     beside: ['--name', 'a'],
-    taken: lists([NATS, 'nats://[::1]:4222']),
+    taken: listValues([NATS, 'nats://[::1]:4222']),
     refused: [
       ...['', 'one:4222', 'http://one', 'nats://', 'nats://me:secret@one', 'nats://a,'],
       'nats://a:65536'
@@ -97,12 +103,12 @@ const VALUES = {
   name: {
     takes: 'a-z',
     beside: ['--world', NATS],
-    taken: asGiven('rack1-a'),
+    taken: unchangedValues('rack1-a'),
     refused: ['', 'A', '1', 'a.b', 'x'.repeat(33)]
   },
   cors: {
     takes: '',
-    taken: asGiven('*', 'none', 'https://example.org', 'http://localhost:8080'),
+    taken: unchangedValues('*', 'none', 'https://example.org', 'http://localhost:8080'),
     refused: [
       ...['', 'example.org', 'https://example.org/', 'https://a b', 'https://a\r\nX: y', 'null'],
       ...['**', 'ftp://x'],
@@ -120,7 +126,7 @@ for (const [name, { takes, beside = [], ...texts }] of Object.entries(VALUES)) {
     }
     const says = `--${name} takes ${takes}`;
     for (const text of texts.refused) {
-      refused(t, [`--${name}=${text}`, ...beside], {}, says, JSON.stringify(text));
+      assertRefused(t, [`--${name}=${text}`, ...beside], {}, says, JSON.stringify(text));
     }
   });
 }
@@ -141,7 +147,7 @@ t.test('a world', async (t) => {
     [[...given, '--world-key', 'file'], /--world-certificate and --world-key go together/],
     [[...given, '--max-sprite', '524289', '--mailbox-bytes', '1M'], /512K at most with --world/]
   ]) {
-    refused(t, more, {}, pattern, more.join(' '));
+    assertRefused(t, more, {}, pattern, more.join(' '));
   }
 });
 
@@ -221,7 +227,7 @@ t.test('what is no option, or no value of one, is told with what to do', async (
     [['--help=yes'], /--help takes no value, not "yes"/],
     [['--no-help'], /there is no option --no-help/]
   ];
-  for (const [args, pattern] of wrong) refused(t, args, {}, pattern, args.join(' '));
+  for (const [args, pattern] of wrong) assertRefused(t, args, {}, pattern, args.join(' '));
 });
 
 t.test('switches, long and short, whatever else is wrong', async (t) => {
@@ -242,8 +248,8 @@ t.test('switches, long and short, whatever else is wrong', async (t) => {
 t.test('what options must hold among each other', async (t) => {
   const alone = /^--tls-port needs --tls-cert and --tls-key, what it serves TLS with$/;
   // Its default value is refused, too.
-  for (const port of ['443', '8443']) refused(t, ['--tls-port', port], {}, alone, port);
-  refused(t, [], { SPRITES_TLS_PORT: '8443' }, alone, 'by the environment');
+  for (const port of ['443', '8443']) assertRefused(t, ['--tls-port', port], {}, alone, port);
+  assertRefused(t, [], { SPRITES_TLS_PORT: '8443' }, alone, 'by the environment');
   const pair = ['--tls-cert', 'a', '--tls-key', 'b'];
   t.equal(readOptions([...pair, '--tls-port', '443']).tlsPort, 443);
   t.equal(readOptions([], { SPRITES_TLS_PORT: '' }).tlsPort, 8443);
@@ -254,7 +260,7 @@ t.test('what options must hold among each other', async (t) => {
     ['--port', '8443', ...pair],
     ['--admin-port', '9', '--transient-port', '9', '--host', '::1', '--admin-host', '::1']
   ]) {
-    refused(t, ports, {}, same, ports.join(' '));
+    assertRefused(t, ports, {}, same, ports.join(' '));
   }
   for (const ports of [
     ['--port', '0', '--transient-port', '0', '--admin-port', '0', '--tls-port', '0', ...pair],
@@ -263,14 +269,15 @@ t.test('what options must hold among each other', async (t) => {
   ]) {
     t.ok(readOptions(ports), ports.join(' '));
   }
-  refused(t, ['--games', 'mine'], {}, /^--games needs --arena, the names of /, 'no arena');
+  assertRefused(t, ['--games', 'mine'], {}, /^--games needs --arena, the names of /, 'no arena');
   t.equal(readOptions(['--games', 'mine', '--arena', 'hall']).games, resolve('mine'));
   const wrong = {
     'a mailbox too small for one sprite': '--max-sprite=4096 --mailbox-bytes=4096',
     'all mailboxes smaller than one': '--mailbox-memory=1K --mailbox-bytes=2K --max-sprite=1000',
     'a log that must be moved to grow': '--feed-bytes=1M --feed-memory=4M --log-bytes=2M'
   };
-  for (const [name, args] of Object.entries(wrong)) refused(t, args.split(' '), {}, /--/, name);
+  for (const [name, args] of Object.entries(wrong))
+    assertRefused(t, args.split(' '), {}, /--/, name);
 });
 
 t.test('the help is for a terminal', async (t) => {

@@ -6,7 +6,7 @@ import t from 'tap';
 
 import { each, lengthOf } from '../support/until.js';
 import { clientHello, request, resetSocket } from '../support/http.js';
-import { startServer, startWithEveryWay } from '../support/server.js';
+import { startServer, startWithAllPorts } from '../support/server.js';
 
 /**
  * Peers that reset their connection, at every moment of every kind of answer, by every port. A
@@ -24,14 +24,14 @@ const CHUNKED = [
 ];
 
 /** Kinds of answers that are tested at the same time: each waits most of its time. */
-const AT_ONCE = 4;
+const CONCURRENT_KINDS = 4;
 /** The same at the admin port, which allows 64 connections, and 32 of one address. */
-const AT_ONCE_ADMIN = 2;
+const CONCURRENT_ADMIN_KINDS = 2;
 
 t.jobs = 2;
 
 /** Actions on a test's socket in the same turn of the event loop as its reset. */
-const BEGUN = {
+const SOCKET_ACTIONS = {
   nothing: () => {},
   'its end': (socket) => socket.end(),
   'its end, with bytes': (socket) => socket.end('bytes'),
@@ -47,7 +47,7 @@ t.test("a test's own reset closes its socket, whatever has begun", async (t) => 
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   for (const state of ['connected', 'connecting']) {
-    for (const [what, begin] of Object.entries(BEGUN)) {
+    for (const [what, begin] of Object.entries(SOCKET_ACTIONS)) {
       const socket = connect(server.address().port, '127.0.0.1');
       const closed = new Promise((resolve) => {
         socket.on('close', resolve).on('error', resolve);
@@ -109,12 +109,12 @@ const KINDS = {
 /** Actions of a connection between its last byte and its reset. */
 const MOMENTS = {
   'at once': () => {},
-  'at the first byte of the answer': (socket) => heard(socket, 'data'),
+  'at the first byte of the answer': (socket) => eventWithinPatience(socket, 'data'),
   'at the end of the answer': async (socket) => {
     const hasEnded = new Promise((resolve) => {
       socket.end(resolve);
     });
-    await heard(socket, 'end');
+    await eventWithinPatience(socket, 'end');
     await hasEnded; // With TLS, resetSocket of the connection below can't see this end: see its comment.
   },
   'with the answer unread': async (socket, server) => {
@@ -132,7 +132,7 @@ function eventOrEnd(socket, event) {
 }
 
 /** Waits the same way for a part of the answer, at most 200 ms: an incomplete request gets no answer. */
-function heard(socket, event) {
+function eventWithinPatience(socket, event) {
   socket.resume();
   const patience = new Promise((resolve) => {
     setTimeout(resolve, 200).unref();
@@ -158,23 +158,23 @@ async function resetPlain(port, bytes, moment, server) {
 
 /** Does the same inside TLS. Resets the connection below. */
 async function resetTls(port, bytes, moment, server) {
-  const below = await open(port);
-  const socket = connectTls({ socket: below, rejectUnauthorized: false, allowHalfOpen: true });
+  const tcpSocket = await open(port);
+  const socket = connectTls({ socket: tcpSocket, rejectUnauthorized: false, allowHalfOpen: true });
   socket.on('error', () => {});
   await eventOrEnd(socket, 'secureConnect');
   await new Promise((resolve) => {
     socket.write(bytes, resolve);
   });
   await moment(socket, server);
-  resetSocket(below);
+  resetSocket(tcpSocket);
   socket.destroy();
 }
 
 /** Asserts that the server runs, and has logged no warning and no error. */
-async function isWell(t, server) {
+async function assertHealthy(t, server) {
   t.equal(server.child.exitCode, null, 'the server lives');
   t.strictSame(
-    server.logged.filter(({ level }) => level >= 40),
+    server.logLines.filter(({ level }) => level >= 40),
     [],
     'without a word'
   );
@@ -182,13 +182,13 @@ async function isWell(t, server) {
 
 for (const workers of [0, 2]) {
   t.test(`resets cost no other client anything, with ${workers} workers`, async (t) => {
-    const { server, ways } = await startWithEveryWay(t, { workers });
-    t.afterEach(() => server.leaveNothing());
+    const { server, ways } = await startWithAllPorts(t, { workers });
+    t.afterEach(() => server.assertNothingLeft());
 
     for (const [way, { port }] of Object.entries(ways)) {
       const reset = way === 'tls' ? resetTls : resetPlain;
       t.test(`by ${way}`, async (t) => {
-        const atOnce = way === 'admin' ? AT_ONCE_ADMIN : AT_ONCE;
+        const atOnce = way === 'admin' ? CONCURRENT_ADMIN_KINDS : CONCURRENT_KINDS;
         await each(Object.entries(KINDS), atOnce, async ([kind, bytes]) => {
           await Promise.all(
             Object.values(MOMENTS).flatMap((moment) =>
@@ -198,7 +198,7 @@ for (const workers of [0, 2]) {
           await server.status();
           t.equal(server.child.exitCode, null, kind);
         });
-        await isWell(t, server);
+        await assertHealthy(t, server);
       });
 
       t.test(`by ${way}, in the middle of what is sent`, async (t) => {
@@ -207,7 +207,7 @@ for (const workers of [0, 2]) {
             await reset(port, bytes.slice(0, cut), () => server.status(), server);
           }
         }
-        await isWell(t, server);
+        await assertHealthy(t, server);
       });
     }
 
@@ -220,7 +220,7 @@ for (const workers of [0, 2]) {
         }
       }
       await resetPlain(port, hello, MOMENTS['at the first byte of the answer'], server);
-      await isWell(t, server);
+      await assertHealthy(t, server);
     });
 
     t.test('the server stops well', () => server.stop());
@@ -232,7 +232,7 @@ t.test('resets behind a proxy of TCP', async (t) => {
     options: { 'trust-proxy': 'proxy', drain: 0 },
     greeting: PROXY
   });
-  await each(Object.entries(KINDS), AT_ONCE, async ([kind, bytes]) => {
+  await each(Object.entries(KINDS), CONCURRENT_KINDS, async ([kind, bytes]) => {
     const greeted = PROXY + bytes.toString('latin1');
     const resets = Object.values(MOMENTS).map((moment) =>
       resetPlain(server.port, greeted, moment, server)
@@ -243,7 +243,7 @@ t.test('resets behind a proxy of TCP', async (t) => {
   for (let cut = 1; cut < PROXY.length; cut += 1) {
     await resetPlain(server.port, PROXY.slice(0, cut), MOMENTS['at once'], server);
   }
-  await server.leaveNothing();
+  await server.assertNothingLeft();
   await server.stop();
 });
 
@@ -257,7 +257,7 @@ t.test('connections that are one too many are reset while they are told so', asy
       await resetPlain(server.port, KINDS.connect, MOMENTS[when], server);
     }
   }
-  await server.leaveNothing();
+  await server.assertNothingLeft();
   t.equal((await server.status()).thrown, 0, 'the server lives');
   await server.stop();
 });

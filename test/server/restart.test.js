@@ -22,9 +22,9 @@ import { EDGES } from '../../lib/torus/pool.js';
 import { problemOf } from '../support/contract.js';
 import { request } from '../support/http.js';
 import { launch, launchToEnd, SPRITES } from '../support/launch.js';
-import { ANY_SIZE, load, makePool } from '../support/pool.js';
+import { UNLIMITED_SIZE, restoreState, makePool } from '../support/pool.js';
 import { until } from '../support/until.js';
-import { lasting, startServer } from '../support/server.js';
+import { durableCounts, startServer } from '../support/server.js';
 
 // About forty starts of a server, on a machine that may be busy.
 t.setTimeout(600_000);
@@ -36,17 +36,17 @@ const THROWN = 72;
 const LOST = 88;
 
 /** Writes a state of six clients and a sprite; a record in front of theirs is free. @returns {string[]} their ids */
-function stateIn(t, path) {
+function writeState(t, path) {
   const pool = makePool(t, { capacity: 400 });
-  const [gone, ...ids] = Array.from({ length: 7 }, () => pool.join().id);
-  pool.leave(gone);
+  const [departed, ...ids] = Array.from({ length: 7 }, () => pool.join().id);
+  pool.leave(departed);
   pool.throw(ids[0], 'left', 1, Buffer.from(JSON.stringify({ a: 'x'.repeat(1000) })));
-  pool.save(path, ANY_SIZE);
+  pool.save(path, UNLIMITED_SIZE);
   return ids;
 }
 
 /** Corrects the checksum of the bytes. Returns them. */
-function signed(bytes) {
+function withChecksum(bytes) {
   const end = bytes.length - 4;
   if (end >= 0) bytes.writeUInt32LE(crc32(bytes.subarray(0, end)), end);
   return bytes;
@@ -54,12 +54,12 @@ function signed(bytes) {
 
 // ---- The server, restarted ----------------------------------------------------------------------
 
-const QUICK = { drain: 0, lease: 600, 'throw-rate': 0, 'log-level': 'warn' };
+const QUICK_OPTIONS = { drain: 0, lease: 600, 'throw-rate': 0, 'log-level': 'warn' };
 
 t.test('a restart changes nothing for any client', async (t) => {
   const directory = t.testdir();
   const state = join(directory, 'state');
-  const begin = () => startServer(t, { options: { ...QUICK, state } });
+  const begin = () => startServer(t, { options: { ...QUICK_OPTIONS, state } });
   const one = await begin();
   t.equal((await one.status()).clients, 0, 'without a file it begins anew');
   t.strictSame(readdirSync(directory), ['state.journal-0', 'state.lock'], 'and a journal');
@@ -88,7 +88,7 @@ t.test('a restart changes nothing for any client', async (t) => {
 
   const two = await begin();
   t.strictSame(readdirSync(directory), ['state', 'state.journal-1', 'state.lock']);
-  t.strictSame(lasting(await two.status()), lasting(last));
+  t.strictSame(durableCounts(await two.status()), durableCounts(last));
   t.equal(problemOf(await two.poll(ids[2], 'ack=1')), 'ack-ahead', 'none of its was ever sent');
   t.strictSame((await two.poll(ids[0], `ack=${acked}`)).body, first, 'the same with the same seq');
   t.strictSame((await two.poll(ids[1])).body, second, 'unacked, they come again');
@@ -115,7 +115,7 @@ t.test('a restart changes nothing for any client', async (t) => {
   two.child.kill('SIGKILL');
   await two.ended();
   const three = await begin();
-  t.strictSame(lasting(await three.status()), lasting(killed));
+  t.strictSame(durableCounts(await three.status()), durableCounts(killed));
   const { body: again } = await three.poll(ids[1]);
   t.strictSame(again.sprites, second.sprites, 'unacked, they come again');
   await three.stop();
@@ -125,7 +125,7 @@ t.test('a restart changes nothing for any client', async (t) => {
 t.test('a client parked at SIGTERM is told when to come back', async (t) => {
   const drain = 3;
   const state = join(t.testdir(), 'state');
-  const options = { ...QUICK, drain, state };
+  const options = { ...QUICK_OPTIONS, drain, state };
   const one = await startServer(t, { options });
   const ids = [];
   const parked = [];
@@ -160,7 +160,7 @@ t.test('a client parked at SIGTERM is told when to come back', async (t) => {
 });
 
 t.test('a request that is under way at SIGTERM has its answer', async (t) => {
-  const one = await startServer(t, { options: { ...QUICK, drain: 0 } });
+  const one = await startServer(t, { options: { ...QUICK_OPTIONS, drain: 0 } });
   const id = await one.join();
   const wires = await Promise.all(Array.from({ length: 3 }, () => one.wire()));
   const [cold, hot, idle] = wires;
@@ -185,7 +185,7 @@ t.test('a request that is under way at SIGTERM has its answer', async (t) => {
 
 t.test('a second server with the same state is refused, in time, and harms nothing', async (t) => {
   const directory = t.testdir();
-  const options = { ...QUICK, state: join(directory, 'state') };
+  const options = { ...QUICK_OPTIONS, state: join(directory, 'state') };
   const one = await startServer(t, { options });
   const id = await one.join();
   const { says, code } = await startAndEnd(t, { ...options, 'state-wait': 0 });
@@ -202,7 +202,7 @@ t.test('a second server with the same state is refused, in time, and harms nothi
 
 t.test('a server that waits for the state ends when it is told to', async (t) => {
   const directory = t.testdir();
-  const options = { ...QUICK, state: join(directory, 'state') };
+  const options = { ...QUICK_OPTIONS, state: join(directory, 'state') };
   const one = await startServer(t, { options });
   const { child, ended, listening } = launch(options);
   listening.catch(() => {});
@@ -219,16 +219,16 @@ t.test('a server that waits for the state ends when it is told to', async (t) =>
 t.test('a state that another has put there meanwhile is not written over', async (t) => {
   const directory = t.testdir();
   const state = join(directory, 'state');
-  const server = await startServer(t, { options: { ...QUICK, state } });
+  const server = await startServer(t, { options: { ...QUICK_OPTIONS, state } });
   await server.join();
   // Like a server of a version without the lock.
   writeFileSync(state, 'of another');
-  const { code, says } = await stopInVain(server);
+  const { code, says } = await stopWithoutSaving(server);
   t.equal(code, 1);
   const aside = `${state}.${server.pid}`;
   t.match(says, `this one's lies at ${aside}`);
   t.equal(readFileSync(state, 'utf8'), 'of another');
-  t.equal(load(makePool(t), aside).clients, 1, 'nothing is lost');
+  t.equal(restoreState(makePool(t), aside).clients, 1, 'nothing is lost');
 });
 
 t.test('no link is followed, neither to read a state nor to write one', async (t) => {
@@ -239,15 +239,15 @@ t.test('no link is followed, neither to read a state nor to write one', async (t
   pool.join();
 
   symlinkSync(victim, `${state}.new`);
-  pool.save(state, ANY_SIZE);
-  t.equal(load(makePool(t), state).clients, 1);
+  pool.save(state, UNLIMITED_SIZE);
+  t.equal(restoreState(makePool(t), state).clients, 1);
   t.equal(readFileSync(victim, 'utf8'), 'precious', 'by FILE.new');
 
   rmSync(state);
   symlinkSync(victim, state);
   const read = await startAndEnd(t, { state });
   t.match(read.says, /is not used, and left as it is: it is a link/);
-  t.throws(() => pool.save(state, ANY_SIZE), /another server has written/);
+  t.throws(() => pool.save(state, UNLIMITED_SIZE), /another server has written/);
   t.equal(readFileSync(victim, 'utf8'), 'precious', 'by FILE');
 
   rmSync(state);
@@ -264,24 +264,24 @@ t.test('no link is followed, neither to read a state nor to write one', async (t
 async function startAndEnd(t, options, command = []) {
   const { code, errors: says } = await launchToEnd(
     t,
-    { ...QUICK, ...options },
+    { ...QUICK_OPTIONS, ...options },
     { command: [...command, ...SPRITES] }
   );
   return { code, says };
 }
 
 /** Command that makes the permissions of files hold for root, too: it removes these capabilities. */
-const AS_ANYBODY =
+const WITHOUT_ROOT_RIGHTS =
   process.getuid() === 0 ? ['setpriv', '--bounding-set=-dac_override,-dac_read_search'] : [];
 
 t.test("a state that can't be used is refused in one line, and left as it is", async (t) => {
   const saved = join(t.testdir(), 'state');
-  const ids = stateIn(t, saved);
+  const ids = writeState(t, saved);
   const whole = readFileSync(saved);
   const change = (at, value) => {
     const bytes = Buffer.from(whole);
     bytes.writeUInt32LE(value, at);
-    return signed(bytes);
+    return withChecksum(bytes);
   };
   const wrapped = Buffer.from(whole);
   wrapped.writeBigUInt64LE(2n ** 64n - 1n, LOST);
@@ -300,7 +300,7 @@ t.test("a state that can't be used is refused in one line, and left as it is", a
       /version 7, and this program reads up to 6/
     ],
     'a version before the first': [change(VERSION, 2), /unknown version/],
-    'counts that only add up by wrapping around': [signed(wrapped), /counts do not add up/],
+    'counts that only add up by wrapping around': [withChecksum(wrapped), /counts do not add up/],
     'another byte order': [swapped, /another byte order/],
     'another byte order, and a checksum': [change(BYTE_ORDER, 0x04030201), /another byte order/],
     'more clients than there is room for': [whole, /larger --capacity/, { capacity: 5 }],
@@ -316,7 +316,7 @@ t.test("a state that can't be used is refused in one line, and left as it is", a
     const directory = t.testdir({ state: bytes });
     const state = join(directory, 'state');
     chmodSync(state, mode);
-    const user = mode === 0 ? AS_ANYBODY : [];
+    const user = mode === 0 ? WITHOUT_ROOT_RIGHTS : [];
     const { says, code } = await startAndEnd(t, { state, ...options }, user);
     t.equal(code, 1, name);
     t.match(
@@ -346,7 +346,7 @@ t.test('a directory or a pipe in the place of the state is refused', async (t) =
 t.test('a start that fails later leaves the state for the next', async (t) => {
   const directory = t.testdir();
   const state = join(directory, 'state');
-  const ids = stateIn(t, state);
+  const ids = writeState(t, state);
   const bytes = readFileSync(state);
   const other = createServer().listen(0, '127.0.0.1');
   await once(other, 'listening');
@@ -359,7 +359,9 @@ t.test('a start that fails later leaves the state for the next', async (t) => {
   );
   t.strictSame(readdirSync(directory), ['state']);
   t.ok(readFileSync(state).equals(bytes));
-  const server = await startServer(t, { options: { ...QUICK, state, capacity: ids.length + 1 } });
+  const server = await startServer(t, {
+    options: { ...QUICK_OPTIONS, state, capacity: ids.length + 1 }
+  });
   t.equal((await server.status()).clients, ids.length);
   await server.join(); // In the record that is free.
   await server.stop();
@@ -371,7 +373,11 @@ t.test("a directory that can't be written to is found out at the start", async (
   t.equal(missing.code, 1);
   t.match(missing.says, /^sprites: --state \S+: its directory can't be written to \(ENOENT\)\n$/);
   chmodSync(join(directory, 'locked'), 0o500);
-  const locked = await startAndEnd(t, { state: join(directory, 'locked', 'state') }, AS_ANYBODY);
+  const locked = await startAndEnd(
+    t,
+    { state: join(directory, 'locked', 'state') },
+    WITHOUT_ROOT_RIGHTS
+  );
   chmodSync(join(directory, 'locked'), 0o700);
   t.equal(locked.code, 1);
   t.match(locked.says, /^sprites: --state \S+: its directory can't be written to \(EACCES\)\n$/);
@@ -380,27 +386,27 @@ t.test("a directory that can't be written to is found out at the start", async (
 // ---- What goes wrong at the end -----------------------------------------------------------------
 
 /** Stops a server that can't keep its state. Returns its exit code, its signal and its stderr. */
-async function stopInVain(server) {
+async function stopWithoutSaving(server) {
   server.child.kill('SIGTERM');
   const { code, signal } = await server.ended();
   return { code, signal, says: String(Buffer.concat(server.errors)) };
 }
 
-const UNKEPT =
+const NOT_SAVED =
   /^sprites: --state \S+: no snapshot can be written \(.+\); the next start goes on .*\n$/;
 
 t.test(
   'a state that grows too large for --state-bytes is said to be so, and stays in its journal',
   async (t) => {
     const directory = t.testdir();
-    const options = { ...QUICK, state: join(directory, 'state'), 'state-bytes': 1024 };
+    const options = { ...QUICK_OPTIONS, state: join(directory, 'state'), 'state-bytes': 1024 };
     const server = await startServer(t, { options });
     const id = await server.join();
     await server.join();
     await server.throw(id, 'left', JSON.stringify({ long: 'x'.repeat(2000) }));
-    const { code, says } = await stopInVain(server);
+    const { code, says } = await stopWithoutSaving(server);
     t.equal(code, 1);
-    t.match(says, UNKEPT);
+    t.match(says, NOT_SAVED);
     t.match(says, /--state-bytes allows 1024/);
     t.strictSame(readdirSync(directory), ['state.journal-0']);
     const less = await startAndEnd(t, { ...options, capacity: 1 });
@@ -413,7 +419,7 @@ t.test(
 
 t.test('with nothing else to keep it alive it waits for the disk, and goes on', async (t) => {
   // No admin port, no TLS: while a turn waits for the disk nothing listens.
-  const options = { ...QUICK, state: join(t.testdir(), 'state'), sync: 'turn' };
+  const options = { ...QUICK_OPTIONS, state: join(t.testdir(), 'state'), sync: 'turn' };
   const server = launch(options);
   t.teardown(() => server.child.kill('SIGKILL'));
   const { port } = await server.listening;
@@ -446,7 +452,7 @@ function smallDisk(t) {
 t.test('a disk that is full: nothing is promised, which is said, and it heals', async (t) => {
   const directory = smallDisk(t);
   if (directory === null) return t.skip('no file system can be mounted here');
-  const options = { ...QUICK, state: join(directory, 'state'), 'admin-port': 0 };
+  const options = { ...QUICK_OPTIONS, state: join(directory, 'state'), 'admin-port': 0 };
   const server = await startServer(t, { options });
   t.equal(problemOf(await server.ask('POST', '/join')), 'state-unwritable');
   execFileSync('mount', ['-o', 'remount,size=32m', directory]);

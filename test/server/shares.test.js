@@ -22,7 +22,7 @@ const JOIN = request('POST', '/join');
 const ask = async (wire, bytes) => wire.send(bytes).read();
 
 /** Opens a TLS connection. Returns its wire if it is served; null if the server closes it before the handshake. */
-async function taken(port, address) {
+async function openServed(port, address) {
   try {
     const wire = await Wire.openTls(port, '127.0.0.1', address);
     return (await ask(wire, PREFLIGHT)).status === 204 ? wire : null;
@@ -36,10 +36,10 @@ t.test('connections of one address at the TLS port', async (t) => {
   const server = await startServer(t, { options: { ...options, 'address-connections': 3 } });
   const port = server.tlsPort;
   const wires = [];
-  for (let n = 0; n < 3; n += 1) wires.push(await taken(port, HOSTILE));
+  for (let n = 0; n < 3; n += 1) wires.push(await openServed(port, HOSTILE));
   t.ok(wires.every(Boolean), 'three are taken');
-  t.equal(await taken(port, HOSTILE), null, 'a fourth is closed');
-  const other = await taken(port, HONEST);
+  t.equal(await openServed(port, HOSTILE), null, 'a fourth is closed');
+  const other = await openServed(port, HONEST);
   t.ok(other, 'another address is welcome');
   const plain = await Wire.open(server.port, server.host, HOSTILE);
   t.equal(problemOf(await ask(plain, PREFLIGHT)), 'too-many-connections', 'one share for both');
@@ -47,10 +47,10 @@ t.test('connections of one address at the TLS port', async (t) => {
   await plain.destroy();
   await wires.pop().destroy();
   await server.until(({ tlsConnections }) => tlsConnections === 3);
-  const again = await taken(port, HOSTILE);
+  const again = await openServed(port, HOSTILE);
   t.ok(again, 'a place that was given back');
   await Promise.all([...wires, other, again].map((wire) => wire.destroy()));
-  await server.leaveNothing();
+  await server.assertNothingLeft();
   await server.stop();
 });
 
@@ -143,7 +143,7 @@ const OPTIONS = readOptions([
   ...['--poll-rate', '0']
 ]);
 
-function begin(t, path) {
+function startPool(t, path) {
   const limits = new AddressLimits(OPTIONS);
   const pool = new Pool(OPTIONS, limits);
   t.teardown(() => pool.close());
@@ -157,7 +157,7 @@ function begin(t, path) {
   return { pool, limits };
 }
 
-const ENDS = {
+const RUN_ENDS = {
   'in order: a snapshot': (pool) => {
     pool.finishState();
     pool.closeState();
@@ -167,10 +167,10 @@ const ENDS = {
 
 const stateIn = (t) => join(t.testdir(), 'state');
 
-for (const [name, end] of Object.entries(ENDS)) {
+for (const [name, end] of Object.entries(RUN_ENDS)) {
   t.test(`after a run that has ended ${name}`, async (t) => {
     const path = stateIn(t);
-    const first = begin(t, path);
+    const first = startPool(t, path);
     const other = first.pool.join(HONEST).id;
     const hostile = [1, 2].map(() => first.pool.join(HOSTILE).id);
     // Round and round: each catches some of them.
@@ -181,7 +181,7 @@ for (const [name, end] of Object.entries(ENDS)) {
     first.pool.leave(hostile[0]);
     end(first.pool);
 
-    const { pool, limits } = begin(t, path);
+    const { pool, limits } = startPool(t, path);
     t.equal(pool.status().waiting, 4);
     t.equal(pool.status().clients, 2);
     t.equal(pool.throw(hostile[1], 'left', -1, SPRITE), 'too-many-sprites');
@@ -193,7 +193,7 @@ for (const [name, end] of Object.entries(ENDS)) {
     // An end in order and one more start: the same again, and all is given back at the end.
     pool.finishState();
     pool.closeState();
-    const last = begin(t, path);
+    const last = startPool(t, path);
     t.equal(last.pool.join(HOSTILE).outcome, 'too-many-clients');
     for (const { id } of [{ id: other }, { id: hostile[1] }]) last.pool.leave(id);
     t.equal(last.pool.join(HOSTILE).outcome, 'ok');

@@ -9,7 +9,7 @@ import { loadAddon } from '../../lib/base/addon.js';
 import { arenaOptions, controlOf, enter, MIRROR, tell, valueOf } from '../support/arena.js';
 import { problemOf } from '../support/contract.js';
 import { plainEnvironment } from '../support/cpp-build.js';
-import { get, keptFeeds, put, tryPut } from '../support/feeds.js';
+import { get, durableFeedOptions, put, tryPut } from '../support/feeds.js';
 import { limitFiles, noLimit as skip, temporary } from '../support/processes.js';
 import { request, Wire } from '../support/http.js';
 import { startServer } from '../support/server.js';
@@ -20,7 +20,7 @@ import { until } from '../support/until.js';
  * files, and lift that limit later (native/store/state_store.h). test/native/stuck_test.cc has every case of the pool.
  */
 
-const QUICK = { drain: 0, lease: 600, 'throw-rate': 0, 'log-level': 'fatal' };
+const QUICK_OPTIONS = { drain: 0, lease: 600, 'throw-rate': 0, 'log-level': 'fatal' };
 
 /** Returns whether `wire` is closed without an answer to the request. */
 async function closedWithoutAnswer(wire) {
@@ -35,7 +35,7 @@ async function closedWithoutAnswer(wire) {
 for (const sync of ['second', 'turn']) {
   t.test(`--sync ${sync}: nothing unwritten is answered`, { skip }, async (t) => {
     const state = join(t.testdir(), 'state');
-    const options = { ...QUICK, state, sync };
+    const options = { ...QUICK_OPTIONS, state, sync };
     const begin = () => startServer(t, { options });
     const one = await begin();
     const [thrower, receiver] = [await one.join(), await one.join()];
@@ -89,7 +89,7 @@ for (const sync of ['second', 'turn']) {
 }
 
 t.test('a publication that would change nothing waits for the one before', { skip }, async (t) => {
-  const server = await startServer(t, { options: { ...QUICK, ...keptFeeds(t) } });
+  const server = await startServer(t, { options: { ...QUICK_OPTIONS, ...durableFeedOptions(t) } });
   await put(server, 'a', 1);
   t.ok(limitFiles(server.pid, 1));
   for (const value of [2, 1]) {
@@ -123,7 +123,7 @@ t.test('a program that watches hears of what holds late', { skip }, (t) => {
 
 t.test('a poll that is held back keeps no server that ends', { skip }, async (t) => {
   const state = join(t.testdir(), 'state');
-  const server = await startServer(t, { options: { ...QUICK, state } });
+  const server = await startServer(t, { options: { ...QUICK_OPTIONS, state } });
   const [thrower, receiver] = [await server.join(), await server.join()];
   const { wire, answer } = await server.park(receiver, 'ack=0');
   t.ok(limitFiles(server.pid, 1));
@@ -140,7 +140,7 @@ t.test('a poll that is held back keeps no server that ends', { skip }, async (t)
 t.test('nor what a worker has asked for', { skip }, async (t) => {
   const state = join(t.testdir(), 'state');
   const server = await startServer(t, {
-    options: { ...QUICK, state, workers: 1, 'transient-port': 0 }
+    options: { ...QUICK_OPTIONS, state, workers: 1, 'transient-port': 0 }
   });
   const thrower = await server.join();
   const receiver = await server.join();
@@ -186,7 +186,7 @@ async function throwUntil(server, id, status) {
 
 t.test('a folder that goes, and comes back empty,', async (t) => {
   const folder = join(t.testdir({ kept: {} }), 'kept');
-  const options = { ...QUICK, state: join(folder, 'state') };
+  const options = { ...QUICK_OPTIONS, state: join(folder, 'state') };
   const one = await startServer(t, { options });
   const [id, receiver] = [await one.join(), await one.join()];
   t.equal((await one.throw(id, 'left', '{"key":0}')).status, 202);
@@ -211,7 +211,7 @@ t.test('a state that another server has in the place of a lost one is not touche
   const root = t.testdir({ kept: {}, other: { state: 'theirs' } });
   const [folder, other] = ['kept', 'other'].map((name) => join(root, name));
   const lock = takeFileLock(join(other, 'state.lock'));
-  const options = { ...QUICK, state: join(folder, 'state'), 'log-level': 'error' };
+  const options = { ...QUICK_OPTIONS, state: join(folder, 'state'), 'log-level': 'error' };
   const one = await startServer(t, { options });
   const id = await one.join();
   renameSync(folder, `${folder}.away`);
@@ -233,10 +233,10 @@ for (const how of ['was written to', 'was not written to']) {
     const root = t.testdir({ kept: {}, other: theirs });
     const [folder, other] = ['kept', 'other'].map((name) => join(root, name));
     const state = join(folder, 'state');
-    const first = await startServer(t, { options: { ...QUICK, state } });
+    const first = await startServer(t, { options: { ...QUICK_OPTIONS, state } });
     const id = await first.join();
     await first.stop();
-    const one = await startServer(t, { options: { ...QUICK, state } });
+    const one = await startServer(t, { options: { ...QUICK_OPTIONS, state } });
     if (how === 'was written to') await one.join();
     const lock = takeFileLock(join(other, 'state.lock'));
     renameSync(folder, `${folder}.away`);
@@ -249,7 +249,9 @@ for (const how of ['was written to', 'was not written to']) {
     }
     releaseFileLock(lock, join(folder, 'state.lock'));
 
-    const beside = await startServer(t, { options: { ...QUICK, state: `${state}.${one.pid}` } });
+    const beside = await startServer(t, {
+      options: { ...QUICK_OPTIONS, state: `${state}.${one.pid}` }
+    });
     t.equal((await beside.ask('GET', `/place/${id}`)).status, 200, 'nothing is lost');
     await beside.stop();
   });
@@ -257,7 +259,7 @@ for (const how of ['was written to', 'was not written to']) {
 
 t.test('the lock is taken again where its file was removed', async (t) => {
   const folder = t.testdir();
-  const options = { ...QUICK, state: join(folder, 'state') };
+  const options = { ...QUICK_OPTIONS, state: join(folder, 'state') };
   const one = await startServer(t, { options });
   await one.join();
   for (const name of readdirSync(folder)) rmSync(join(folder, name));
@@ -271,13 +273,13 @@ t.test('the lock is taken again where its file was removed', async (t) => {
 // ---- An arena
 
 /** A game that a player can end. */
-const ENDS = {
+const ENDING_GAME = {
   ...MIRROR,
   'reduce.js': 'export const reduce = ({ inputs }) => ({ over: inputs.taps.includes(7) });'
 };
 
 t.test('a player whose join is unwritten is not told of it', { skip }, async (t) => {
-  const options = { ...QUICK, ...arenaOptions(t), state: join(temporary(t), 'state') };
+  const options = { ...QUICK_OPTIONS, ...arenaOptions(t), state: join(temporary(t), 'state') };
   const one = await startServer(t, { options });
   t.ok(limitFiles(one.pid, 1));
   const wire = await one.wire();
@@ -293,9 +295,9 @@ t.test(
   'a round that ends meanwhile has ended for its watchers, when it heals',
   { skip },
   async (t) => {
-    const playing = arenaOptions(t, { 'a-ends': ENDS });
+    const playing = arenaOptions(t, { 'a-ends': ENDING_GAME });
     const state = join(temporary(t), 'state');
-    const options = { ...QUICK, ...playing, state, 'log-level': 'error' };
+    const options = { ...QUICK_OPTIONS, ...playing, state, 'log-level': 'error' };
     const one = await startServer(t, { options });
     const player = await enter(one);
     await tell(one, { running: true });

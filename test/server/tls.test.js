@@ -21,12 +21,12 @@ import { until } from '../support/until.js';
  */
 
 /** Returns the lines of a server's log that have this message. */
-const logged = (server, message) => server.logged.filter(({ msg }) => msg === message);
+const linesWithMessage = (server, message) => server.logLines.filter(({ msg }) => msg === message);
 
 // ---- SIGUSR2 ------------------------------------------------------------------------------------
 
-const READ_ANEW = 'TLS certificate and key read anew';
-const NOTHING = 'there is no certificate of TLS to read anew';
+const RELOADED_MESSAGE = 'TLS certificate and key read anew';
+const NO_CERTIFICATE_MESSAGE = 'there is no certificate of TLS to read anew';
 
 /** Returns whether a process has a handler for a signal. */
 function listensFor(pid, number) {
@@ -50,7 +50,7 @@ t.test('SIGUSR2 while it starts is no end either', async (t) => {
   t.strictSame(await ended, [0, null]);
   await listening;
   t.ok(lines.some((line) => line.includes('listens on')));
-  t.match(Buffer.concat(errors).toString(), NOTHING);
+  t.match(Buffer.concat(errors).toString(), NO_CERTIFICATE_MESSAGE);
 });
 
 // ---- The port -----------------------------------------------------------------------------------
@@ -68,13 +68,13 @@ async function startTls(t, { options = {} } = {}) {
   return Object.assign(server, { dir, cert, key });
 }
 
-/** Opens a TLS connection. Returns a wire with its socket, and with the name in the server's certificate (`shown`). */
-async function secure(port, how = {}) {
+/** Opens a TLS connection. Returns a wire with its socket, and with the name in the server's certificate (`certificateName`). */
+async function openSecure(port, how = {}) {
   const to = how.socket ? {} : { port, host: '127.0.0.1' };
   const socket = connect({ ...to, rejectUnauthorized: false, allowHalfOpen: true, ...how });
   await once(socket, 'secureConnect');
-  const shown = socket.getPeerCertificate().subject?.CN;
-  return Object.assign(new Wire(socket), { socket, shown });
+  const certificateName = socket.getPeerCertificate().subject?.CN;
+  return Object.assign(new Wire(socket), { socket, certificateName });
 }
 
 /** Sends a request over a wire. Returns the answer. */
@@ -85,7 +85,7 @@ async function ask(wire, method, target, more) {
 
 t.test('the same routes answer over TLS', async (t) => {
   const server = await startTls(t);
-  const wire = await secure(server.tlsPort);
+  const wire = await openSecure(server.tlsPort);
   const { id } = (await ask(wire, 'POST', '/join')).body;
   t.match(id, /^[0-9a-f-]{36}$/);
   const plain = await server.wire();
@@ -118,29 +118,29 @@ t.test('the same routes answer over TLS', async (t) => {
   t.equal((await ask(wire, 'POST', `/leave/${id}`)).status, 204);
   await Promise.all([wire.destroy(), plain.destroy()]);
   await server.until(({ tlsConnections }) => tlsConnections === 0);
-  await server.leaveNothing();
+  await server.assertNothingLeft();
   await server.stop();
 });
 
 // ---- Certificates -------------------------------------------------------------------------------
 
 /** Puts a certificate and a key where the server reads them. */
-function install(server, name, key = name) {
+function installCertificate(server, name, key = name) {
   copyFileSync(path.join(server.dir, `${name}.cert`), server.cert);
   copyFileSync(path.join(server.dir, `${key}.key`), server.key);
 }
 
 /** Returns the name in the certificate that a new connection gets. */
-async function shown(server) {
-  const wire = await secure(server.tlsPort);
+async function presentedName(server) {
+  const wire = await openSecure(server.tlsPort);
   await wire.destroy();
-  return wire.shown;
+  return wire.certificateName;
 }
 
 /** Waits until new connections get a certificate with this name. There are enough of them to reach every worker. */
-const untilShown = (server, name) =>
+const untilPresented = (server, name) =>
   until(async () => {
-    for (let i = 0; i < 12; i += 1) if ((await shown(server)) !== name) return false;
+    for (let i = 0; i < 12; i += 1) if ((await presentedName(server)) !== name) return false;
     return true;
   }, `all show ${name}`);
 
@@ -149,19 +149,19 @@ for (const workers of [0, 2]) {
     const server = await startTls(t, { options: { workers } });
     certificate(server.dir, 'new');
     const id = await server.join();
-    const wire = await secure(server.tlsPort);
-    t.equal(wire.shown, 'old');
+    const wire = await openSecure(server.tlsPort);
+    t.equal(wire.certificateName, 'old');
     const { answer } = await server.park(id, '', wire);
-    install(server, 'new');
-    t.equal(await shown(server), 'old', 'not before it is told to');
+    installCertificate(server, 'new');
+    t.equal(await presentedName(server), 'old', 'not before it is told to');
     for (const [times, name] of [
       [1, 'new'],
       [2, 'old']
     ]) {
-      install(server, name);
+      installCertificate(server, name);
       server.child.kill('SIGUSR2');
-      await until(() => logged(server, READ_ANEW).length === times, 'it is read');
-      await untilShown(server, name);
+      await until(() => linesWithMessage(server, RELOADED_MESSAGE).length === times, 'it is read');
+      await untilPresented(server, name);
       t.equal((await server.status()).parked, 1, 'a parked client stays');
     }
     await server.throw(id, 'left', '{"still":"here"}');
@@ -171,7 +171,7 @@ for (const workers of [0, 2]) {
     );
     t.equal((await ask(wire, 'POST', `/leave/${id}`)).status, 204, 'and goes on being served');
     await wire.destroy();
-    await server.leaveNothing();
+    await server.assertNothingLeft();
     await server.stop();
   });
 }
@@ -180,28 +180,28 @@ t.test('a pair that does not fit, or is not there, leaves the old one', async (t
   const server = await startTls(t);
   certificate(server.dir, 'new');
   const kept = 'TLS certificate and key not changed';
-  install(server, 'new', 'old');
+  installCertificate(server, 'new', 'old');
   server.child.kill('SIGUSR2');
-  await until(() => logged(server, kept).length === 1, 'it says so');
-  t.equal(await shown(server), 'old');
+  await until(() => linesWithMessage(server, kept).length === 1, 'it says so');
+  t.equal(await presentedName(server), 'old');
   rmSync(server.key);
   server.child.kill('SIGUSR2');
-  await until(() => logged(server, kept).length === 2, 'it says so');
-  t.match(logged(server, kept), [
+  await until(() => linesWithMessage(server, kept).length === 2, 'it says so');
+  t.match(linesWithMessage(server, kept), [
     { level: 50, err: { message: /are no certificate with its key/ } },
     { level: 50, err: { message: /^--tls-key \S+ can't be read \(ENOENT\)$/ } }
   ]);
-  t.equal(await shown(server), 'old');
-  install(server, 'new');
+  t.equal(await presentedName(server), 'old');
+  installCertificate(server, 'new');
   server.child.kill('SIGUSR2');
-  await until(() => logged(server, READ_ANEW).length === 1, 'it is read');
-  t.equal(await shown(server), 'new', 'and the next that fits is taken');
+  await until(() => linesWithMessage(server, RELOADED_MESSAGE).length === 1, 'it is read');
+  t.equal(await presentedName(server), 'new', 'and the next that fits is taken');
   const again = ['-in', server.cert, '-signkey', server.key, '-days', '-1', '-out', server.cert];
   t.equal(spawnSync('openssl', ['x509', ...again]).status, 0);
   server.child.kill('SIGUSR2');
-  await until(() => logged(server, READ_ANEW).length === 2, 'it is read');
+  await until(() => linesWithMessage(server, RELOADED_MESSAGE).length === 2, 'it is read');
   const ended = 'the TLS certificate has ended: renew it, then reload';
-  await until(() => logged(server, ended).length === 1, 'it says so');
+  await until(() => linesWithMessage(server, ended).length === 1, 'it says so');
   await server.stop();
 });
 
@@ -218,7 +218,7 @@ t.test('a session goes on by its ticket, after a restart with --state too', asyn
   };
   const resumed = async (server, sessions) => {
     for (const [i, session] of sessions.entries()) {
-      const wire = await secure(server.tlsPort, { session, maxVersion: versions[i] });
+      const wire = await openSecure(server.tlsPort, { session, maxVersion: versions[i] });
       t.equal((await ask(wire, 'GET', '/status')).status, 200);
       await wire.destroy();
     }
@@ -264,7 +264,7 @@ t.test('handshakes that stop cost others nothing, and are closed', async (t) => 
   // Every other connection sends a whole hello, and does not answer when it gets the certificate.
   for (const [i, wire] of wires.entries()) wire.send(hello.subarray(0, hello.length - (i % 2)));
   const id = await server.join();
-  const wire = await secure(server.tlsPort);
+  const wire = await openSecure(server.tlsPort);
   const { answer } = await server.park(id, '', wire);
   t.equal((await server.throw(id, 'left')).body.state, 'delivered');
   t.equal((await answer).status, 200);
@@ -272,7 +272,7 @@ t.test('handshakes that stop cost others nothing, and are closed', async (t) => 
   const { handshakes, handshakesFailed } = await server.status();
   t.strictSame([handshakes, handshakesFailed], [1, 200]);
   await wire.destroy();
-  await server.leaveNothing();
+  await server.assertNothingLeft();
   await server.stop();
 });
 
@@ -287,13 +287,17 @@ t.test('a connection that begins no handshake is bounded, and does not stay', as
   await server.until(
     ({ connectionsRefused, tlsConnections }) => connectionsRefused > 100 && tlsConnections <= 5
   );
-  t.equal((await secure(server.tlsPort)).shown, 'old', 'another address is still welcome');
+  t.equal(
+    (await openSecure(server.tlsPort)).certificateName,
+    'old',
+    'another address is still welcome'
+  );
   await Promise.all(wires.map((wire) => wire.closed()));
   t.ok(
-    wires.every(({ leftOver }) => leftOver.length === 0),
+    wires.every(({ unreadBytes }) => unreadBytes.length === 0),
     'without a word that is no TLS'
   );
-  const counted = await secure(server.tlsPort, { localAddress: '127.0.0.9' });
+  const counted = await openSecure(server.tlsPort, { localAddress: '127.0.0.9' });
   t.equal((await ask(counted, 'GET', '/place/nobody')).status, 404, 'and so is this one again');
   await server.stop();
   await counted.destroy();

@@ -75,7 +75,7 @@ t.test('what the transient port does not serve is misdirected', async (t) => {
     const answer = await ask(server.transientPort, method, target);
     t.equal(answer.status, status, `${method} ${target}, as by the main port`);
   }
-  await server.leaveNothing();
+  await server.assertNothingLeft();
   await server.stop();
 });
 
@@ -123,7 +123,7 @@ t.test('what the workers count is in /status, each at once', async (t) => {
   t.match(text, /^sprites_refused_total\{problem="bad-sprite"\} 2$/m);
   t.match(text, /^sprites_front_workers 2$/m);
   t.match(text, '# TYPE sprites_front_tls_connections gauge');
-  await server.leaveNothing();
+  await server.assertNothingLeft();
   await server.stop();
 });
 
@@ -154,7 +154,7 @@ t.test('SIGTERM ends it with every parked poll answered', async (t) => {
 });
 
 /** Returns how often all threads of a process have gone to sleep so far. */
-function sleepsOf(pid) {
+function countSleeps(pid) {
   const threads = readdirSync(`/proc/${pid}/task`);
   const statuses = threads.map((id) => readFileSync(`/proc/${pid}/task/${id}/status`, 'utf8'));
   const sleeps = statuses.map((text) => Number(/^voluntary_ctxt_switches:\s+(\d+)/m.exec(text)[1]));
@@ -206,7 +206,7 @@ const WITH_STATE = {
 };
 
 /** Throws on one connection, one after the other, until that ends; `promised` takes what got a 202. */
-async function throwAway(server, id, promised) {
+async function throwUntilClosed(server, id, acceptedUids) {
   const wire = await server.wire();
   for (let n = 1; ; n += 1) {
     wire.send(request('POST', `/throw/${id}/left?n=${n}`, { body: `{"uid":"${id}/${n}"}` }));
@@ -217,15 +217,15 @@ async function throwAway(server, id, promised) {
       // The server has ended: whether it has taken this one is unknown.
       return wire.destroy();
     }
-    if (answer.status === 202) promised.push(`${id}/${n}`);
+    if (answer.status === 202) acceptedUids.push(`${id}/${n}`);
   }
 }
 
 /** Polls, and acks what comes, until `over`; gives the names of what came. */
-async function catchAll(server, id, over) {
+async function pollUntil(server, id, isOver) {
   const wire = await server.wire();
   const uids = [];
-  for (let ack = 0; !over();) {
+  for (let ack = 0; !isOver();) {
     wire.send(request('GET', `/poll/${id}?ack=${ack}`));
     const { body } = await server.read(wire);
     for (const { sprite } of body.sprites) uids.push(sprite.uid);
@@ -252,7 +252,7 @@ t.test('what was promised while the server ends comes after its restart', async 
   const parked = [];
   for (const id of ids.slice(0, CLIENTS / 2)) parked.push(await one.park(id));
   const promised = [];
-  const throwing = ids.map((id) => throwAway(one, id, promised));
+  const throwing = ids.map((id) => throwUntilClosed(one, id, promised));
   await one.until(({ thrown }) => thrown > THROWN);
   one.child.kill('SIGTERM');
   await Promise.all(throwing);
@@ -266,7 +266,7 @@ t.test('what was promised while the server ends comes after its restart', async 
   t.ok(thrown >= promised.length, `${thrown} thrown, ${promised.length} promised`);
   t.equal(waiting, thrown);
   let over = false;
-  const catching = ids.map((id) => catchAll(two, id, () => over));
+  const catching = ids.map((id) => pollUntil(two, id, () => over));
   await two.until((status) => status.waiting === 0);
   over = true;
   for (const id of ids) await two.leave(id);
@@ -315,20 +315,20 @@ t.test('feeds that are watched in workers show what the main thread has', async 
 // ---- At rest ------------------------------------------------------------------------------------
 
 /** Most wake-ups a second of all threads of an idle server, together. */
-const WAKINGS = [
+const MAX_WAKE_UPS = [
   { of: 'a server', options: () => ({}), most: 8 },
   { of: 'one with a state', options: (t) => ({ state: join(t.testdir(), 'state') }), most: 8 },
   { of: 'one with workers', options: () => ({ workers: 2 }), most: 12 }
 ];
 
-for (const { of, options, most } of WAKINGS) {
+for (const { of, options, most } of MAX_WAKE_UPS) {
   t.test(`with nothing to do all threads sleep: ${of}`, async (t) => {
     const server = await startServer(t, { options: { drain: 0, ...options(t) } });
     await until(async () => {
-      const [before, begin] = [sleepsOf(server.pid), performance.now()];
+      const [before, begin] = [countSleeps(server.pid), performance.now()];
       await pause(500);
       const seconds = (performance.now() - begin) / 1000;
-      return (sleepsOf(server.pid) - before) / seconds < most;
+      return (countSleeps(server.pid) - before) / seconds < most;
     }, 'it is at rest');
     await server.stop();
   });

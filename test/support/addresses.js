@@ -44,7 +44,9 @@ export async function listening(t, server) {
 }
 
 /** The lowest ephemeral port: the kernel assigns ports from this one up to programs that bind port 0. */
-const [FIRST] = readFileSync('/proc/sys/net/ipv4/ip_local_port_range', 'utf8').split('\t');
+const [FIRST_EPHEMERAL_PORT] = readFileSync('/proc/sys/net/ipv4/ip_local_port_range', 'utf8').split(
+  '\t'
+);
 
 /**
  * @returns {Promise<number>} a free port, for a program that can't bind port 0. It is below the ephemeral ports, so
@@ -52,7 +54,10 @@ const [FIRST] = readFileSync('/proc/sys/net/ipv4/ip_local_port_range', 'utf8').s
  */
 export async function freePort() {
   for (;;) {
-    const server = createServer().listen(randomInt(20_000, Math.max(21_000, FIRST)), '127.0.0.1');
+    const server = createServer().listen(
+      randomInt(20_000, Math.max(21_000, FIRST_EPHEMERAL_PORT)),
+      '127.0.0.1'
+    );
     const isFree = await once(server, 'listening').then(
       () => true,
       () => false
@@ -68,7 +73,7 @@ export async function freePort() {
 /** Listens. Once the program is stopped, KEPT connections fill its backlog, and the kernel accepts no further one. */
 const PROGRAM = `require('node:net').createServer()
   .listen({ port: 0, host: '127.0.0.1', backlog: 1 }, function () { console.log(this.address().port); });`;
-const KEPT = 2;
+const BACKLOG_CONNECTIONS = 2;
 
 /**
  * Opens a port of loopback that neither accepts nor refuses connections, like a host that has gone.
@@ -76,25 +81,25 @@ const KEPT = 2;
  * @param {import('tap').Test} t its end closes the port
  * @returns {Promise<number>}
  */
-export async function startHole(t) {
+export async function startUnresponsivePort(t) {
   const env = { ...process.env, NODE_OPTIONS: '' };
   const child = spawn(process.execPath, ['--eval', PROGRAM], {
     env,
     stdio: ['ignore', 'pipe', 'inherit']
   });
   const ended = once(child, 'exit');
-  const kept = [];
+  const backlog = [];
   t.teardown(() => {
-    for (const socket of kept) socket.destroy();
+    for (const socket of backlog) socket.destroy();
     child.kill('SIGKILL');
     return ended;
   });
   const [line] = await once(createInterface({ input: child.stdout }), 'line');
   child.kill('SIGSTOP');
   await until(() => / T /.test(readFileSync(`/proc/${child.pid}/stat`, 'utf8')));
-  while (kept.length < KEPT) {
+  while (backlog.length < BACKLOG_CONNECTIONS) {
     const socket = connect(Number(line), '127.0.0.1').on('error', () => {});
-    kept.push(socket);
+    backlog.push(socket);
     await once(socket, 'connect');
   }
   return Number(line);

@@ -29,7 +29,7 @@ export const MIRROR = {
 };
 
 /** Writes a game's file atomically: the server never reads half a file. */
-export function putAt(path, text) {
+export function writeAtomically(path, text) {
   writeFileSync(`${path}.part`, text);
   renameSync(`${path}.part`, path);
 }
@@ -98,7 +98,7 @@ export const controlOf = (server, holds = () => true) =>
  * @param {string[]} how.columns the inputs' names
  * @returns {object} the first argument of `reduce`
  */
-export function moment({ players, columns, ...more }) {
+export function reducerArguments({ players, columns, ...more }) {
   const entries = Object.entries(players);
   return {
     players: entries.length,
@@ -123,13 +123,13 @@ export function moment({ players, columns, ...more }) {
  * @param {number} ms
  * @param {(time: number, last: object|undefined) => object|undefined} reduceAt ends the loop when it returns undefined
  */
-export function playOn(memory, ms, reduceAt) {
+export function runReducer(memory, ms, reduceAt) {
   let last;
   for (let time = 0; time <= ms; time += 50) {
     last = reduceAt(time, last);
-    const kept = JSON.parse(JSON.stringify(memory));
+    const memoryCopy = JSON.parse(JSON.stringify(memory));
     for (const name of Object.keys(memory)) delete memory[name];
-    Object.assign(memory, kept);
+    Object.assign(memory, memoryCopy);
     if (last === undefined) return;
   }
 }

@@ -21,7 +21,7 @@ const parametersOf = (vcl) => {
 };
 
 /** Adds a common mistake to a configuration: the cache's key omits the query, and stale answers are served. */
-const blinded = (text) =>
+const withBadKey = (text) =>
   text
     .replace('"$request_uri ', '"$uri ')
     .replace('hash_data(req.url)', 'hash_data(regsub(req.url, "\\?.*", ""))')
@@ -54,7 +54,7 @@ const CACHES = {
 export const CACHE_NAMES = Object.keys(CACHES);
 
 /** @returns {string|false} why a cache can't run here; false: it can */
-export const cacheMissing = (name) =>
+export const reasonToSkip = (name) =>
   spawnSync('which', [name]).status !== 0 && `${name} is not installed`;
 
 /**
@@ -64,29 +64,35 @@ export const cacheMissing = (name) =>
  * @param {string} folder an empty folder for the cache alone
  * @param {{port: number, server: number}} ports the cache's port, and that of the server behind it
  * @param {object} [how]
- * @param {string[]} [how.before] a command that runs it, such as taskset
- * @param {boolean} [how.blind] configures the cache to ignore the query: its answers may be stale
+ * @param {string[]} [how.commandPrefix] a command that runs it, such as taskset
+ * @param {boolean} [how.hasBadKey] configures the cache to ignore the query: its answers may be stale
  * @returns {Promise<{pid: number, end: (signal?: string) => Promise<void>}>} `pid` leads a process group
  */
-export async function startCache(name, folder, ports, { before = [], blind = false } = {}) {
-  const change = blind ? blinded : (text) => text;
-  const [program, ...args] = [...before, name, ...CACHES[name](folder, ports, change)];
+export async function startCache(
+  name,
+  folder,
+  ports,
+  { commandPrefix = [], hasBadKey = false } = {}
+) {
+  const change = hasBadKey ? withBadKey : (text) => text;
+  const [program, ...args] = [...commandPrefix, name, ...CACHES[name](folder, ports, change)];
   const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'], detached: true });
-  let said = '';
-  for (const output of [child.stdout, child.stderr]) output.on('data', (text) => (said += text));
+  let outputText = '';
+  for (const output of [child.stdout, child.stderr])
+    output.on('data', (text) => (outputText += text));
   const ended = new Promise((resolve) => child.on('close', resolve));
   const end = async (signal = 'SIGTERM') => {
     // A first process that dies of SIGKILL does not end its children: the signal goes to the group.
     if (child.exitCode === null && child.signalCode === null) process.kill(-child.pid, signal);
     await ended;
   };
-  const answers = () =>
+  const isUp = () =>
     fetch(`http://127.0.0.1:${ports.port}/status`).then(
       ({ status }) => status === 200,
       () => false
     );
   try {
-    await until(answers, () => said, 30);
+    await until(isUp, () => outputText, 30);
   } catch (error) {
     await end();
     throw error;

@@ -38,14 +38,14 @@ export async function joinAndCatch(t, base, limits) {
  * @param {unknown} sprite parsed by JSON.parse from the wire
  * @returns {string[]} one line for each complaint
  */
-export function refusals(sprite) {
-  const said = validate(sprite)
+export function formatComplaints(sprite) {
+  const complaints = validate(sprite)
     ? []
     : validate.errors.map(({ instancePath, message }) => `schema: ${instancePath} ${message}`);
   try {
     readSprite(sprite);
   } catch (error) {
-    said.push(`reader: ${error.message}`);
+    complaints.push(`reader: ${error.message}`);
   }
-  return said;
+  return complaints;
 }

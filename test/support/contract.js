@@ -53,10 +53,10 @@ export function checkAnswer(answer, { cors = '*', head = false, gzip = false } =
   const { status, headers, body } = answer;
   if (status < 200) return answer;
   // Only a feed's answer at a server with --feed-cache has these headers.
-  const isKept = headers.etag !== undefined && headers.vary === 'Accept-Encoding, Accept';
-  const control = isKept ? /^public, s-maxage=[1-9][0-9]*, max-age=0$/ : /^no-store$/;
+  const isCacheable = headers.etag !== undefined && headers.vary === 'Accept-Encoding, Accept';
+  const control = isCacheable ? /^public, s-maxage=[1-9][0-9]*, max-age=0$/ : /^no-store$/;
   assert.match(headers['cache-control'], control, 'Cache-Control');
-  if (!gzip && !isKept)
+  if (!gzip && !isCacheable)
     assert.equal(headers['content-encoding'], undefined, 'no answer is compressed');
   assert.equal(headers['access-control-allow-origin'], cors === 'none' ? undefined : cors, 'CORS');
   if (status === 429 || status === 502 || status === 503) {

@@ -53,13 +53,13 @@ export function plainEnvironment(more = {}) {
  */
 export function missing({ programs = [], packages = [] }) {
   if (SANITIZING) return false;
-  const lacks = programs.filter((name) => spawnSync('which', [name]).status !== 0);
-  if (!lacks.includes('pkg-config')) {
-    lacks.push(
+  const absent = programs.filter((name) => spawnSync('which', [name]).status !== 0);
+  if (!absent.includes('pkg-config')) {
+    absent.push(
       ...packages.filter((name) => spawnSync('pkg-config', ['--exists', name]).status !== 0)
     );
   }
-  return lacks.length > 0 && `not installed here: ${lacks.join(', ')}`;
+  return absent.length > 0 && `not installed here: ${absent.join(', ')}`;
 }
 
 /**
@@ -80,8 +80,10 @@ export async function tool(program, args, options = {}) {
     });
     return stdout;
   } catch (error) {
-    const said = `${error.stdout ?? ''}${error.stderr ?? ''}`;
-    throw new Error(`${[program, ...args].join(' ')}\n${said.slice(-4000)}`, { cause: error });
+    const outputText = `${error.stdout ?? ''}${error.stderr ?? ''}`;
+    throw new Error(`${[program, ...args].join(' ')}\n${outputText.slice(-4000)}`, {
+      cause: error
+    });
   }
 }
 
@@ -181,9 +183,9 @@ export async function buildForWindows(t) {
     await tool(`${WINE}/wineserver64`, ['--wait'], { env });
     rmSync(prefix, { recursive: true });
   });
-  const set = `WINEPREFIX=${prefix} WINEPATH=${wheel} WINEDEBUG=-all WINEDLLOVERRIDES=mscoree,mshtml=`;
+  const wineVariables = `WINEPREFIX=${prefix} WINEPATH=${wheel} WINEDEBUG=-all WINEDLLOVERRIDES=mscoree,mshtml=`;
   for (const name of readdirSync(into).filter((one) => one.endsWith('.exe'))) {
-    const text = `#!/bin/sh\nexec env -u DISPLAY ${set} ${WINE}/wine64 "$0.exe" "$@"\n`;
+    const text = `#!/bin/sh\nexec env -u DISPLAY ${wineVariables} ${WINE}/wine64 "$0.exe" "$@"\n`;
     writeFileSync(join(into, name.slice(0, -4)), text, { mode: 0o755 });
   }
   return into;

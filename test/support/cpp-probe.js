@@ -23,7 +23,7 @@ export class Probe {
   #child;
   #ended;
   #watchers = new Set();
-  #seen = 0;
+  #position = 0;
   #errors = [];
 
   /**
@@ -76,29 +76,29 @@ export class Probe {
    * @param {number} [options.seconds]
    */
   until(holds, { all = false, seconds = 45 } = {}) {
-    let at = all ? 0 : this.#seen;
+    let at = all ? 0 : this.#position;
     return new Promise((resolve, reject) => {
       const end = (error, event) => {
         clearTimeout(timer);
-        this.#watchers.delete(look);
+        this.#watchers.delete(checkEvents);
         if (error) reject(error);
         else resolve(event);
       };
-      const look = (over = false) => {
+      const checkEvents = (hasEnded = false) => {
         for (; at < this.events.length; at++) {
           if (!holds(this.events[at])) continue;
-          if (!all) this.#seen = at + 1;
+          if (!all) this.#position = at + 1;
           end(null, this.events[at]);
           return;
         }
-        if (over) end(new Error(`the probe ended before: ${holds}\n${this.#errors.join('')}`));
+        if (hasEnded) end(new Error(`the probe ended before: ${holds}\n${this.#errors.join('')}`));
       };
       const timer = setTimeout(() => {
         const last = JSON.stringify(this.events.slice(-20), null, 1);
         end(new Error(`never came: ${holds}\n${last}\n${this.#errors.join('')}`));
       }, seconds * 1000);
-      this.#watchers.add(look);
-      look();
+      this.#watchers.add(checkEvents);
+      checkEvents();
     });
   }
 
@@ -127,10 +127,12 @@ export class Probe {
   /** The probe's TCP sockets without O_CLOEXEC: a program that the probe starts would inherit them. */
   get inherited() {
     const tcp = readFileSync('/proc/net/tcp', 'utf8');
-    const of = `/proc/${this.#child.pid}`;
-    return readdirSync(`${of}/fd`).filter((fd) => {
-      const [, inode] = /^socket:\[(\d+)\]$/.exec(readlinkSync(`${of}/fd/${fd}`)) ?? [];
-      const [, flags] = /^flags:\s+(\d+)$/m.exec(readFileSync(`${of}/fdinfo/${fd}`, 'utf8'));
+    const procFolder = `/proc/${this.#child.pid}`;
+    return readdirSync(`${procFolder}/fd`).filter((fd) => {
+      const [, inode] = /^socket:\[(\d+)\]$/.exec(readlinkSync(`${procFolder}/fd/${fd}`)) ?? [];
+      const [, flags] = /^flags:\s+(\d+)$/m.exec(
+        readFileSync(`${procFolder}/fdinfo/${fd}`, 'utf8')
+      );
       return tcp.includes(` ${inode} `) && !(parseInt(flags, 8) & O_CLOEXEC);
     });
   }

@@ -110,8 +110,8 @@ export function takeOptions(url, options) {
  * @returns {Record<string, number | string | boolean>} the values, by name in camel case
  */
 export function takeValues(url, table) {
-  const types = Object.entries(table).map(([name, usual]) => {
-    const [first] = [usual].flat();
+  const types = Object.entries(table).map(([name, defaults]) => {
+    const [first] = [defaults].flat();
     return [name, { type: typeof first === 'boolean' ? 'boolean' : 'string', default: first }];
   });
   const read = ([name, value]) => {

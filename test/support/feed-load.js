@@ -12,10 +12,10 @@ import { until } from './until.js';
  */
 
 /** Timeout of a request, in milliseconds: longer than a hold. */
-const PATIENCE = 9000;
+const REQUEST_TIMEOUT = 9000;
 
 /** Milliseconds between two requests of a client. */
-const PACE = 120;
+const REQUEST_INTERVAL = 120;
 
 /** Returns a JSON Patch that replaces `from` by `to`. Its `test` fails when `from` is not the newest value. */
 const swap = (from, to) =>
@@ -25,7 +25,7 @@ const swap = (from, to) =>
   ]);
 
 /** A client with its own connection. */
-export class Asker {
+export class RecordingClient {
   #agent = new Agent({ keepAlive: true, maxSockets: 1 });
   #portOf;
 
@@ -38,23 +38,26 @@ export class Asker {
   ask(method, path, body, type = 'application/json') {
     const call = performance.now();
     return new Promise((resolve) => {
-      const done = (status, answer) =>
+      const finish = (status, answer) =>
         resolve({ call, return: performance.now(), status, body: answer });
       const headers = { Authorization: `Bearer ${TOKEN}`, 'Content-Type': type };
-      const how = { method, path, headers, agent: this.#agent, timeout: PATIENCE };
-      const asked = request({ host: '127.0.0.1', port: this.#portOf(), ...how }, (response) => {
-        const pieces = [];
-        response.on('data', (piece) => pieces.push(piece));
-        response.on('error', () => done(0));
-        response.on('close', () => {
-          const text = Buffer.concat(pieces).toString();
-          if (!response.complete) done(0);
-          else done(response.statusCode, text === '' ? undefined : JSON.parse(text));
-        });
-      });
-      asked.on('timeout', () => asked.destroy());
-      asked.on('error', () => done(0));
-      asked.end(body);
+      const how = { method, path, headers, agent: this.#agent, timeout: REQUEST_TIMEOUT };
+      const clientRequest = request(
+        { host: '127.0.0.1', port: this.#portOf(), ...how },
+        (response) => {
+          const pieces = [];
+          response.on('data', (piece) => pieces.push(piece));
+          response.on('error', () => finish(0));
+          response.on('close', () => {
+            const text = Buffer.concat(pieces).toString();
+            if (!response.complete) finish(0);
+            else finish(response.statusCode, text === '' ? undefined : JSON.parse(text));
+          });
+        }
+      );
+      clientRequest.on('timeout', () => clientRequest.destroy());
+      clientRequest.on('error', () => finish(0));
+      clientRequest.end(body);
     });
   }
 
@@ -76,17 +79,17 @@ export class Load {
    * Adds a client.
    *
    * @param {() => number} portOf
-   * @param {(asker: Asker, client: number) => Promise<object | undefined>} step returns an entry of the history
+   * @param {(asker: RecordingClient, client: number) => Promise<object | undefined>} step returns an entry of the history
    */
   add(portOf, step) {
     const client = this.#clients.length;
-    const asker = new Asker(portOf);
+    const asker = new RecordingClient(portOf);
     this.#clients.push(asker);
     this.#loops.push(async () => {
       while (this.#running) {
         const entry = await step(asker);
         if (entry) this.history.push({ client, ...entry });
-        if (entry?.paced !== false) await pause(PACE * (0.5 + Math.random()));
+        if (entry?.paced !== false) await pause(REQUEST_INTERVAL * (0.5 + Math.random()));
       }
     });
   }
@@ -117,7 +120,7 @@ const partsOf = (cursor) => {
 export class FeedLoad extends Load {
   #members;
   #keys;
-  #made = 0;
+  #publicationCount = 0;
 
   /**
    * @param {{name: string, port: number}[]} members
@@ -146,16 +149,20 @@ export class FeedLoad extends Load {
   /** Publishes a value. Three in ten are patches that only apply to the value that this publisher has seen last. */
   async #publish(asker, server, seen) {
     const key = this.#pick();
-    const by = `${this.#members[server].name}.${++this.#made}`;
+    const by = `${this.#members[server].name}.${++this.#publicationCount}`;
     const expect = Math.random() < 0.3 ? seen.get(key) : undefined;
     const [method, body, type] = expect
       ? ['PATCH', swap(expect, by), 'application/json-patch+json']
       : ['PUT', JSON.stringify({ by })];
-    const { status, body: told, ...times } = await asker.ask(method, `/feed/${key}`, body, type);
+    const {
+      status,
+      body: answerBody,
+      ...times
+    } = await asker.ask(method, `/feed/${key}`, body, type);
     const entry = { ...times, model: 'register', key, server, op: expect ? 'swap' : 'put' };
     const ok = status === 200 || status === 201;
-    const known = ok || told?.type === 'urn:sprites:patch-conflict';
-    return { ...entry, value: by, expect, known, ok, ...(ok && { cursor: told.cursor }) };
+    const known = ok || answerBody?.type === 'urn:sprites:patch-conflict';
+    return { ...entry, value: by, expect, known, ok, ...(ok && { cursor: answerBody.cursor }) };
   }
 
   async #watch(asker, { server, key, held, seen }) {
@@ -182,22 +189,25 @@ export class FeedLoad extends Load {
   async settle(what) {
     await this.quiet();
     const values = this.#values(what);
-    const askers = this.#members.map((member) => new Asker(() => member.port));
+    const askers = this.#members.map((member) => new RecordingClient(() => member.port));
     for (const key of this.#keys) {
       const newest = this.history
         .filter((one) => one.key === key && one.cursor)
         .map(({ cursor }) => ({ cursor, ...partsOf(cursor) }))
         .reduce((best, one) => (best && !isNewer(one, best) ? best : one), undefined);
-      let told;
-      const same = async () => {
+      let shownValues;
+      const areEqual = async () => {
         const all = await Promise.all(askers.map((one) => one.ask('GET', `/feed/${key}`)));
-        told = all.map(({ body }) => `${body?.cursor} ${body?.value?.by}`);
-        if (new Set(told).size > 1 || all[0].status !== 200) return false;
+        shownValues = all.map(({ body }) => `${body?.cursor} ${body?.value?.by}`);
+        if (new Set(shownValues).size > 1 || all[0].status !== 200) return false;
         const { cursor } = all[0].body;
         return cursor === newest.cursor || isNewer(partsOf(cursor), newest);
       };
-      await until(same, () => `${what}: ${key} is ${told}, the newest was ${newest.cursor}`);
-      this.#end(key, values, told[0].split(' '), what);
+      await until(
+        areEqual,
+        () => `${what}: ${key} is ${shownValues}, the newest was ${newest.cursor}`
+      );
+      this.#end(key, values, shownValues[0].split(' '), what);
     }
     for (const one of askers) one.close();
     const puts = this.history.filter(({ op, ok }) => op !== 'get' && ok).length;
@@ -222,8 +232,8 @@ export class FeedLoad extends Load {
       );
       values.set(name, value);
       if (!before) continue;
-      const [had, has] = [before, cursor].map(partsOf);
-      const isOlder = had.epoch === has.epoch && has.version < had.version;
+      const [oldParts, newParts] = [before, cursor].map(partsOf);
+      const isOlder = oldParts.epoch === newParts.epoch && newParts.version < oldParts.version;
       assert.ok(!isOlder, `${what}: ${key}: ${cursor} came after ${before}`);
     }
     return values;

@@ -24,7 +24,7 @@ const KEYS = ['a', 'b/c', 'd', 'e'];
 class Witness {
   /** By key: {cursor, text}, or {problem}. */
   last = new Map();
-  #left = new Map(); // epochs that are over, by key
+  #endedEpochs = new Map(); // epochs that are over, by key
   told = 0;
   patched = 0;
 
@@ -44,14 +44,14 @@ class Witness {
     }
     if (patch) this.patched += 1;
     const [epoch, version] = cursor.split('-');
-    const [hadEpoch, had] = (held?.cursor ?? '-0').split('-');
-    const left = this.#left.get(key) ?? new Set();
-    this.#left.set(key, left);
+    const [lastEpoch, lastVersion] = (held?.cursor ?? '-0').split('-');
+    const endedEpochs = this.#endedEpochs.get(key) ?? new Set();
+    this.#endedEpochs.set(key, endedEpochs);
     const why = `${this.name}: ${key} ${cursor} after ${held?.cursor}`;
-    assert.ok(!left.has(epoch), `${why}: that life is over`);
-    if (epoch !== hadEpoch) left.add(hadEpoch);
+    assert.ok(!endedEpochs.has(epoch), `${why}: that life is over`);
+    if (epoch !== lastEpoch) endedEpochs.add(lastEpoch);
     // After a problem, and at the start of a watch, the same value may come again.
-    else assert.ok(Number(version) >= Number(had), `${why}: an older one`);
+    else assert.ok(Number(version) >= Number(lastVersion), `${why}: an older one`);
     const published = this.publisher.published.get(`${key} ${cursor}`);
     if (published !== undefined) assert.equal(text, published, `${why}: byte for byte`);
     this.last.set(key, { cursor, text });
@@ -130,7 +130,7 @@ function watchByScript(t, base, witness, random) {
 function watchByProbe(t, base, witness, random, program) {
   const watches = KEYS.flatMap((key) => ['--watch', key]);
   const probe = new Probe(t, program, base, ['--backoff', '200', ...watches]);
-  let heard = 0;
+  let checkedEvents = 0;
   return {
     change() {
       const key = random.pick(KEYS);
@@ -140,8 +140,8 @@ function watchByProbe(t, base, witness, random, program) {
     wake: () => probe.say('try-now'),
     /** Checks the events since the last call against the publications. */
     listen() {
-      for (; heard < probe.events.length; heard += 1) {
-        const { event, ...change } = probe.events[heard];
+      for (; checkedEvents < probe.events.length; checkedEvents += 1) {
+        const { event, ...change } = probe.events[checkedEvents];
         if (event === 'change') witness.hear(change);
       }
     },
@@ -182,51 +182,51 @@ export async function playHistory(t, { random, steps, program }) {
       : watchByScript(t, proxy.url, witness, random)
   );
   // An error thrown in a callback is uncaught: the history collects these errors.
-  const wrong = [];
-  const fail = (error) => wrong.push(error);
+  const errors = [];
+  const fail = (error) => errors.push(error);
   process.on('uncaughtException', fail);
   t.teardown(() => process.off('uncaughtException', fail));
 
-  const again = async () => {
+  const restart = async () => {
     proxy.cut();
     server = await startServer(t, { options });
     proxy.target = server.port;
   };
   let restarts = 0;
-  const happen = {
+  const events = {
     stop: async () => {
       await server.stop();
-      await again();
+      await restart();
     },
     kill: async () => {
       await server.kill();
-      await again();
+      await restart();
     },
     end: () => remove(server, random.pick(KEYS)),
     change: () => random.pick(watchers).change(),
     wake: () => random.pick(watchers).wake(),
     cut: () => proxy.cut()
   };
-  for (let step = 0; step < steps && wrong.length === 0; step += 1) {
+  for (let step = 0; step < steps && errors.length === 0; step += 1) {
     await publisher.publish(server, random.pick(KEYS));
-    const what = random.pick([...Array(12).fill('none'), 'end', 'change', 'wake', 'cut']);
-    await happen[what]?.();
+    const event = random.pick([...Array(12).fill('none'), 'end', 'change', 'wake', 'cut']);
+    await events[event]?.();
     // One stop and one kill in thirty steps: each takes a second.
     if (step % 30 === 15 || step % 30 === 29) {
       restarts += 1;
-      await happen[step % 30 === 15 ? 'stop' : 'kill']();
+      await events[step % 30 === 15 ? 'stop' : 'kill']();
     }
   }
   for (const key of KEYS) await publisher.publish(server, key);
   proxy.faults = false;
   proxy.cut();
-  const listen = () => {
+  const checkNewEvents = () => {
     for (const watcher of watchers) watcher.listen?.();
-    if (wrong.length > 0) throw wrong[0];
+    if (errors.length > 0) throw errors[0];
   };
   await until(
     () => {
-      listen();
+      checkNewEvents();
       return witnesses.every((witness) => witness.holds(publisher.newest));
     },
     () =>
@@ -250,15 +250,15 @@ const HISTORIES = 5;
  * @param {object} t
  * @param {object} how playHistory's, without `random`: the seed is the environment's SEED, or a new one
  */
-export async function playUntilHeard(t, how) {
+export async function playUntilPatched(t, how) {
   const random = randomOf(t);
-  const heard = { told: 0, patched: 0 };
-  const enough = () => heard.told > 20 && heard.patched > 0;
-  for (let played = 0; played < HISTORIES && !enough(); played++) {
+  const totals = { told: 0, patched: 0 };
+  const isEnough = () => totals.told > 20 && totals.patched > 0;
+  for (let played = 0; played < HISTORIES && !isEnough(); played++) {
     const { faults, told, patched } = await playHistory(t, { ...how, random });
     t.comment(JSON.stringify({ faults, told, patched }));
-    heard.told += told;
-    heard.patched += patched;
+    totals.told += told;
+    totals.patched += patched;
   }
-  t.ok(enough(), 'there was something to hear, and patches');
+  t.ok(isEnough(), 'there was something to hear, and patches');
 }

@@ -27,7 +27,7 @@ export const TOKEN = 'a-token.of_tests~1';
  * @param {import('../../lib/feeds/feeds.js').Feeds} feeds
  * @returns {Promise<(query?: string, headers?: object) => Promise<Wire>>} a function that asks for the feed `a`
  */
-export async function openDoorTo(t, feeds) {
+export async function openFeedDoor(t, feeds) {
   const options = readOptions([]);
   const limits = new AddressLimits(options);
   const pool = new Pool(options, limits);
@@ -44,10 +44,10 @@ export async function openDoorTo(t, feeds) {
   };
 }
 
-/** Asks for the feed `a` by openDoorTo's function, and waits until the feed has a new watcher. */
-export async function watchBy(ask, feeds, ...what) {
+/** Asks for the feed `a` by openFeedDoor's function, and waits until the feed has a new watcher. */
+export async function watchAndWait(ask, feeds, ...queryAndHeaders) {
   const { watching } = feeds.status();
-  const wire = await ask(...what);
+  const wire = await ask(...queryAndHeaders);
   await until(() => feeds.status().watching === watching + 1);
   return wire;
 }
@@ -60,7 +60,7 @@ export function tokenFile(t) {
 }
 
 /** @returns {object} the options of a server with a state for its feeds, and with TOKEN to publish */
-export function keptFeeds(t) {
+export function durableFeedOptions(t) {
   return { 'publish-token-file': tokenFile(t), state: join(temporary(t), 'state'), drain: 1 };
 }
 
@@ -121,16 +121,16 @@ export const parkMany = (server, wanted) =>
 
 /** Asks for several feeds with one GET; `feeds` has their cursors by key, `query` is appended. */
 export const getMany = (server, feeds, query = '', more = {}) =>
-  server.ask('GET', listOf(feeds, query), more);
+  server.ask('GET', listTarget(feeds, query), more);
 
 export const parkGetMany = (server, feeds, query = '') =>
-  park(server, request('GET', listOf(feeds, query)));
+  park(server, request('GET', listTarget(feeds, query)));
 
-const listOf = (feeds, query) =>
+const listTarget = (feeds, query) =>
   `/feeds?watch=${Object.entries(feeds).map((one) => one.join(':'))}${query && `&${query}`}`;
 
 /** Returns a function that decompresses the chunks of a gzip stream one by one. */
-function gunzipper() {
+function createGunzipper() {
   const gunzip = createGunzip();
   const parts = [];
   gunzip.on('data', (part) => parts.push(part));
@@ -165,7 +165,7 @@ export class EventStream {
       })
     );
     stream.head = await stream.#wire.readHead();
-    if (/^content-encoding: gzip\r$/im.test(stream.head)) stream.#read = gunzipper();
+    if (/^content-encoding: gzip\r$/im.test(stream.head)) stream.#read = createGunzipper();
     return stream;
   }
 
@@ -213,11 +213,11 @@ export class EventStream {
 
 /** Starts an upstream. It calls `answer(request, response)` for each fetch; tests may replace `answer`. */
 export async function startUpstream(t, answer) {
-  const upstream = { fetches: 0, atOnce: 0, most: 0, answer };
+  const upstream = { fetches: 0, atOnce: 0, maxAtOnce: 0, answer };
   const server = createServer((request, response) => {
     upstream.fetches += 1;
     upstream.atOnce += 1;
-    upstream.most = Math.max(upstream.most, upstream.atOnce);
+    upstream.maxAtOnce = Math.max(upstream.maxAtOnce, upstream.atOnce);
     response.on('close', () => {
       upstream.atOnce -= 1;
     });
@@ -228,4 +228,9 @@ export async function startUpstream(t, answer) {
 }
 
 /** The members that Feeds needs of a pool, for a pool without state. */
-export const NO_STATE = { endTurn() {}, notes: () => [], note: () => true, unnote: () => true };
+export const STATELESS_POOL = {
+  endTurn() {},
+  notes: () => [],
+  note: () => true,
+  unnote: () => true
+};

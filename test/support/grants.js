@@ -29,20 +29,20 @@ export function keyFile(t, set = KEY_SET) {
 export const inSeconds = (seconds) => Math.floor(Date.now() / 1000) + seconds;
 
 /** Encodes a part of a token: a string as it is, anything else as JSON. */
-export const part = (value) =>
+export const base64Json = (value) =>
   Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url');
 
 const HEADER = { alg: 'HS256', kid: 'secret' };
 
 /** Returns a token signed by HMAC. Header and claims are strings where JSON.stringify could not write them. */
 export function hmac(claims, { header = HEADER, secret = SECRET, hash = 'sha256' } = {}) {
-  const signed = `${part(header)}.${part(claims)}`;
+  const signed = `${base64Json(header)}.${base64Json(claims)}`;
   return `${signed}.${createHmac(hash, secret).update(signed).digest('base64url')}`;
 }
 
 /** Returns a token signed by the private key. */
 export function ed25519(claims, header = { alg: 'EdDSA', kid: 'public' }) {
-  const signed = `${part(header)}.${part(claims)}`;
+  const signed = `${base64Json(header)}.${base64Json(claims)}`;
   return `${signed}.${sign(null, Buffer.from(signed), pair.privateKey).toString('base64url')}`;
 }
 

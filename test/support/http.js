@@ -19,7 +19,7 @@ const STATUS_LINE = /^HTTP\/1\.1 ([1-5][0-9]{2}) [\x20-\x7e]*$/;
 const FIELD = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([\x20-\x7e\t]*?)[ \t]*$/;
 
 /** Longest wait for the server, in milliseconds; then the test fails. Far above any hold in the tests. */
-const PATIENCE = 60_000;
+const READ_TIMEOUT = 60_000;
 
 /** One connection. */
 export class Wire {
@@ -101,7 +101,7 @@ export class Wire {
   }
 
   /** Ends the sending half of the connection. Reading goes on. */
-  half() {
+  endSending() {
     this.#socket.end();
     return this;
   }
@@ -129,65 +129,65 @@ export class Wire {
 
   /** Resolves when the server has ended its half, or the connection is closed. */
   async closed() {
-    while (!this.#ended) await this.#more();
+    while (!this.#ended) await this.#nextEvent();
   }
 
   /** Ends the client's half, and resolves when both halves are closed. `error` is set after a reset. */
-  closedByBoth() {
+  endAndWait() {
     this.#socket.end();
     return this.#closed;
   }
 
   /** Received bytes that no answer has consumed yet. */
-  get leftOver() {
+  get unreadBytes() {
     return this.#received.bytes;
   }
 
-  #more() {
+  #nextEvent() {
     return new Promise((resolve, reject) => {
-      const patience = setTimeout(() => reject(new Error('nothing comes, and no end')), PATIENCE);
+      const timer = setTimeout(() => reject(new Error('nothing comes, and no end')), READ_TIMEOUT);
       this.#wake = () => {
-        clearTimeout(patience);
+        clearTimeout(timer);
         resolve();
       };
     });
   }
 
   /** Waits for bytes until `holds` returns true. Fails when the connection ends first. */
-  async #until(holds) {
+  async #readUntil(holds) {
     while (!holds()) {
       if (this.#ended) {
-        const after = this.leftOver.subarray(0, 1000).toString('latin1');
+        const after = this.unreadBytes.subarray(0, 1000).toString('latin1');
         const why = this.error?.code ?? 'cleanly';
         assert.fail(`the connection ended (${why}, after ${JSON.stringify(after)})`);
       }
-      await this.#more();
+      await this.#nextEvent();
     }
   }
 
-  async #takeFirst(length) {
-    await this.#until(() => this.#received.length >= length);
-    return this.#received.take(length);
+  async #consumeFirst(length) {
+    await this.#readUntil(() => this.#received.length >= length);
+    return this.#received.consume(length);
   }
 
   /** Consumes the bytes up to the end of `mark`. */
-  async #takeTo(mark) {
+  async #consumeTo(mark) {
     let at;
-    await this.#until(() => (at = this.leftOver.indexOf(mark)) >= 0);
-    return this.#received.take(at + mark.length);
+    await this.#readUntil(() => (at = this.unreadBytes.indexOf(mark)) >= 0);
+    return this.#received.consume(at + mark.length);
   }
 
   /** Reads the head of an answer whose body is chunked. @returns {Promise<string>} */
   async readHead() {
-    return (await this.#takeTo('\r\n\r\n')).toString('latin1');
+    return (await this.#consumeTo('\r\n\r\n')).toString('latin1');
   }
 
   /** Reads one chunk of a chunked body; the last chunk is empty. @returns {Promise<Buffer>} */
   async readChunk() {
-    const line = (await this.#takeTo('\r\n')).toString('latin1');
+    const line = (await this.#consumeTo('\r\n')).toString('latin1');
     assert.match(line, /^[0-9a-f]+\r\n$/i, 'the length of a chunk');
     const length = parseInt(line, 16);
-    const chunk = await this.#takeFirst(length + 2);
+    const chunk = await this.#consumeFirst(length + 2);
     assert.equal(chunk.subarray(length).toString('latin1'), '\r\n', 'the end of a chunk');
     return chunk.subarray(0, length);
   }
@@ -217,7 +217,7 @@ export class Wire {
       assert.match(headers['content-length'] ?? 'none', /^(0|[1-9][0-9]*)$/, 'Content-Length');
       length = head ? 0 : Number(headers['content-length']);
     }
-    const bytes = await this.#takeFirst(length);
+    const bytes = await this.#consumeFirst(length);
     const answer = { status, headers, bytes };
     const isJson = /^application\/(problem\+)?json$/.test(headers['content-type']);
     if (isJson && length > 0 && headers['content-encoding'] === undefined) {
@@ -259,50 +259,50 @@ export function request(method, target, { headers = {}, body } = {}) {
 }
 
 /** A keep-alive connection that asks one thing at a time, and is opened anew whenever it has failed. */
-export class Line {
+export class ReconnectingClient {
   #open;
-  #patience;
+  #timeout;
   #wire = null;
   /** The request that is under way. */
-  #asked = null;
+  #currentRequest = null;
 
   /**
    * @param {() => Promise<Wire>} open
-   * @param {number} [patience] milliseconds that an answer may take: then the connection is taken for dead
+   * @param {number} [timeout] milliseconds that an answer may take: then the connection is taken for dead
    */
-  constructor(open, patience = PATIENCE) {
+  constructor(open, timeout = READ_TIMEOUT) {
     this.#open = open;
-    this.#patience = patience;
+    this.#timeout = timeout;
   }
 
   /**
    * @param {string} method
    * @param {string} target
    * @param {string} [body]
-   * @param {() => void} [sending] is called just before it is sent, which it may not be
+   * @param {() => void} [beforeSending] is called just before it is sent, which it may not be
    * @returns {Promise<Answer>}
    * @throws {Error} where there is none: it is unknown what became of the request
    */
-  async ask(method, target, body, sending = () => {}) {
-    const one = {};
-    this.#asked = one;
+  async ask(method, target, body, beforeSending = () => {}) {
+    const thisRequest = {};
+    this.#currentRequest = thisRequest;
     const answered = (async () => {
       const wire = this.#wire ?? (await this.#open());
-      if (this.#asked !== one) {
+      if (this.#currentRequest !== thisRequest) {
         wire.destroy();
         assert.fail('the connection was closed');
       }
       this.#wire = wire;
-      sending();
+      beforeSending();
       return wire.send(request(method, target, { body })).read();
     })();
     answered.catch(() => {});
     let timer;
-    const late = new Promise((_, reject) => {
-      timer = setTimeout(() => reject(new Error('no answer in time')), this.#patience);
+    const timeout = new Promise((_, reject) => {
+      timer = setTimeout(() => reject(new Error('no answer in time')), this.#timeout);
     });
     try {
-      return await Promise.race([answered, late]);
+      return await Promise.race([answered, timeout]);
     } catch (error) {
       this.close();
       throw error;
@@ -313,7 +313,7 @@ export class Line {
 
   /** Whatever it waits for does not come. */
   close() {
-    this.#asked = null;
+    this.#currentRequest = null;
     this.#wire?.destroy();
     this.#wire = null;
   }
@@ -335,7 +335,7 @@ class Received {
   }
 
   /** @returns {Buffer} the first `length` bytes, which must have come */
-  take(length) {
+  consume(length) {
     const all = this.bytes;
     this.#pieces = [all.subarray(length)];
     this.length -= length;

@@ -12,7 +12,7 @@ const utf8 = (text) => Buffer.from(text, 'utf8');
 const objects = (depth) => '{"a":'.repeat(depth - 1) + '{}' + '}'.repeat(depth - 1);
 const arrays = (depth) => `{"a":${'['.repeat(depth - 1)}${']'.repeat(depth - 1)}}`;
 
-const good = {
+const goodTexts = {
   'an empty object': '{}',
   'an object with a member': '{"a":1}',
   'white space of all four kinds everywhere': ' \t\r\n{ \t"a"\r:\n1 ,\t"b" : [ 1 , 2 ] } \r\n\t',
@@ -60,7 +60,7 @@ const good = {
 };
 
 /** Bad texts that differ from a good one in more than one place: readers.test.js makes all changes of one place. */
-const bad = {
+const badTexts = {
   nothing: '',
   'an array': '[]',
   'a string': '"a"',
@@ -82,8 +82,8 @@ const bad = {
 
 /** @type {JsonCase[]} */
 export const jsonCases = [
-  ...Object.entries(good).map(([name, text]) => ({ name, bytes: utf8(text), good: true })),
-  ...Object.entries(bad).map(([name, text]) => ({ name, bytes: utf8(text), good: false })),
+  ...Object.entries(goodTexts).map(([name, text]) => ({ name, bytes: utf8(text), good: true })),
+  ...Object.entries(badTexts).map(([name, text]) => ({ name, bytes: utf8(text), good: false })),
   { name: 'UTF-16, little end first', bytes: Buffer.from('{"a":1}', 'utf16le'), good: false },
   {
     name: 'three bytes cut short by the end of the text',
@@ -195,11 +195,11 @@ function randomPointer(random, value) {
 }
 
 /** @returns {string} a value's canonical text (RFC 8785) */
-export function plainly(value) {
+export function canonicalText(value) {
   if (typeof value !== 'object' || value === null) return JSON.stringify(value);
-  if (Array.isArray(value)) return `[${value.map(plainly).join()}]`;
+  if (Array.isArray(value)) return `[${value.map(canonicalText).join()}]`;
   const members = Object.keys(value).sort();
-  return `{${members.map((name) => `${JSON.stringify(name)}:${plainly(value[name])}`).join()}}`;
+  return `{${members.map((name) => `${JSON.stringify(name)}:${canonicalText(value[name])}`).join()}}`;
 }
 
 /**

@@ -11,7 +11,7 @@ export const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 export const SPRITES = [process.execPath, `${ROOT}bin/sprites`];
 
 /** Options that lift the limits of a source address: all clients of a test may have the same address. */
-export const UNBOUND = {
+export const NO_ADDRESS_LIMITS = {
   'address-connections': 0,
   'address-joins': 0,
   'address-clients': 0,
@@ -19,10 +19,10 @@ export const UNBOUND = {
 };
 
 /** The line after the lines with ports. */
-const ROOM = /^There is room for /;
+const READY_LINE = /^There is room for /;
 
 /** The lines before ROOM, each with its port. */
-const PORTS = {
+const PORT_LINES = {
   port: /^Sprites \S+ listens on http:\/\/(?:\[.*\]|[^:]*):([0-9]+)\/$/,
   tlsPort: /^TLS .*:([0-9]+)\//,
   transientPort: /^Joins, .*:([0-9]+)\//,
@@ -35,7 +35,7 @@ function portsIn(lines) {
     const [, port] = lines.map((line) => pattern.exec(line)).find(Boolean) ?? [];
     return port && Number(port);
   };
-  return Object.fromEntries(Object.entries(PORTS).map(([name, line]) => [name, portOf(line)]));
+  return Object.fromEntries(Object.entries(PORT_LINES).map(([name, line]) => [name, portOf(line)]));
 }
 
 /**
@@ -71,7 +71,7 @@ export function launch(options = {}, how = {}) {
   const listening = new Promise((resolve, reject) => {
     createInterface({ input: child.stdout }).on('line', (line) => {
       lines.push(line);
-      if (!ROOM.test(line)) return;
+      if (!READY_LINE.test(line)) return;
       const ports = portsIn(lines);
       if (ports.port) resolve(ports);
       else reject(new Error(`it does not say where it listens: ${lines.join('\n')}`));

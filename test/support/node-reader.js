@@ -8,7 +8,7 @@ import http from 'node:http';
 import { Duplex } from 'node:stream';
 
 /** Timeout of a connection, in milliseconds; then it counts as stalled. */
-const PATIENCE = 5000;
+const READ_TIMEOUT = 5000;
 
 /**
  * @typedef {object} NodeRequest
@@ -65,12 +65,12 @@ export class NodeReader {
     const wire = new Wire();
     const requests = [];
     return new Promise((resolve) => {
-      const impatience = setTimeout(() => {
+      const timer = setTimeout(() => {
         wire.reading.error = 'STALLED';
-        done();
-      }, PATIENCE);
-      const done = () => {
-        clearTimeout(impatience);
+        finish();
+      }, READ_TIMEOUT);
+      const finish = () => {
+        clearTimeout(timer);
         resolve({ requests, error: wire.reading.error, answer: wire.answer });
         wire.destroy();
       };
@@ -95,14 +95,14 @@ export class NodeReader {
           });
         }
       };
-      wire.on('finish', done);
-      wire.on('close', done);
+      wire.on('finish', finish);
+      wire.on('close', finish);
       this.#server.emit('connection', wire);
       // An error, or the end, drops requests that were read but not answered.
-      const left = [...chunks, null];
+      const remaining = [...chunks, null];
       const pushNext = () => {
-        wire.push(left.shift());
-        if (left.length > 0 && !wire.destroyed) setImmediate(() => setImmediate(pushNext));
+        wire.push(remaining.shift());
+        if (remaining.length > 0 && !wire.destroyed) setImmediate(() => setImmediate(pushNext));
       };
       pushNext();
     });

@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import { controlOf, enter, tell, valueOf } from './arena.js';
 import { get, patch, put, remove, TOKEN } from './feeds.js';
 import { request, Wire } from './http.js';
-import { lasting } from './server.js';
+import { durableCounts } from './server.js';
 
 /**
- * Tests that a state of an old version is read by a new one: `live` fills a server of the old version, `ask` compares
+ * Tests that a state of an old version is read by a new one: `fillState` fills a server of the old version, `readState` compares
  * the new version's answers. Stored old states were written by this file: extend it, but don't change it.
  */
 
@@ -22,7 +22,7 @@ const GAME = {
 const BANNED = '127.0.7.7';
 
 /** @returns {object} options of a server with its state, games and tokens in `folder` */
-export function optionsIn(folder) {
+export function stateOptions(folder) {
   mkdirSync(join(folder, 'games/kept'), { recursive: true });
   for (const [name, text] of Object.entries(GAME)) {
     writeFileSync(join(folder, 'games/kept', name), text);
@@ -42,7 +42,7 @@ export function optionsIn(folder) {
 }
 
 /** Sends a request to the admin port. */
-async function inside(server, method, target) {
+async function askAdmin(server, method, target) {
   const wire = await Wire.open(server.adminPort);
   try {
     return await wire.send(request(method, target)).read();
@@ -54,10 +54,10 @@ async function inside(server, method, target) {
 /**
  * Fills a server: clients, sprites, feeds, players.
  *
- * @param {import('./server.js').Server} server a new server with the options of `optionsIn`
- * @returns {Promise<object>} the second argument of `ask`
+ * @param {import('./server.js').Server} server a new server with the options of `stateOptions`
+ * @returns {Promise<object>} the second argument of `readState`
  */
-export async function live(server) {
+export async function fillState(server) {
   const ids = [];
   for (let i = 0; i < 7; i += 1) ids.push(await server.join());
   for (const [i, id] of ids.entries()) {
@@ -89,8 +89,8 @@ export async function live(server) {
   const { body: log } = await append('second');
   for (const item of ['third', 'fourth']) await append(item);
 
-  await inside(server, 'PUT', `/bans/${BANNED}?seconds=31536000`);
-  await inside(server, 'PUT', '/revoked/sub/ann');
+  await askAdmin(server, 'PUT', `/bans/${BANNED}?seconds=31536000`);
+  await askAdmin(server, 'PUT', '/revoked/sub/ann');
   return {
     clients,
     log: { key: 'chat', after: log.cursor },
@@ -111,7 +111,7 @@ export async function live(server) {
  * @param {boolean} [what.revoked] whether grants were revoked
  * @returns {Promise<object>} the answers, which must be the same in the next run
  */
-export async function ask(server, { clients, feeds, players, log, revoked }) {
+export async function readState(server, { clients, feeds, players, log, revoked }) {
   const seen = { clients: [], feeds: {} };
   for (const { id, ack } of clients) {
     const { body: place } = await server.ask('GET', `/place/${id}`);
@@ -119,7 +119,7 @@ export async function ask(server, { clients, feeds, players, log, revoked }) {
     const { body: throwing } = await server.throw(id, 'up', '{"by":"again"}', 'n=12');
     seen.clients.push({ place, poll, throwing });
   }
-  seen.counts = lasting(await server.status());
+  seen.counts = durableCounts(await server.status());
   for (const [key, after] of Object.entries(feeds)) {
     const { body: now } = await get(server, key);
     const { body: later } = after ? await get(server, key, `after=${after}&delta=1`) : {};
@@ -131,7 +131,8 @@ export async function ask(server, { clients, feeds, players, log, revoked }) {
       seen.log.push((await get(server, log.key, query)).body.items);
     }
   }
-  if (revoked) seen.revoked = (await inside(server, 'GET', '/revoked')).body.map(({ sub }) => sub);
+  if (revoked)
+    seen.revoked = (await askAdmin(server, 'GET', '/revoked')).body.map(({ sub }) => sub);
   seen.gone = (await get(server, 'gone')).status;
   // Later versions of the server added `version` and `begun`.
   seen.control = await controlOf(server);
@@ -140,6 +141,6 @@ export async function ask(server, { clients, feeds, players, log, revoked }) {
   const { inputsRepeated } = await server.status();
   for (const path of players) await server.ask('POST', `${path}?n=3`, { body: '{"y":1}' });
   seen.repeated = (await server.status()).inputsRepeated - inputsRepeated;
-  seen.bans = (await inside(server, 'GET', '/bans')).body.map(({ address }) => address);
+  seen.bans = (await askAdmin(server, 'GET', '/bans')).body.map(({ address }) => address);
   return seen;
 }

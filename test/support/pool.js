@@ -5,26 +5,30 @@ import { Pool } from '../../lib/torus/pool.js';
 
 /**
  * @param {import('tap').Test} t its end closes the pool
- * @param {object} [given] further options
+ * @param {object} [options] further options
  * @returns {Pool} keeps the process alive until the test ends
  */
-export function makePool(t, given = {}) {
-  const pool = new Pool({ ...readOptions([]), throwRate: 0, capacity: 1000, ...given });
+export function makePool(t, options = {}) {
+  const pool = new Pool({ ...readOptions([]), throwRate: 0, capacity: 1000, ...options });
   // The pool's own clock does not keep the process alive.
-  const awake = setInterval(() => {}, 1000);
+  const keepAlive = setInterval(() => {}, 1000);
   t.teardown(() => {
-    clearInterval(awake);
+    clearInterval(keepAlive);
     pool.close();
   });
   return pool;
 }
 
 /** A bound above the size of any state, in bytes. */
-export const ANY_SIZE = 2 ** 40;
+export const UNLIMITED_SIZE = 2 ** 40;
 
 /** Loads a state file into a new pool, as Pool#openState does. Writes nothing later. */
-export function load(pool, path) {
-  const bounds = { stateBytes: ANY_SIZE, journalBytes: ANY_SIZE, snapshotEvery: 86_400 };
+export function restoreState(pool, path) {
+  const bounds = {
+    stateBytes: UNLIMITED_SIZE,
+    journalBytes: UNLIMITED_SIZE,
+    snapshotEvery: 86_400
+  };
   const found = pool.openState({ path, ...bounds, sync: 'never' });
   pool.closeState();
   return found;

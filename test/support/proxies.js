@@ -16,16 +16,16 @@ export async function startProxy(t, port, tamper = () => {}) {
   const agent = new http.Agent({ keepAlive: true });
   const proxy = http.createServer((request, response) => {
     const { method, url, headers } = request;
-    const onward = http.request({ host: '127.0.0.1', port, method, path: url, headers, agent });
-    onward.on('response', async (answer) => {
+    const forwarded = http.request({ host: '127.0.0.1', port, method, path: url, headers, agent });
+    forwarded.on('response', async (answer) => {
       const body = change(url, Buffer.concat(await answer.toArray()).toString(), tamper);
       const length = answer.statusCode === 204 ? {} : { 'content-length': Buffer.byteLength(body) };
       response.writeHead(answer.statusCode, { ...answer.headers, ...length });
       response.end(body);
     });
-    onward.on('error', () => response.destroy());
-    response.on('close', () => onward.destroy());
-    request.pipe(onward);
+    forwarded.on('error', () => response.destroy());
+    response.on('close', () => forwarded.destroy());
+    request.pipe(forwarded);
   });
   t.teardown(() => agent.destroy());
   return { port: await listening(t, proxy), cut: () => proxy.closeAllConnections() };
@@ -40,7 +40,7 @@ function change(path, body, tamper) {
 }
 
 /** The random faults of a piece of an answer. */
-const FATES = {
+const FAULTS = {
   lost: ({ client }) => client.destroy(),
   cut: ({ client, bytes, random }) => client.end(bytes.subarray(0, random.below(bytes.length))),
   reset: ({ client }) => resetSocket(client),
@@ -60,7 +60,7 @@ const FATES = {
  */
 export class FaultProxy {
   #sockets = new Set();
-  #swallow = [];
+  #swallowed = [];
   #random;
 
   /** Delay of answers, in milliseconds. */
@@ -93,7 +93,7 @@ export class FaultProxy {
 
   /** Drops the next answer to a request whose first line matches, and resets its connection. */
   swallow(request) {
-    this.#swallow.push(request);
+    this.#swallowed.push(request);
   }
 
   #accept(client) {
@@ -115,22 +115,22 @@ export class FaultProxy {
       server.write(bytes);
     });
     server.on('data', (bytes) => {
-      const at = this.#swallow.findIndex((request) => request.test(line));
+      const at = this.#swallowed.findIndex((request) => request.test(line));
       if (at >= 0) {
-        this.#swallow.splice(at, 1);
+        this.#swallowed.splice(at, 1);
         for (const socket of [client, server]) resetSocket(socket);
         return;
       }
-      const what = this.#fate();
-      this.counts[what] += 1;
-      if (what !== 'passed') FATES[what]({ client, server, bytes, random: this.#random });
+      const fault = this.#pickFault();
+      this.counts[fault] += 1;
+      if (fault !== 'passed') FAULTS[fault]({ client, server, bytes, random: this.#random });
       else if (this.delay > 0) setTimeout(() => client.write(bytes), this.delay);
       else client.write(bytes);
     });
   }
 
-  #fate() {
+  #pickFault() {
     if (!this.faults || !this.#random.oneIn(4)) return 'passed';
-    return this.#random.pick(Object.keys(FATES));
+    return this.#random.pick(Object.keys(FAULTS));
   }
 }

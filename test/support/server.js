@@ -9,10 +9,10 @@ import { temporary } from './processes.js';
 import { until, untilCounts } from './until.js';
 
 /** Source address of the tests' own requests to the admin port. Tests that attack the port use another one. */
-const OPERATOR = '127.0.0.77';
+const OPERATOR_ADDRESS = '127.0.0.77';
 
 /** Timeout for a server's end, in milliseconds: above any drain here plus the kernel's timeout of a stalled reader. */
-const PATIENCE = 120_000;
+const STOP_TIMEOUT = 120_000;
 
 /**
  * Runs the server as a process, and speaks to it over sockets.
@@ -24,7 +24,7 @@ export { ROOT };
  * Default number of workers of the tests' servers: SPRITES_TEST_DOORS may be "worker" (1) or "workers" (2). With two,
  * each worker has its share of a limit.
  */
-export const WORKERS = { worker: 1, workers: 2 }[process.env.SPRITES_TEST_DOORS] ?? 0;
+export const DEFAULT_WORKERS = { worker: 1, workers: 2 }[process.env.SPRITES_TEST_DOORS] ?? 0;
 
 /**
  * Starts a server; the test's end kills it if it still runs.
@@ -39,7 +39,7 @@ export const WORKERS = { worker: 1, workers: 2 }[process.env.SPRITES_TEST_DOORS]
  */
 export async function startServer(t, how = {}) {
   const { greeting = '', options = {}, command, env } = how;
-  const all = { 'admin-port': 0, host: '127.0.0.1', workers: WORKERS, ...options };
+  const all = { 'admin-port': 0, host: '127.0.0.1', workers: DEFAULT_WORKERS, ...options };
   const launched = launch(all, { command, env });
   t.teardown(async () => {
     launched.child.kill('SIGKILL');
@@ -49,7 +49,7 @@ export async function startServer(t, how = {}) {
   const { host, cors } = all;
   const server = new Server({ ...launched, host, ports, cors, greeting });
   await server.status();
-  await server.noConnectionBut(0);
+  await server.untilConnectionsAtMost(0);
   server.baseline = server.descriptors();
   return server;
 }
@@ -62,18 +62,18 @@ export async function startServer(t, how = {}) {
  * @returns {Promise<{server: object, ways: Record<string, {port: number, open: () => Promise<Wire>}>}>}
  *     `ways` by name: main, tls, admin and workers
  */
-export async function startWithEveryWay(t, { workers = 2, ...options } = {}) {
+export async function startWithAllPorts(t, { workers = 2, ...options } = {}) {
   const ports = { 'admin-port': 0, 'tls-port': 0, ...(workers > 0 && { 'transient-port': 0 }) };
   const server = await startServer(t, {
     options: { drain: 0, workers, ...ports, ...certificate(temporary(t)), ...options }
   });
-  const way = (port, open = () => Wire.open(port)) => ({ port, open });
+  const listener = (port, open = () => Wire.open(port)) => ({ port, open });
   const ways = {
-    main: way(server.port),
-    tls: way(server.tlsPort, () => Wire.openTls(server.tlsPort)),
-    admin: way(server.adminPort)
+    main: listener(server.port),
+    tls: listener(server.tlsPort, () => Wire.openTls(server.tlsPort)),
+    admin: listener(server.adminPort)
   };
-  if (workers > 0) ways.workers = way(server.transientPort);
+  if (workers > 0) ways.workers = listener(server.transientPort);
   return { server, ways };
 }
 
@@ -89,7 +89,7 @@ export function stopAtEnd(t, server) {
 }
 
 /** Returns whether a descriptor belongs to an event loop: its epoll, eventfd or pipe. */
-function isOfLoop(fd) {
+function isLoopDescriptor(fd) {
   try {
     return /^(pipe|anon_inode):/.test(readlinkSync(fd));
   } catch {
@@ -129,7 +129,7 @@ class Server {
   }
 
   /** The parsed lines of its log. */
-  get logged() {
+  get logLines() {
     const lines = Buffer.concat(this.errors).toString().split('\n').slice(0, -1);
     return lines.map((line) => JSON.parse(line));
   }
@@ -146,7 +146,7 @@ class Server {
     return this.ended();
   }
 
-  /** @returns {Promise<Wire>} a connection; `leaveNothing` closes it */
+  /** @returns {Promise<Wire>} a connection; `assertNothingLeft` closes it */
   async wire() {
     const wire = await Wire.open(this.port, this.host);
     if (this.#greeting !== '') wire.send(this.#greeting);
@@ -175,7 +175,7 @@ class Server {
     return checkAnswer(await wire.read(options), { cors: this.#cors, ...options });
   }
 
-  /** @returns {Promise<string>} the id of a new client; `leaveNothing` makes it leave */
+  /** @returns {Promise<string>} the id of a new client; `assertNothingLeft` makes it leave */
   async join() {
     const { status, body } = await this.ask('POST', '/join');
     assert.equal(status, 201);
@@ -189,13 +189,13 @@ class Server {
 
   /** Sends a poll, and waits until it is parked; `answer` is a promise. */
   async park(id, query = '', wire = undefined) {
-    const over = wire ?? (await this.wire());
+    const pollWire = wire ?? (await this.wire());
     const { polls } = await this.status();
-    over.send(request('GET', `/poll/${id}${query && `?${query}`}`));
-    const answer = this.read(over);
+    pollWire.send(request('GET', `/poll/${id}${query && `?${query}`}`));
+    const answer = this.read(pollWire);
     answer.catch(() => {});
     await this.until((status) => status.polls > polls);
-    return { wire: over, answer };
+    return { wire: pollWire, answer };
   }
 
   throw(id, edge, body = '{}', query = '') {
@@ -214,8 +214,8 @@ class Server {
   async status() {
     const { body } = await this.ask('GET', '/status');
     const { thrown, acked, waiting, lost, crossedIn, crossedOut } = body;
-    const owed = acked + waiting + lost + crossedOut;
-    assert.equal(thrown + crossedIn, owed, 'sprites are conserved');
+    const accounted = acked + waiting + lost + crossedOut;
+    assert.equal(thrown + crossedIn, accounted, 'sprites are conserved');
     const { inputs, inputsReduced, inputsSuperseded, inputsWaiting } = body;
     assert.equal(inputs, inputsReduced + inputsSuperseded + inputsWaiting, 'and so are inputs');
     const inside = await this.inside();
@@ -224,16 +224,16 @@ class Server {
   }
 
   /**
-   * @param {Wire} [by] an open connection to the admin port; default: a new one
+   * @param {Wire} [openWire] an open connection to the admin port; default: a new one
    * @returns {Promise<object>} /status of the admin port
    */
-  async inside(by) {
+  async inside(openWire) {
     if (this.adminPort === undefined) return {};
-    const wire = by ?? (await Wire.open(this.adminPort, '127.0.0.1', OPERATOR));
+    const wire = openWire ?? (await Wire.open(this.adminPort, '127.0.0.1', OPERATOR_ADDRESS));
     try {
       return (await wire.send(request('GET', '/status')).read()).body;
     } finally {
-      if (by === undefined) await wire.destroy();
+      if (openWire === undefined) await wire.destroy();
     }
   }
 
@@ -245,22 +245,22 @@ class Server {
   /** Number of the process's open descriptors, without event loops': a thread that starts later has its own loop. */
   descriptors() {
     const folder = `/proc/${this.pid}/fd`;
-    return readdirSync(folder).filter((fd) => !isOfLoop(`${folder}/${fd}`)).length;
+    return readdirSync(folder).filter((fd) => !isLoopDescriptor(`${folder}/${fd}`)).length;
   }
 
   /** Waits until the process has no more than `count` descriptors beyond the baseline. */
-  async noConnectionBut(count) {
-    let last;
-    let same = 0;
+  async untilConnectionsAtMost(count) {
+    let lastCount;
+    let stableTimes = 0;
     await until(
       () => {
         const now = this.descriptors();
-        same = now === last ? same + 1 : 0;
-        last = now;
+        stableTimes = now === lastCount ? stableTimes + 1 : 0;
+        lastCount = now;
         // Without a baseline yet: waits until the number is stable.
-        return this.baseline === undefined ? same >= 5 : now <= this.baseline + count;
+        return this.baseline === undefined ? stableTimes >= 5 : now <= this.baseline + count;
       },
-      () => `${last} descriptors are open, and there were ${this.baseline}`
+      () => `${lastCount} descriptors are open, and there were ${this.baseline}`
     );
   }
 
@@ -268,11 +268,11 @@ class Server {
    * Closes every connection and makes every client leave. Then asserts that the server keeps nothing of them: no
    * descriptors, clients, parked polls or mailbox bytes.
    */
-  async leaveNothing() {
+  async assertNothingLeft() {
     if (this.#child.exitCode !== null) return;
     await Promise.all([...this.#wires].map((wire) => wire.destroy()));
     this.#wires.clear();
-    await this.noConnectionBut(0);
+    await this.untilConnectionsAtMost(0);
     for (const id of this.#ids.splice(0)) assert.equal((await this.leave(id)).status, 204);
     const { clients, parked, waiting, mailboxBytes, watching } = await this.until(
       (status) => status.watching === 0
@@ -282,15 +282,15 @@ class Server {
       { clients: 0, parked: 0, waiting: 0, mailboxBytes: 0, watching: 0 },
       'nothing is left'
     );
-    await this.noConnectionBut(0);
+    await this.untilConnectionsAtMost(0);
   }
 
   /** Stops the server by a signal. It must exit well and in time. */
   async stop(signal = 'SIGTERM') {
     this.#child.kill(signal);
-    const late = setTimeout(() => this.#child.kill('SIGKILL'), PATIENCE);
+    const killTimer = setTimeout(() => this.#child.kill('SIGKILL'), STOP_TIMEOUT);
     const ended = await this.ended();
-    clearTimeout(late);
+    clearTimeout(killTimer);
     assert.deepEqual(
       ended,
       { code: 0, signal: null },
@@ -310,7 +310,7 @@ class Server {
 export function contract(t, how, tests) {
   t.test(`with ${JSON.stringify(how.options ?? {})}`, async (t) => {
     const server = await startServer(t, how);
-    t.afterEach(() => server.leaveNothing());
+    t.afterEach(() => server.assertNothingLeft());
     await tests(t, server);
     t.test('the server stops well', () => server.stop());
   });
@@ -326,15 +326,15 @@ export function contract(t, how, tests) {
  * @param {string} [why] the fault of the request, for messages
  */
 export async function refused(t, server, problem, ask, why = problem) {
-  const before = steady(await server.status());
+  const before = unchangedCounts(await server.status());
   const answer = await ask();
   t.equal(problemOf(answer), problem, why);
-  t.strictSame(steady(await server.status()), before, `${why} changes nothing`);
+  t.strictSame(unchangedCounts(await server.status()), before, `${why} changes nothing`);
   return answer;
 }
 
 /** The counts that a refused request must not change. */
-const STEADY = [
+const UNCHANGED_COUNTS = [
   ...['clients', 'parked', 'thrown', 'acked', 'waiting', 'lost', 'mailboxBytes'],
   ...['joined', 'left', 'expired', 'flown', 'rows', 'columns'],
   ...['feeds', 'watching', 'published', 'deleted', 'feedMemory'],
@@ -342,10 +342,10 @@ const STEADY = [
 ];
 
 /** Returns the STEADY counts of a server. With workers without `watching`, which a worker reports with a delay. */
-const steady = (status) =>
+const unchangedCounts = (status) =>
   pick(
     status,
-    STEADY.filter((name) => name !== 'watching' || !(status.workers > 0))
+    UNCHANGED_COUNTS.filter((name) => name !== 'watching' || !(status.workers > 0))
   );
 
 /**
@@ -358,9 +358,9 @@ export function pick(object, names) {
 }
 
 /** The counts that survive a restart with a state. */
-const LASTING = [
+const DURABLE_COUNTS = [
   ...['clients', 'rows', 'columns', 'thrown', 'acked', 'waiting', 'lost', 'mailboxBytes'],
   ...['joined', 'left', 'expired', 'flown']
 ];
 
-export const lasting = (status) => pick(status, LASTING);
+export const durableCounts = (status) => pick(status, DURABLE_COUNTS);

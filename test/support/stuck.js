@@ -7,10 +7,10 @@
  */
 
 /** The running tests, the innermost last. */
-const running = [];
+const runningTests = [];
 
 process.prependListener('beforeExit', () => {
-  const test = running.at(-1);
+  const test = runningTests.at(-1);
   test?.threw(new Error(`"${test.name}" waits for what never comes: no timer, no socket is left`));
 });
 
@@ -21,7 +21,7 @@ process.prependListener('beforeExit', () => {
  */
 export function failWhenStuck(t) {
   t.beforeEach((t) => {
-    running.push(t);
-    t.teardown(() => running.splice(running.indexOf(t), 1));
+    runningTests.push(t);
+    t.teardown(() => runningTests.splice(runningTests.indexOf(t), 1));
   });
 }

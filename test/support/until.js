@@ -4,7 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises';
  * Poll interval in milliseconds: first and most. Between these bounds it is a tenth of the wait so far: each poll costs
  * CPU time, also the server's, and after seconds of waiting some milliseconds don't matter.
  */
-const LOOK = { first: 10, most: 150 };
+const POLL_INTERVAL = { first: 10, most: 150 };
 
 /**
  * Polls a server's counts until `holds` accepts them.
@@ -16,11 +16,11 @@ const LOOK = { first: 10, most: 150 };
  */
 export async function untilCounts(ask, holds, seconds) {
   let status;
-  const look = async () => {
+  const pollCounts = async () => {
     status = await ask();
     return holds(status) && status;
   };
-  return until(look, () => `${holds} in ${JSON.stringify(status)}`, seconds);
+  return until(pollCounts, () => `${holds} in ${JSON.stringify(status)}`, seconds);
 }
 
 /**
@@ -35,13 +35,13 @@ export async function untilCounts(ask, holds, seconds) {
 export async function until(holds, what = String(holds), seconds = 45) {
   const begin = performance.now();
   for (;;) {
-    const found = await holds();
-    if (found) return found;
+    const result = await holds();
+    if (result) return result;
     const waited = performance.now() - begin;
     if (waited > seconds * 1000) {
       throw new Error(`not within ${seconds} s: ${typeof what === 'function' ? what() : what}`);
     }
-    await pause(Math.min(LOOK.most, Math.max(LOOK.first, waited / 10)));
+    await pause(Math.min(POLL_INTERVAL.most, Math.max(POLL_INTERVAL.first, waited / 10)));
   }
 }
 
@@ -67,7 +67,7 @@ export async function each(all, atOnce, work) {
  * Whether random histories have their long form (TEST_LONG=1, `npm run test:all`). The short form finds defects like
  * the earlier ones.
  */
-const LONG = process.env.TEST_LONG === '1';
+const IS_LONG_RUN = process.env.TEST_LONG === '1';
 
 /** @returns {number} the length of a history */
-export const lengthOf = ({ short, long }) => (LONG ? long : short);
+export const lengthOf = ({ short, long }) => (IS_LONG_RUN ? long : short);

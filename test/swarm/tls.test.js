@@ -6,7 +6,7 @@ import { globalTimers, Requests } from '../../lib/client/requests.js';
 import { createFetch } from '../../lib/swarm/status.js';
 import { parse } from '../../lib/swarm/options.js';
 import { certificate } from '../support/certificate.js';
-import { listening, startHole } from '../support/addresses.js';
+import { listening, startUnresponsivePort } from '../support/addresses.js';
 import { openSockets, temporary } from '../support/processes.js';
 import { FaultProxy } from '../support/proxies.js';
 import { startServer } from '../support/server.js';
@@ -104,7 +104,7 @@ t.test("an agent's request ends in time, and its connection with it", alone, asy
     'half a head': 'HTTP/1.1 200',
     'half a body': 'HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{'
   };
-  const ports = { 'no connection': await startHole(t) };
+  const ports = { 'no connection': await startUnresponsivePort(t) };
   for (const [name, answer] of Object.entries(answers)) {
     const server = createServer((socket) => {
       socket.on('error', () => {}).once('data', () => socket.write(answer));

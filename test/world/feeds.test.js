@@ -18,7 +18,7 @@ import {
   append,
   EventStream,
   get,
-  keptFeeds,
+  durableFeedOptions,
   parkGet,
   parkMany,
   patch,
@@ -334,7 +334,9 @@ t.test('a state that may lack its end brings back no older value', { skip }, asy
   const { body } = await get(b, 'log', `after=${appended}`);
   t.match(body, { from: appended, items: [2], gap: undefined }, 'nor is an item missing');
   await b.stop();
-  const outside = await startServer(t, { options: { ...keptFeeds(t), state: join(copy, 'b') } });
+  const outside = await startServer(t, {
+    options: { ...durableFeedOptions(t), state: join(copy, 'b') }
+  });
   const { cursor } = (await put(outside, keys[0], 3)).body;
   t.not(cursor, (await put(a, keys[0], 4)).body.cursor, 'without --world its epochs are its own');
   await Promise.all([a, outside].map((server) => server.stop()));

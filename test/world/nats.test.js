@@ -13,7 +13,7 @@ import { BUCKET } from '../../lib/world/broker.js';
 import { FeedStore, STREAM } from '../../lib/world/feed-store.js';
 import { NatsLink } from '../../lib/world/nats-link.js';
 import { certificate } from '../support/certificate.js';
-import { listening, startHole } from '../support/addresses.js';
+import { listening, startUnresponsivePort } from '../support/addresses.js';
 import { credentialsOf, enterNats, skip, startCluster, startNats } from '../support/nats.js';
 import { openSockets, temporary } from '../support/processes.js';
 import { until } from '../support/until.js';
@@ -40,7 +40,7 @@ t.test('a broker that hangs and goes on', { skip }, async (t) => {
 
 t.test('a NATS server that does not answer costs no descriptor', async (t) => {
   const greetings = { 'says nothing': '', 'says half a word': 'INFO {"server_id":' };
-  const ports = { 'is not even reached': await startHole(t) };
+  const ports = { 'is not even reached': await startUnresponsivePort(t) };
   for (const [name, greeting] of Object.entries(greetings)) {
     const server = createServer((socket) => {
       socket.on('error', () => {}).resume();

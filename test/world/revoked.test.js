@@ -9,7 +9,7 @@ import { tokenOf } from '../../lib/world/feed-message.js';
 import { NatsLink } from '../../lib/world/nats-link.js';
 import { SharedRevocations, STREAM } from '../../lib/world/shared-revocations.js';
 import { problemOf } from '../support/contract.js';
-import { EventStream, get, NO_STATE, parkGet, put, tokenFile } from '../support/feeds.js';
+import { EventStream, get, STATELESS_POOL, parkGet, put, tokenFile } from '../support/feeds.js';
 import { bearer, keyFile, reads } from '../support/grants.js';
 import { enterNats, skip, startNats } from '../support/nats.js';
 import { until } from '../support/until.js';
@@ -104,7 +104,7 @@ t.test('the bound: one more is refused, also of another server', async (t) => {
   const logged = [];
   const log = { error: (text) => logged.push(text) };
   const options = { grants: 'none', private: [], grantLongest: 60 };
-  const grants = new Grants({ options, pool: NO_STATE, log });
+  const grants = new Grants({ options, pool: STATELESS_POOL, log });
   const list = grants.revocations;
   const ended = [];
   grants.onEnded((_, name) => ended.push(name));
@@ -126,7 +126,7 @@ t.test('the bound: one more is refused, also of another server', async (t) => {
 });
 
 t.test('taking it back is shared each time it is asked for', async (t) => {
-  const list = openRevocations({ options: { grantLongest: 60 }, pool: NO_STATE, log: {} });
+  const list = openRevocations({ options: { grantLongest: 60 }, pool: STATELESS_POOL, log: {} });
   let isReached = false;
   list.setSharing(async () => isReached);
   await list.add('sub', 'ann');
@@ -141,7 +141,7 @@ function startSharing(t, link, { grantLongest = 60, clock } = {}) {
   const logLines = [];
   const record = (...line) => logLines.push(line);
   const log = { warn: record, info: record, error() {} };
-  const revocations = openRevocations({ options: { grantLongest }, pool: NO_STATE, log });
+  const revocations = openRevocations({ options: { grantLongest }, pool: STATELESS_POOL, log });
   const grants = { revocations, mergeRevocation: (what, end) => revocations.merge(what, end) };
   const shared = new SharedRevocations({ link, grants, log, clock });
   t.teardown(() => shared.close());

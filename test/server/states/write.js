@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import process from 'node:process';
 
-import { ask, live, optionsIn } from '../../support/old-states.js';
+import { readState, fillState, stateOptions } from '../../support/old-states.js';
 import { startServer } from '../../support/server.js';
 import { until } from '../../support/until.js';
 
@@ -24,10 +24,10 @@ const folder = mkdtempSync(join(tmpdir(), 'sprites-state-'));
 const command = [process.execPath, '--import', LATER, join(resolve(checkout), 'bin/sprites')];
 const ended = [];
 try {
-  const options = optionsIn(folder);
+  const options = stateOptions(folder);
   const test = { teardown: (end) => ended.push(end) };
   const server = await startServer(test, { options, command });
-  const asked = await live(server);
+  const asked = await fillState(server);
   if (crash) {
     asked.feeds = { 'league/table': null };
     asked.log.after = null;
@@ -38,7 +38,7 @@ try {
     asked.feeds = {};
     await until(() => /"values":\[0\.5\]/.test(readFileSync(arena, 'latin1')));
   }
-  const seen = await ask(server, asked);
+  const seen = await readState(server, asked);
   if (crash) {
     server.child.kill('SIGKILL');
     await server.ended();
