@@ -67,7 +67,7 @@ t.test('what is parked is cancelled with its connection, once', async (t) => {
   begin('/e', { connection: 1, generation: 2 });
   for (const generation of [1, 2]) exchanges.cancelParked(1, generation);
   t.strictSame(cancelled, ['a', 'd', 'e'], 'a worker tells late that a connection is gone');
-  const late = exchangesOver(handle, { isThere: false });
+  const late = exchangesOver(handle, { isConnected: false });
   late.begin('/c');
   t.strictSame(cancelled, ['a', 'd', 'e', 'c'], 'the connection was gone before');
   late.exchanges.cancelParked(1, 1);
