@@ -38,7 +38,7 @@ const options = { 'publish-token-file': tokenFile(t), 'feed-threads': 1, hold: 6
 contract(t, { options: { ...options, 'feed-cache': SECONDS } }, async (t, server) => {
   let last = 0;
   /** Sends its requests over one connection, so to one worker. Another worker may lack the value, and answer 200. */
-  async function keep() {
+  async function openKeptConnection() {
     const wire = await server.wire();
     return {
       ask(method, target, more) {
@@ -74,7 +74,7 @@ contract(t, { options: { ...options, 'feed-cache': SECONDS } }, async (t, server
 
   t.test('each form of a version has a tag of its own', async (t) => {
     const { key, cursor } = await fresh(long(0));
-    const kept = await keep();
+    const keptConnection = await openKeptConnection();
     await askForPatches(server, key);
     const next = (await put(server, key, long(1))).body.cursor;
     const headers = { 'Accept-Encoding': 'gzip' };
@@ -93,13 +93,16 @@ contract(t, { options: { ...options, 'feed-cache': SECONDS } }, async (t, server
     const longer = (await put(server, key, { ...long(1), texts })).body.cursor;
     for (const more of [{}, { headers }]) {
       const query = `after=${next}&delta=1`;
-      const { headers: said } = await get(kept, key, query, more);
+      const { headers: answerHeaders } = await get(keptConnection, key, query, more);
       const isPacked = 'headers' in more;
-      t.equal('content-encoding' in said, isPacked);
-      t.equal(said.etag.startsWith(`"${longer}.`) && said.etag.endsWith('.gzip"'), isPacked);
-      const known = { headers: { ...more.headers, 'If-None-Match': said.etag } };
-      const again = await get(kept, key, query, known);
-      t.strictSame([again.status, again.headers.etag], [304, said.etag]);
+      t.equal('content-encoding' in answerHeaders, isPacked);
+      t.equal(
+        answerHeaders.etag.startsWith(`"${longer}.`) && answerHeaders.etag.endsWith('.gzip"'),
+        isPacked
+      );
+      const known = { headers: { ...more.headers, 'If-None-Match': answerHeaders.etag } };
+      const repeated = await get(keptConnection, key, query, known);
+      t.strictSame([repeated.status, repeated.headers.etag], [304, answerHeaders.etag]);
     }
   });
 
@@ -129,20 +132,22 @@ contract(t, { options: { ...options, 'feed-cache': SECONDS } }, async (t, server
 
   t.test('304 for a client that has it', async (t) => {
     const { key, cursor } = await fresh(long(0));
-    const kept = await keep();
-    const { headers } = await get(kept, key);
+    const keptConnection = await openKeptConnection();
+    const { headers } = await get(keptConnection, key);
     const known = ['"x", W/' + headers.etag, headers.etag, '*'];
     for (const list of known) {
       for (const method of ['GET', 'HEAD']) {
         const more = { headers: { 'If-None-Match': list } };
-        const answer = await kept.ask(method, `/feed/${key}`, more);
+        const answer = await keptConnection.ask(method, `/feed/${key}`, more);
         t.equal(answer.status, 304, `${method} ${list}`);
         t.equal(answer.bytes.length, 0);
         t.equal(answer.headers.etag, headers.etag);
         t.equal(cacheOf(answer), NEWEST);
       }
     }
-    const handled = await get(kept, key, 'turn=%61', { headers: { 'If-None-Match': '*' } });
+    const handled = await get(keptConnection, key, 'turn=%61', {
+      headers: { 'If-None-Match': '*' }
+    });
     t.equal(handled.status, 304, 'from JavaScript, too, which leaves nothing behind');
     const not = {
       headers: { 'If-None-Match': `"${cursor}0", "${cursor.slice(0, -1)}", ${cursor}` }
@@ -158,9 +163,9 @@ contract(t, { options: { ...options, 'feed-cache': SECONDS } }, async (t, server
 
   t.test('several feeds by an address', async (t) => {
     const [a, b] = [await fresh(long(0)), await fresh(long(0))];
-    const kept = await keep();
-    const held = { [a.key]: a.cursor, [b.key]: b.cursor };
-    const watcher = await parkGetMany(server, held, 'delta=1');
+    const keptConnection = await openKeptConnection();
+    const cursors = { [a.key]: a.cursor, [b.key]: b.cursor };
+    const watcher = await parkGetMany(server, cursors, 'delta=1');
     const next = (await put(server, b.key, long(1))).body.cursor;
     const news = await watcher.answer;
     const patch = [{ op: 'replace', path: '/score', value: 1 }];
@@ -168,20 +173,20 @@ contract(t, { options: { ...options, 'feed-cache': SECONDS } }, async (t, server
     t.strictSame(news.body, { items: [item] });
     t.equal(cacheOf(news), LONG);
     t.equal(news.headers.vary, 'Accept-Encoding, Accept');
-    const again = await getMany(kept, held, 'hold=5&delta=1&turn=x');
+    const again = await getMany(keptConnection, cursors, 'hold=5&delta=1&turn=x');
     t.strictSame([again.body, again.headers.etag], [news.body, news.headers.etag]);
     const other = { [b.key]: b.cursor, [a.key]: a.cursor };
     t.not((await getMany(server, other, 'delta=1')).headers.etag, news.headers.etag);
-    const whole = await getMany(server, held);
+    const whole = await getMany(server, cursors);
     t.equal(whole.body.items[0].value.score, 1);
     t.not(whole.headers.etag, news.headers.etag, 'the value is another form');
     const more = { headers: { 'If-None-Match': news.headers.etag } };
-    const same = await getMany(kept, held, 'delta=1', more);
+    const same = await getMany(keptConnection, cursors, 'delta=1', more);
     t.strictSame([same.status, same.headers.etag], [304, news.headers.etag]);
     await put(server, a.key, long(1));
-    t.equal((await getMany(server, held, 'delta=1', more)).status, 200, 'of another feed, too');
+    t.equal((await getMany(server, cursors, 'delta=1', more)).status, 200, 'of another feed, too');
     for (const after of ['', 'none']) {
-      t.equal(cacheOf(await getMany(server, { ...held, [a.key]: after })), NEWEST);
+      t.equal(cacheOf(await getMany(server, { ...cursors, [a.key]: after })), NEWEST);
     }
   });
 
@@ -214,10 +219,14 @@ contract(t, { options: { ...options, 'feed-cache': SECONDS } }, async (t, server
     const open = await server.ask('HEAD', `/feed/${large}`, { headers: gzip });
     t.strictSame([open.status, open.headers.etag], [200, undefined], 'the tag of another form');
     const any = { headers: { ...gzip, 'If-None-Match': '*' } };
-    const kept = await keep();
-    await get(kept, large);
+    const keptConnection = await openKeptConnection();
+    await get(keptConnection, large);
     for (const method of ['GET', 'HEAD']) {
-      t.equal((await kept.ask(method, `/feed/${large}`, any)).status, 304, `${method} any form`);
+      t.equal(
+        (await keptConnection.ask(method, `/feed/${large}`, any)).status,
+        304,
+        `${method} any form`
+      );
     }
   });
 
@@ -227,13 +236,13 @@ contract(t, { options: { ...options, 'feed-cache': SECONDS } }, async (t, server
     const third = await fresh();
     t.equal(cacheOf(await get(server, 'cached/nowhere')), 'no-store');
     t.equal(cacheOf(await get(server, key, 'after=_')), 'no-store');
-    const gone = await parkGet(server, key, `after=${cursor}`);
+    const deletedPoll = await parkGet(server, key, `after=${cursor}`);
     const many = await parkMany(server, { feeds: { [key]: cursor } });
     await put(server, key, 2);
     const { headers, body } = await many.answer;
     t.equal(headers['cache-control'], 'no-store');
     t.notOk('turn' in body);
-    await gone.answer;
+    await deletedPoll.answer;
     const both = { [other.key]: other.cursor, [third.key]: third.cursor };
     const parked = await parkGetMany(server, both);
     await remove(server, other.key);

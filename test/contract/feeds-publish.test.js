@@ -67,12 +67,12 @@ contract(t, { options }, async (t, server) => {
     const key = freshKey(t);
     const ask = (method, Authorization) =>
       server.ask(method, `/feed/${key}`, { body: '1', headers: { Authorization } });
-    const wrong = ['', 'Bearer', 'Bearer x', `Basic ${TOKEN}`, `Bearer ${TOKEN}x`, TOKEN];
-    for (const Authorization of [undefined, ...wrong]) {
+    const wrongTokens = ['', 'Bearer', 'Bearer x', `Basic ${TOKEN}`, `Bearer ${TOKEN}x`, TOKEN];
+    for (const Authorization of [undefined, ...wrongTokens]) {
       for (const method of ['PUT', 'PATCH', 'DELETE']) {
         const why = `${method} ${Authorization}`;
-        const asked = () => ask(method, Authorization);
-        const { headers } = await refused(t, server, 'bad-token', asked, why);
+        const tryPublish = () => ask(method, Authorization);
+        const { headers } = await refused(t, server, 'bad-token', tryPublish, why);
         t.equal(headers['www-authenticate'], 'Bearer');
       }
     }

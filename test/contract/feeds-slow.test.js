@@ -93,8 +93,8 @@ t.test('an event stream that is not read is ended, by TLS too', async (t) => {
 t.test(
   'a client that never reads on, or never sends the rest, keeps no server from its end',
   async (t) => {
-    const kept = { ...options, ...durableFeedOptions(t), drain: 0 };
-    const server = await startServer(t, { options: kept });
+    const durableOptions = { ...options, ...durableFeedOptions(t), drain: 0 };
+    const server = await startServer(t, { options: durableOptions });
     await put(server, 'a', value(1));
     requestUnread(await server.wire(), '/feed/a', { Accept: 'text/event-stream' });
     await server.until(({ documents }) => documents === 1);
@@ -105,7 +105,7 @@ t.test(
     const seconds = (performance.now() - begin) / 1000;
     // The kernel ends a connection after 30 s without reading.
     t.ok(seconds < 20, `${seconds} s`);
-    const next = await startServer(t, { options: kept });
+    const next = await startServer(t, { options: durableOptions });
     t.ok((await get(next, 'a')).body.value.startsWith('1 '), 'what was published is there');
     await next.stop();
   }

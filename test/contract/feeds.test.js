@@ -96,11 +96,12 @@ contract(t, { options }, async (t, server) => {
     const key = freshKey();
     const { body: first } = await put(server, key, long(0));
     const { body: second } = await put(server, key, long(1));
-    const late = async ({ cursor }) => (await get(server, key, `after=${cursor}&delta=1`)).body;
-    t.equal((await late(first)).value.score, 1);
+    const patchOrValueAfter = async ({ cursor }) =>
+      (await get(server, key, `after=${cursor}&delta=1`)).body;
+    t.equal((await patchOrValueAfter(first)).value.score, 1);
     await put(server, key, long(2));
-    t.equal((await late(second)).patch.length, 1, 'but then');
-    t.equal((await late(first)).value.score, 2, 'and none that leads from before');
+    t.equal((await patchOrValueAfter(second)).patch.length, 1, 'but then');
+    t.equal((await patchOrValueAfter(first)).value.score, 2, 'and none that leads from before');
   });
 
   t.test('patches are kept until they are half as long as the value', async (t) => {
@@ -332,7 +333,7 @@ contract(t, { options }, async (t, server) => {
       ],
       'watch-too-large': [[], [], [`{"feeds":{"a":""}}${' '.repeat(16384)}`]]
     };
-    const ways = [
+    const requestWays = [
       (query) => get(server, key, query),
       (list) => server.ask('GET', `/feeds?watch=${list}`),
       (body) => server.ask('POST', '/feeds', { body })
@@ -341,7 +342,7 @@ contract(t, { options }, async (t, server) => {
       for (const [i, list] of lists.entries()) {
         for (const one of list) {
           const why = `${problem}: ${`${one}`.slice(0, 40)}`;
-          await refused(t, server, problem, () => ways[i](one), why);
+          await refused(t, server, problem, () => requestWays[i](one), why);
         }
       }
     }
@@ -448,8 +449,8 @@ contract(t, { options }, async (t, server) => {
     const texts = Array.from({ length: 40 }, (_, n) => `${n} shoots, and it is over the bar.`);
     for (const text of texts) await append(server, log, text);
     const items = await park(server, request('GET', `/feed/${log}`, { headers }), { gzip: true });
-    const { headers: said, bytes } = await items.answer;
-    t.equal(said['content-encoding'], 'gzip');
+    const { headers: itemHeaders, bytes } = await items.answer;
+    t.equal(itemHeaders['content-encoding'], 'gzip');
     t.strictSame(JSON.parse(gunzipSync(bytes)).items, texts);
     t.notOk('content-encoding' in (await get(server, log, 'last=1', { headers })).headers);
   });
@@ -484,10 +485,10 @@ contract(t, { options }, async (t, server) => {
     t.match(head, /^HTTP\/1\.1 200 /);
     t.match(head, /\r\nconnection: close\r\n/i);
     t.notMatch(head, /transfer-encoding|content-length/i);
-    const heard = (words) => until(() => wire.unreadBytes.includes(words), words);
-    await heard('"value":1}\n\n');
+    const untilReceived = (words) => until(() => wire.unreadBytes.includes(words), words);
+    await untilReceived('"value":1}\n\n');
     await put(server, key, 2);
-    await heard('"value":2}\n\n');
+    await untilReceived('"value":2}\n\n');
     await remove(server, key);
     await wire.closed();
     const text = wire.unreadBytes.toString();

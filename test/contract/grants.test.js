@@ -38,8 +38,8 @@ async function parkPrivate(server, token, key = 'team/a') {
   return park(server, request('GET', `/feed/${key}?after=${body.cursor}&hold=10`, bearer(token)));
 }
 
-const revoke = (server, what, method = 'PUT') =>
-  fetch(`http://127.0.0.1:${server.adminPort}/revoked/${what}`, { method });
+const revoke = (server, revocation, method = 'PUT') =>
+  fetch(`http://127.0.0.1:${server.adminPort}/revoked/${revocation}`, { method });
 
 for (const workers of [0, 1]) {
   t.test(`with ${workers} workers`, async (t) => {
@@ -111,11 +111,11 @@ for (const workers of [0, 1]) {
     t.test('no token that could be another is a grant', async (t) => {
       const exp = inSeconds(60);
       const claims = { exp, read: ['*'] };
-      const good = hmac(claims);
-      const [head, body, signature] = good.split('.');
+      const goodToken = hmac(claims);
+      const [head, body, signature] = goodToken.split('.');
       /** Returns a token with another header, or with other claims. */
-      const headed = (header, more) => hmac(claims, { header, ...more });
-      const says = (more) => hmac({ ...claims, ...more });
+      const tokenWithHeader = (header, more) => hmac(claims, { header, ...more });
+      const tokenWith = (more) => hmac({ ...claims, ...more });
       const secret = Buffer.from(PUBLIC.x, 'base64url');
       const own = 'a'.repeat(32);
       const last = String.fromCharCode(signature.charCodeAt(signature.length - 1) + 1);
@@ -123,47 +123,50 @@ for (const workers of [0, 1]) {
         none: `${base64Json({ alg: 'none' })}.${body}.`,
         'none, signed': `${base64Json({ alg: 'none' })}.${body}.${signature}`,
         'None of a name': `${base64Json({ alg: 'None', kid: 'secret' })}.${body}.${signature}`,
-        'the public key as a secret': headed({ alg: 'HS256', kid: 'public' }, { secret }),
-        'the public key as a secret, nameless': headed({ alg: 'HS256' }, { secret }),
-        'the secret by another hash': headed({ alg: 'HS512', kid: 'secret' }, { hash: 'sha512' }),
-        'a secret that says EdDSA': headed({ alg: 'EdDSA', kid: 'secret' }),
-        'no alg': headed({ kid: 'secret' }),
-        'an alg that is a list': headed({ alg: ['HS256'], kid: 'secret' }),
+        'the public key as a secret': tokenWithHeader({ alg: 'HS256', kid: 'public' }, { secret }),
+        'the public key as a secret, nameless': tokenWithHeader({ alg: 'HS256' }, { secret }),
+        'the secret by another hash': tokenWithHeader(
+          { alg: 'HS512', kid: 'secret' },
+          { hash: 'sha512' }
+        ),
+        'a secret that says EdDSA': tokenWithHeader({ alg: 'EdDSA', kid: 'secret' }),
+        'no alg': tokenWithHeader({ kid: 'secret' }),
+        'an alg that is a list': tokenWithHeader({ alg: ['HS256'], kid: 'secret' }),
         'another key': hmac(claims, { secret: Buffer.alloc(32, 1) }),
         'an empty key': hmac(claims, { secret: Buffer.alloc(0) }),
-        'a name of no key': headed({ alg: 'HS256', kid: 'nobody' }),
-        'a key of its own': headed(
+        'a name of no key': tokenWithHeader({ alg: 'HS256', kid: 'nobody' }),
+        'a key of its own': tokenWithHeader(
           { alg: 'HS256', jwk: { kty: 'oct', k: base64Json(own) } },
           { secret: Buffer.from(own) }
         ),
-        'an unknown crit': headed({ alg: 'HS256', crit: ['x'], x: 1 }),
-        'a crit that jose knows': headed({ alg: 'HS256', crit: ['b64'], b64: true }),
-        'an empty crit': headed({ alg: 'HS256', crit: [] }),
-        'a token of another kind': headed({ alg: 'HS256', typ: 'dpop+jwt' }),
-        'alg twice': headed('{"alg":"none","alg":"HS256"}'),
-        huge: says({ padding: 'x'.repeat(4096) }),
-        'nbf in the future': says({ nbf: inSeconds(30) }),
+        'an unknown crit': tokenWithHeader({ alg: 'HS256', crit: ['x'], x: 1 }),
+        'a crit that jose knows': tokenWithHeader({ alg: 'HS256', crit: ['b64'], b64: true }),
+        'an empty crit': tokenWithHeader({ alg: 'HS256', crit: [] }),
+        'a token of another kind': tokenWithHeader({ alg: 'HS256', typ: 'dpop+jwt' }),
+        'alg twice': tokenWithHeader('{"alg":"none","alg":"HS256"}'),
+        huge: tokenWith({ padding: 'x'.repeat(4096) }),
+        'nbf in the future': tokenWith({ nbf: inSeconds(30) }),
         'no exp': hmac({ read: ['*'] }),
-        'exp a text': says({ exp: String(exp) }),
+        'exp a text': tokenWith({ exp: String(exp) }),
         'exp infinite': hmac(`{"exp":1e999,"read":["*"]}`),
         'exp beyond 2^53': hmac(`{"exp":9007199254740993,"read":["*"]}`),
         'iat infinite': hmac(`{"exp":${exp},"iat":1e999,"read":["*"]}`),
         'iat beyond 2^53': hmac(`{"exp":${exp},"iat":9007199254740993,"read":["*"]}`),
-        'exp negative': says({ exp: -1 }),
-        'exp null': says({ exp: null }),
-        'exp too far': says({ exp: inSeconds(2592100) }),
-        'exp too far after iat': says({ iat: inSeconds(-2591970) }),
+        'exp negative': tokenWith({ exp: -1 }),
+        'exp null': tokenWith({ exp: null }),
+        'exp too far': tokenWith({ exp: inSeconds(2592100) }),
+        'exp too far after iat': tokenWith({ iat: inSeconds(-2591970) }),
         'exp twice': hmac(`{"exp":1,"read":["*"],"exp":${exp}}`),
         'exp twice, once escaped': hmac(`{"exp":1,"read":["*"],"\\u0065xp":${exp}}`),
-        'an audience': says({ aud: 'another' }),
-        'read a text': says({ read: '*' }),
-        'read of numbers': says({ read: [1] }),
-        'read of no pattern': says({ read: ['te*m'] }),
-        'too many patterns': says({ read: Array(65).fill('a') }),
-        'join a number': says({ join: 1 }),
-        'sub empty': says({ sub: '' }),
-        'sub of half a pair': says({ sub: 'a\ud83d' }),
-        'jti too long': says({ jti: 'x'.repeat(201) }),
+        'an audience': tokenWith({ aud: 'another' }),
+        'read a text': tokenWith({ read: '*' }),
+        'read of numbers': tokenWith({ read: [1] }),
+        'read of no pattern': tokenWith({ read: ['te*m'] }),
+        'too many patterns': tokenWith({ read: Array(65).fill('a') }),
+        'join a number': tokenWith({ join: 1 }),
+        'sub empty': tokenWith({ sub: '' }),
+        'sub of half a pair': tokenWith({ sub: 'a\ud83d' }),
+        'jti too long': tokenWith({ jti: 'x'.repeat(201) }),
         'claims a list': hmac('[]'),
         'claims null': hmac('null'),
         'no JSON': hmac('{'),
@@ -172,21 +175,24 @@ for (const workers of [0, 1]) {
         'an empty head': `.${body}.${signature}`,
         'empty claims': `${head}..${signature}`,
         'an empty signature': `${head}.${body}.`,
-        'a part more': `${good}.x`,
+        'a part more': `${goodToken}.x`,
         'a part less': `${head}.${body}`,
         'no base64url': `${head}.${body}=.${signature}`,
         'base64url with bits left': `${head}.${body}.${signature.slice(0, -1)}${last}`
       };
-      t.equal((await getWithToken(server, 'team/a', good)).status, 200);
+      t.equal((await getWithToken(server, 'team/a', goodToken)).status, 200);
       for (const [name, token] of Object.entries(bad)) {
         const answer = await getWithToken(server, 'team/a', token);
         t.equal(problemOf(answer), 'bad-grant', name);
         const byQuery = await get(server, 'team/a', `grant=${encodeURIComponent(token)}`);
         t.equal(problemOf(byQuery), 'bad-grant', name);
       }
-      const over = hmac({ ...claims, exp: inSeconds(-1) });
-      t.equal(problemOf(await getWithToken(server, 'team/a', over)), 'grant-expired');
-      t.equal(problemOf(await get(server, 'team/a', `grant=${good}&grant=${good}`)), 'bad-grant');
+      const expiredToken = hmac({ ...claims, exp: inSeconds(-1) });
+      t.equal(problemOf(await getWithToken(server, 'team/a', expiredToken)), 'grant-expired');
+      t.equal(
+        problemOf(await get(server, 'team/a', `grant=${goodToken}&grant=${goodToken}`)),
+        'bad-grant'
+      );
       t.equal(problemOf(await get(server, 'team/a', 'grant=')), 'bad-grant');
       const basic = { headers: { Authorization: 'Basic YTpi' } };
       t.equal(problemOf(await get(server, 'team/a', '', basic)), 'grant-required');
@@ -317,7 +323,7 @@ for (const workers of [0, 1]) {
     t.test('keys are read anew, and grants of one that is gone end', async (t) => {
       const token = reads('team/a');
       const other = ed25519({ exp: inSeconds(60), read: ['team/a'] });
-      const gone = await parkPrivate(server, token);
+      const endedPoll = await parkPrivate(server, token);
       const stays = await parkPrivate(server, other);
       const says = async (message) => {
         while (!server.errors.some((line) => line.includes(message))) await server.status();
@@ -329,7 +335,7 @@ for (const workers of [0, 1]) {
       writeFileSync(file, `\uFEFF${JSON.stringify({ keys: [KEY_SET.keys[1]] })}`);
       server.child.kill('SIGUSR2');
       await says('the keys of grants are read anew');
-      t.equal(problemOf(await gone.answer), 'bad-grant');
+      t.equal(problemOf(await endedPoll.answer), 'bad-grant');
       t.equal(problemOf(await getWithToken(server, 'team/a', token)), 'bad-grant');
       await put(server, 'team/a', { news: 1 });
       t.equal((await stays.answer).status, 200);
@@ -385,22 +391,22 @@ for (const workers of [0, 1]) {
         const ping = await get(server, 'plan', `after=${body.cursor}&hold=5`, bearer(token));
         t.strictSame(Object.keys(ping.body), ['feed', 'cursor']);
         t.equal(cacheOf(ping), 'no-store');
-        for (const [more, said] of [
+        for (const [more, expected] of [
           [known, 1],
           [{}, 'grant-required']
         ]) {
           const both = await getMany(server, { open: '', plan: '' }, '', more);
           const { value, problem } = both.body.items.find(({ feed }) => feed === 'plan');
-          t.strictSame([both.status, value ?? problem, cacheOf(both)], [200, said, 'no-store']);
+          t.strictSame([both.status, value ?? problem, cacheOf(both)], [200, expected, 'no-store']);
         }
       }
     });
 
     t.test('what a cache has does not tell that a private feed exists', async (t) => {
       for (const key of ['plan', 'team/nothing']) {
-        const asked = await get(server, key, '', { headers: { 'If-None-Match': '*' } });
-        t.equal(problemOf(asked), 'grant-required');
-        t.equal(cacheOf(asked), 'no-store');
+        const refusal = await get(server, key, '', { headers: { 'If-None-Match': '*' } });
+        t.equal(problemOf(refusal), 'grant-required');
+        t.equal(cacheOf(refusal), 'no-store');
       }
       // A worker without the value fetches it from the main thread, and answers 200.
       const { status } = await get(server, 'open', '', { headers: { 'If-None-Match': etag } });

@@ -144,15 +144,15 @@ contract(t, { options: { 'throw-rate': 0 } }, (t, server) => {
       ['1.0', 'Connection: keep-alive\r\n', 'keep-alive'],
       ['1.1', `${HOST}Connection: close\r\n`, 'close']
     ]) {
-      const kept = connection === 'keep-alive' && (await server.wire());
+      const keptWire = connection === 'keep-alive' && (await server.wire());
       for (const [method, target, status, body = ''] of lines) {
-        const wire = kept || (await server.wire());
+        const wire = keptWire || (await server.wire());
         const length = method === 'POST' ? `Content-Length: ${body.length}\r\n` : '';
         wire.send(`${method} ${target} HTTP/${version}\r\n${fields}${length}\r\n${body}`);
         const answer = await server.read(wire, { head: method === 'HEAD' });
         const why = `${method} ${target} HTTP/${version} ${fields}`;
         t.strictSame([answer.status, answer.headers.connection], [status, connection], why);
-        if (kept) continue;
+        if (keptWire) continue;
         await wire.closed();
         t.equal(wire.unreadBytes.length, 0, 'and nothing more is answered');
       }
@@ -359,9 +359,9 @@ for (const workers of [0, 2]) {
           request('POST', `/throw/${id}/up`, { body: '{}' }),
           Buffer.from(`POST /throw/${id}/up HTTP/1.1\r\n${HOST}${upgrade}\r\n{}`)
         ];
-        const [begun] = chunkedThrow(id).toString().split('2\r\n');
+        const [firstPart] = chunkedThrow(id).toString().split('2\r\n');
         for (const one of good) {
-          for (const garbage of ['nonsense\r\n\r\n', `${begun}nonsense\r\n`]) {
+          for (const garbage of ['nonsense\r\n\r\n', `${firstPart}nonsense\r\n`]) {
             const wire = await open();
             wire.send(Buffer.concat([one, one, Buffer.from(garbage)]));
             for (let i = 0; i < 2; i += 1) t.equal((await read(wire)).status, 202);

@@ -199,11 +199,11 @@ contract(t, { options: { 'answer-bytes': 8192, capacity: 2 } }, (t, server) => {
       const id = await server.join();
       const lengths = [4000, 4000, 4000, 12000, 10];
       for (const length of lengths) await server.throw(id, 'left', `{"x":"${'.'.repeat(length)}"}`);
-      const came = [];
+      const parts = [];
       for (let ack = 0; ack < lengths.length;) {
         const { body } = await server.poll(id, `ack=${ack}`);
         t.equal(body.seq, body.sprites.at(-1).seq);
-        came.push(body.sprites.map(({ seq }) => seq));
+        parts.push(body.sprites.map(({ seq }) => seq));
         await refused(
           t,
           server,
@@ -213,7 +213,7 @@ contract(t, { options: { 'answer-bytes': 8192, capacity: 2 } }, (t, server) => {
         );
         ack = body.seq;
       }
-      t.strictSame(came, [[1, 2], [3], [4], [5]]);
+      t.strictSame(parts, [[1, 2], [3], [4], [5]]);
     }
   );
 });

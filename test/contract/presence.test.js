@@ -69,8 +69,8 @@ for (const workers of [0, 1]) {
       const [there, not] = await answers(bearer(reads('team/*')));
       t.strictSame(there.body.value, { watching: 0, who: [] });
       t.equal(problemOf(not), 'unknown-feed');
-      const wanted = { hold: 5, feeds: { 'presence/team/a': '', 'presence/open': '' } };
-      const { body } = await server.ask('POST', '/feeds', { body: JSON.stringify(wanted) });
+      const watchBody = { hold: 5, feeds: { 'presence/team/a': '', 'presence/open': '' } };
+      const { body } = await server.ask('POST', '/feeds', { body: JSON.stringify(watchBody) });
       const [private_, open] = body.items;
       t.equal(private_.problem, 'grant-required');
       t.strictSame(open.value, { watching: 0, who: [] });
@@ -94,8 +94,8 @@ for (const workers of [0, 1]) {
       t.test(`${key}: a tab that reloads does not flicker, one that dies is gone`, async (t) => {
         const all = reads(['team/*', 'open']);
         const ann = namedGrant('ann', ['team/*', 'open']);
-        const told = await openStream(server, `presence/${key}`, all);
-        await readUntil(told, isPresence(0, []));
+        const presenceStream = await openStream(server, `presence/${key}`, all);
+        await readUntil(presenceStream, isPresence(0, []));
         let tab = await openStream(server, key, ann);
         const feeds = { [key]: (await get(server, key, '', bearer(all))).body.cursor };
         const list = {
@@ -104,21 +104,21 @@ for (const workers of [0, 1]) {
         };
         const poll = await park(server, request('POST', '/feeds', list));
         const plain = await openStream(server, key, all);
-        await readUntil(told, isPresence(3, ['ann', 'bo']));
+        await readUntil(presenceStream, isPresence(3, ['ann', 'bo']));
         // Each publication answers the poll, and the tab reloads: presence does not change.
         for (let n = 0; n < 3; n += 1) {
           await tab.wire.destroy();
           tab = await openStream(server, key, ann);
         }
         await plain.wire.destroy();
-        const [...seen] = await readUntil(told, isPresence(2, ['ann', 'bo']));
+        const [...seen] = await readUntil(presenceStream, isPresence(2, ['ann', 'bo']));
         await tab.wire.reset();
-        seen.push(...(await readUntil(told, isPresence(1, ['bo']))));
+        seen.push(...(await readUntil(presenceStream, isPresence(1, ['bo']))));
         for (const { who } of seen.slice(0, -1))
           t.strictSame(who, ['ann', 'bo'].slice(-who.length));
         await poll.wire.destroy();
-        await readUntil(told, isPresence(0, []));
-        await told.wire.destroy();
+        await readUntil(presenceStream, isPresence(0, []));
+        await presenceStream.wire.destroy();
       });
     }
 
@@ -126,10 +126,10 @@ for (const workers of [0, 1]) {
       const plain = await openStream(server, 'open', reads('open', { sub: 'cy' }));
       const nameless = await openStream(server, 'open', reads('open', { present: true }));
       const other = await openStream(server, 'open', namedGrant('di', 'team/*'));
-      const bad = await openStream(server, 'open', 'x.y.z');
+      const badGrantStream = await openStream(server, 'open', 'x.y.z');
       await until(async () => (await get(server, 'presence/open')).body.value.watching === 4);
       t.strictSame((await get(server, 'presence/open')).body.value.who, []);
-      for (const stream of [plain, nameless, other, bad]) await stream.wire.destroy();
+      for (const stream of [plain, nameless, other, badGrantStream]) await stream.wire.destroy();
     });
 
     t.test('a token that is known is no business of JavaScript for an open feed', async (t) => {

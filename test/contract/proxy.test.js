@@ -54,9 +54,9 @@ function program(t, command, args) {
   child.gone = once(child, 'exit');
   t.teardown(async () => {
     if (child.exitCode === null && child.signalCode === null) child.kill('SIGTERM');
-    const late = setTimeout(() => child.kill('SIGKILL'), 10_000);
+    const killTimer = setTimeout(() => child.kill('SIGKILL'), 10_000);
     await child.gone;
-    clearTimeout(late);
+    clearTimeout(killTimer);
   });
   return child;
 }
@@ -175,11 +175,15 @@ for (const name of Object.keys(PROXIES)) {
     `the server bounds each client by its own address, behind ${name}`,
     { skip },
     async (t) => {
-      const way = await startBehindProxy(t, name, { 'address-joins': 1 });
-      const many = await joinRepeatedly(way, '127.0.0.77', 40);
-      t.equal(many[0], 201);
-      t.ok(many.includes(429), 'whatever it claims to be');
-      t.same(await joinRepeatedly(way, '127.0.0.78', 1), [201], 'and another is not held up by it');
+      const proxied = await startBehindProxy(t, name, { 'address-joins': 1 });
+      const statuses = await joinRepeatedly(proxied, '127.0.0.77', 40);
+      t.equal(statuses[0], 201);
+      t.ok(statuses.includes(429), 'whatever it claims to be');
+      t.same(
+        await joinRepeatedly(proxied, '127.0.0.78', 1),
+        [201],
+        'and another is not held up by it'
+      );
     }
   );
 
@@ -199,8 +203,8 @@ for (const name of Object.keys(PROXIES)) {
         t.same(thrown.body, { state: 'delivered' });
       }
       // The hold is 120 s: an answer stuck in a proxy's buffer would come only with the ping.
-      const got = (await Promise.all(clients.map(({ answer }) => answer))).flatMap(sprites);
-      const from = got.map((sprite) => sprite.from).sort((a, b) => a - b);
+      const received = (await Promise.all(clients.map(({ answer }) => answer))).flatMap(sprites);
+      const from = received.map((sprite) => sprite.from).sort((a, b) => a - b);
       t.same(from, [...clients.keys()]);
       for (const { id, wire } of clients) {
         t.equal((await ask('POST', `/leave/${id}`)).status, 204);

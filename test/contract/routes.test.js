@@ -67,10 +67,10 @@ t.test('what is parked is cancelled with its connection, once', async (t) => {
   begin('/e', { connection: 1, generation: 2 });
   for (const generation of [1, 2]) exchanges.cancelParked(1, generation);
   t.strictSame(cancelled, ['a', 'd', 'e'], 'a worker tells late that a connection is gone');
-  const late = exchangesOver(handle, { isConnected: false });
-  late.begin('/c');
+  const disconnected = exchangesOver(handle, { isConnected: false });
+  disconnected.begin('/c');
   t.strictSame(cancelled, ['a', 'd', 'e', 'c'], 'the connection was gone before');
-  late.exchanges.cancelParked(1, 1);
+  disconnected.exchanges.cancelParked(1, 1);
   t.equal(cancelled.length, 4);
 });
 
@@ -81,7 +81,7 @@ t.test('what is answered when the door is closed goes nowhere', async (t) => {
     park(() => cancelled.push(name));
     return new Promise((resolve) => answers.push(resolve));
   });
-  const begun = ['/a', '/b', '/c'].map((target, connection) => begin(target, { connection }));
+  const handled = ['/a', '/b', '/c'].map((target, connection) => begin(target, { connection }));
   exchanges.cancelParked(0, 1);
   exchanges.close();
   t.strictSame(cancelled, ['a', 'b', 'c'], 'each is cancelled once');
@@ -89,7 +89,7 @@ t.test('what is answered when the door is closed goes nowhere', async (t) => {
   first({ status: 200, headers: {}, body: 'late' });
   second(NEEDS_BODY);
   third(null);
-  await Promise.all(begun);
+  await Promise.all(handled);
   begin('/d');
   t.equal(cancelled.pop(), 'd');
   t.strictSame(doorCalls, [], 'the native door is told nothing');
@@ -124,10 +124,12 @@ t.test('the OpenAPI document has every route, and every problem', async (t) => {
     t.same([...new Set(names(answer.body))].sort(), all.sort());
     if (arena.length === 0) continue;
     for (const [what, method, path, query] of tables) {
-      const has = document.paths[path]?.[method.toLowerCase()].parameters.map(({ name }) => name);
+      const parameterNames = document.paths[path]?.[method.toLowerCase()].parameters.map(
+        ({ name }) => name
+      );
       const wanted = [...query.matchAll(/(?:^|&)(\w+)=/g)].map(([, name]) => name);
       t.same(
-        wanted.filter((name) => !has?.includes(name)),
+        wanted.filter((name) => !parameterNames?.includes(name)),
         [],
         what
       );

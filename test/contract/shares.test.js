@@ -99,14 +99,14 @@ testShare(
     const honest = await Visitor.open(server, '127.0.1.1');
     const [thrower, other] = await hostile.join(2);
     const [victim] = await honest.join();
-    let taken = 0;
+    let accepted = 0;
     let refused;
     for (let i = 0; refused === undefined && i < 9; i += 1) {
       const answer = await hostile.throw(i % 2 ? thrower : other, EDGES[i % 4]);
-      if (answer.status === 202) taken += 1;
+      if (answer.status === 202) accepted += 1;
       else refused = answer;
     }
-    t.equal(taken, 4, 'each counts as 1 KiB');
+    t.equal(accepted, 4, 'each counts as 1 KiB');
     t.equal(problemOf(refused), 'too-many-sprites');
     t.equal((await honest.throw(victim, 'left')).status, 202, 'others throw');
     // After the clients have left, the waiting sprites still count for their thrower's address.

@@ -321,10 +321,10 @@ function bareMachine(t) {
       rmSync(file, { force: true });
       return text.trim();
     },
-    commit(what) {
-      writeFileSync(path.join(origin, 'what'), what);
+    commit(message) {
+      writeFileSync(path.join(origin, 'what'), message);
       git('add', '.');
-      git('commit', '-q', '-m', what);
+      git('commit', '-q', '-m', message);
     },
     setup: (env = {}) =>
       run('/bin/sh', [path.join(dir, 'setup')], {
@@ -361,8 +361,9 @@ t.test("the swarm's setup, with a repository and a Node", { skip: noSetup }, asy
     t.equal(status, 0, output);
     t.equal(readFileSync(path.join(home, 'what'), 'utf8'), 'first');
     // The setup builds what the swarm's unit may not write.
-    const made = /^npm ci --omit=dev.*\nnpm run build:swarm[^]*\nsysctl .*90-sprites-swarm\.conf/m;
-    t.match(calls(), made);
+    const expectedCommands =
+      /^npm ci --omit=dev.*\nnpm run build:swarm[^]*\nsysctl .*90-sprites-swarm\.conf/m;
+    t.match(calls(), expectedCommands);
     const settings = readFileSync(path.join(dir, 'sysctl.d/90-sprites-swarm.conf'), 'utf8');
     t.match(settings, /^net\.ipv4\.ip_local_port_range = 1024 65535$/m);
     t.match(settings, /^fs\.nr_open = \d+$/m);
@@ -448,15 +449,15 @@ t.test("the swarm's setup on a machine without Node", { skip: noSetup }, async (
   pack('x64');
   pack('arm64');
   const sums = path.join(dir, 'dist/SHASUMS256.txt');
-  const good = ['x64', 'arm64']
+  const checksums = ['x64', 'arm64']
     .map(
       (arch) =>
         run('sha256sum', [`node-v24.1.0-linux-${arch}.tar.xz`], { cwd: path.join(dir, 'dist') })
           .output
     )
     .join('');
-  writeFileSync(sums, good);
-  const again = () => {
+  writeFileSync(sums, checksums);
+  const reset = () => {
     for (const name of ['local', 'home', 'calls']) {
       rmSync(path.join(dir, name), { recursive: true, force: true });
     }
@@ -467,7 +468,7 @@ t.test("the swarm's setup on a machine without Node", { skip: noSetup }, async (
     ['aarch64', 'arm64']
   ]) {
     await t.test(`installs the one for ${machineName}, and builds with it`, async (t) => {
-      again();
+      reset();
       machine.fake('uname', `echo ${machineName}`);
       const { status, output } = machine.setup();
       t.equal(status, 0, output);
@@ -484,11 +485,11 @@ t.test("the swarm's setup on a machine without Node", { skip: noSetup }, async (
     t.notMatch(output, 'installing');
   });
   for (const [why, text] of [
-    ['with another checksum', good.replace(/^[0-9a-f]{8}/gm, '00000000')],
-    ['that is not listed', good.replaceAll('linux', 'darwin')]
+    ['with another checksum', checksums.replace(/^[0-9a-f]{8}/gm, '00000000')],
+    ['that is not listed', checksums.replaceAll('linux', 'darwin')]
   ]) {
     await t.test(`takes none ${why}`, async (t) => {
-      again();
+      reset();
       writeFileSync(sums, text);
       const { status } = machine.setup();
       t.not(status, 0);
@@ -586,9 +587,9 @@ t.test('the container file', async (t) => {
     t.ok(built >= 0 && built < swarm, 'an engine that the checkout has is not taken for built');
   });
   t.test('is built on a Node that the program takes, and runs on nothing else', async (t) => {
-    const given = new Map(all('ARG').map((arg) => arg.split('=')));
+    const buildArguments = new Map(all('ARG').map((arg) => arg.split('=')));
     const images = all('FROM').map((rest) =>
-      rest.split(' ')[0].replace(/\$\{(\w+)\}/g, (_, name) => given.get(name))
+      rest.split(' ')[0].replace(/\$\{(\w+)\}/g, (_, name) => buildArguments.get(name))
     );
     t.equal(images.length, 2);
     t.equal(images[1], 'scratch');
@@ -786,10 +787,10 @@ t.test('alerts are silent when all is well, and speak when it is not', async (t)
   const rules = deployFile('prometheus-rules.yml').split('- alert: ');
   const tests = Object.entries(ALERTS).map(([alertname, [silent, loud]]) => {
     const rule = rules.find((one) => one.startsWith(alertname));
-    const said = (name) => new RegExp(` ${name}: (.*)`).exec(rule)[1];
+    const fieldOf = (name) => new RegExp(` ${name}: (.*)`).exec(rule)[1];
     const alerts = Object.keys(loud).map((job) => ({
-      exp_labels: { severity: said('severity'), job },
-      exp_annotations: { summary: said('summary'), runbook: said('runbook') }
+      exp_labels: { severity: fieldOf('severity'), job },
+      exp_annotations: { summary: fieldOf('summary'), runbook: fieldOf('runbook') }
     }));
     const given = Object.entries({ ...silent, ...loud });
     return {

@@ -92,8 +92,10 @@ for (const platform of platforms) {
     t.equal(built.length, 2 * NODES.length + 1);
     for (const { path } of built) {
       const symbols = await run('objdump', ['-p', join(home, 'package', path)]);
-      const wanted = [...symbols.matchAll(/GLIBC_2\.(\d+)/g)].map(([, minor]) => Number(minor));
-      t.ok(Math.max(0, ...wanted) <= 28, `${path} loads where Node does`);
+      const minorVersions = [...symbols.matchAll(/GLIBC_2\.(\d+)/g)].map(([, minor]) =>
+        Number(minor)
+      );
+      t.ok(Math.max(0, ...minorVersions) <= 28, `${path} loads where Node does`);
       t.notMatch(symbols, /NEEDED +libstdc\+\+/, `${path} needs no C++ library`);
       if (platform.endsWith('musl')) t.notMatch(symbols, /GLIBC_|ld-linux/, path);
     }
@@ -244,9 +246,9 @@ t.test(
     const registry = await startRegistry(t);
     const cache = ['--registry', registry, '--cache', temporary(t)];
     const project = await install(t, cache, 'sprites-server');
-    const again = await install(t, cache, 'sprites-server');
+    const cachedProject = await install(t, cache, 'sprites-server');
     t.ok(
-      existsSync(join(again, 'node_modules', `sprites-server-${platformHere}`)),
+      existsSync(join(cachedProject, 'node_modules', `sprites-server-${platformHere}`)),
       'from the cache too'
     );
 
@@ -257,33 +259,36 @@ t.test(
         const host = ['--port', String(server.port), '--time', '1', '--rate', '50', '--json'];
         const swarm = ['sprites-swarm', 'throw', '20', ...host];
         const env = plainEnvironment({ PATH: pathWith(fetchNode(version)) });
-        const said = await run('npx', swarm, { cwd: project, env });
-        t.match(said, /"missing":\s*0/);
+        const swarmOutput = await run('npx', swarm, { cwd: project, env });
+        t.match(swarmOutput, /"missing":\s*0/);
         process.kill(-server.child.pid, 'SIGTERM');
         await server.ended;
       });
     }
 
     t.test('where no binary fits, the message says what builds it', async (t) => {
-      rmSync(join(again, 'node_modules', `sprites-server-${platformHere}`), { recursive: true });
-      const home = join(again, 'node_modules/sprites-server');
+      rmSync(join(cachedProject, 'node_modules', `sprites-server-${platformHere}`), {
+        recursive: true
+      });
+      const home = join(cachedProject, 'node_modules/sprites-server');
       const node = fetchNode(NODES[1]);
       const env = plainEnvironment({
         PATH: pathWith(node),
         npm_package_config_node_gyp_nodedir: node
       });
       const refused = await run('npx', ['sprites-server', '--port', '0'], {
-        cwd: again,
+        cwd: cachedProject,
         env
       }).catch(({ stderr }) => stderr);
       const [, command, where] = /not built for .*: run "(.*)" in (\S+) with/.exec(refused);
       t.equal(join(where, '.'), home);
-      const swarm = await run('npx', ['sprites-swarm', 'park', '1'], { cwd: again, env }).catch(
-        ({ stderr }) => stderr
-      );
+      const swarm = await run('npx', ['sprites-swarm', 'park', '1'], {
+        cwd: cachedProject,
+        env
+      }).catch(({ stderr }) => stderr);
       t.match(swarm, 'is not built for');
       await run('sh', ['-c', command], { cwd: where, env });
-      await assertServes(t, await start(t, again, node, 'npx', 'sprites-server'));
+      await assertServes(t, await start(t, cachedProject, node, 'npx', 'sprites-server'));
     });
 
     t.test('TypeScript knows all of it', async (t) => {
@@ -306,8 +311,8 @@ t.test(
     });
 
     t.test('the program of the manual, and the examples beside other servers', async (t) => {
-      const beside = shown('lib/server/README.md', 'as `beside.mjs`');
-      writeFileSync(join(project, 'beside.mjs'), beside);
+      const besideProgram = shown('lib/server/README.md', 'as `beside.mjs`');
+      writeFileSync(join(project, 'beside.mjs'), besideProgram);
       // The answers of two connections come in either order.
       const said = await run(process.execPath, ['beside.mjs'], { cwd: project });
       t.strictSame(said.trim().split('\n').sort(), ['1', 'star']);

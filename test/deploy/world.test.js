@@ -123,14 +123,14 @@ async function startProxy(t, config) {
   const file = join(temporary(t), 'haproxy.cfg');
   writeFileSync(file, config);
   const child = spawn('haproxy', ['-db', '-f', file], { stdio: ['ignore', 'pipe', 'pipe'] });
-  let said = '';
-  for (const stream of [child.stdout, child.stderr]) stream.on('data', (text) => (said += text));
-  const gone = once(child, 'exit');
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (text) => (output += text));
+  const exited = once(child, 'exit');
   t.teardown(async () => {
     child.kill('SIGKILL');
-    await gone;
+    await exited;
   });
-  return { child, said: () => said };
+  return { child, said: () => output };
 }
 
 t.test('haproxy accepts the file', { skip: noProxy }, async (t) => {
@@ -246,13 +246,13 @@ t.test('three servers of one world behind HAProxy', { skip, timeout: 240_000 }, 
   /** Clients, each with the sprites that have come to it. */
   const clients = [];
   const enter = () => {
-    const got = [];
+    const received = [];
     const client = new Client({
       base,
       fetch: fetchHere,
-      onSprite: (sprite) => void got.push(sprite)
+      onSprite: (sprite) => void received.push(sprite)
     });
-    clients.push({ client, got });
+    clients.push({ client, received });
     t.teardown(() => client.stop());
     client.start();
   };
@@ -278,8 +278,12 @@ t.test('three servers of one world behind HAProxy', { skip, timeout: 240_000 }, 
       t.equal(outcome.thrown, true);
       t.ok(await client.place());
     }
-    await until(() => clients.every(({ got }) => got.length === 1));
-    t.equal(new Set(clients.map(({ got }) => got[0].from)).size, clients.length, 'one each');
+    await until(() => clients.every(({ received }) => received.length === 1));
+    t.equal(
+      new Set(clients.map(({ received }) => received[0].from)).size,
+      clients.length,
+      'one each'
+    );
     t.notOk(answers.some(({ status }) => status === 421));
     const { status, headers } = await ask('/');
     t.equal(status, 200);

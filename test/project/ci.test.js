@@ -139,10 +139,10 @@ t.test(
     for (const [one, why] of Object.entries(wrong)) {
       t.throws(() => released(one, '2026-01-31', read), new RegExp(why), one);
     }
-    const again = (file) => files.get(file) ?? read(file);
-    t.throws(() => released('12.3.5', '2026-01-31', again), /nothing is unreleased/);
-    const asked = spawnSync(process.execPath, [join(ROOT, '.github/release.js'), '--help']);
-    t.match(asked.stderr.toString(), /^npm run release -- VERSION, or: files FOLDER/);
+    const readFile = (file) => files.get(file) ?? read(file);
+    t.throws(() => released('12.3.5', '2026-01-31', readFile), /nothing is unreleased/);
+    const help = spawnSync(process.execPath, [join(ROOT, '.github/release.js'), '--help']);
+    t.match(help.stderr.toString(), /^npm run release -- VERSION, or: files FOLDER/);
   }
 );
 

@@ -74,8 +74,8 @@ t.test('the live counts are those of the table, every one, and nothing else is',
     t.strictSame(Object.keys(status).toSorted(), all, name);
     const { body } = await server.ask('GET', '/status');
     const operators = namesOf(countTable.filter(({ marks }) => marks.has('operators')));
-    const told = all.filter((member) => !operators.includes(member));
-    t.strictSame(Object.keys(body).toSorted(), told, `${name}, public`);
+    const publicNames = all.filter((member) => !operators.includes(member));
+    t.strictSame(Object.keys(body).toSorted(), publicNames, `${name}, public`);
     for (const member of ['rss', 'heapUsed', 'longestStallMs', 'refused']) t.notOk(member in body);
     t.strictSame(Object.keys(status.lostReasons), ['alone'], 'reasons of lost');
     t.strictSame(status.refused, { 'unknown-client': 1 });
@@ -139,8 +139,8 @@ t.test('the module of the protocol throws a sprite and catches it', async (t) =>
     timeout: 60_000
   });
   // The throw is queued if it comes before the poll, which has another connection.
-  const said = stdout.trim().replace('true queued', 'true delivered').split('\n');
-  t.same(said.sort(), ['star right', 'true delivered']);
+  const outputLines = stdout.trim().replace('true queued', 'true delivered').split('\n');
+  t.same(outputLines.sort(), ['star right', 'true delivered']);
 });
 
 t.test('the module of feeds follows what is published', async (t) => {

@@ -51,9 +51,9 @@ t.test('one client is looked at and sent away', async (t) => {
   t.equal(problemOf(await server.poll(id)), 'unknown-client');
   t.equal((await ask('POST', `/clients/${id}/leave`)).status, 204, 'also when repeated');
   t.equal((await server.status()).clients, 1, 'and no other is');
-  const said = Buffer.concat(server.errors).toString();
-  t.match(said, 'a client is sent away');
-  t.notMatch(said, id, 'no whole id in the log');
+  const logText = Buffer.concat(server.errors).toString();
+  t.match(logText, 'a client is sent away');
+  t.notMatch(logText, id, 'no whole id in the log');
   await server.stop();
 });
 

@@ -84,7 +84,7 @@ t.test('what it answers', async (t) => {
 });
 
 t.test('on loopback it is asked by an address, localhost or its own name alone', async (t) => {
-  const asked = async ({ server }, path, ...lines) => {
+  const statusOf = async ({ server }, path, ...lines) => {
     const head = [`GET ${path} HTTP/1.${lines.length > 0 ? 1 : 0}`, ...lines, 'Connection: close'];
     return (await exchangeRaw(server, `${head.join('\r\n')}\r\n\r\n`)).slice(9, 12);
   };
@@ -93,27 +93,27 @@ t.test('on loopback it is asked by an address, localhost or its own name alone',
   const { port } = usual.server.address();
   const own = ['127.0.0.1', `127.0.0.1:${port}`, `localhost:${port}`, 'LOCALHOST', '192.0.2.7:1'];
   for (const host of [...own, '[::1]', `[::1]:${port}`, '']) {
-    t.equal(await asked(usual, '/metrics', `Host: ${host}`), '200', host);
+    t.equal(await statusOf(usual, '/metrics', `Host: ${host}`), '200', host);
   }
-  t.equal(await asked(usual, '/metrics'), '200', 'HTTP/1.0 without a Host');
+  t.equal(await statusOf(usual, '/metrics'), '200', 'HTTP/1.0 without a Host');
   for (const host of [
     ...['evil.example', `evil.example:${port}`, 'localhost.evil.example', '127.0.0.1.evil'],
     ...['a:1:2', '[localhost', 'xlocalhost', '[::1].evil', 'localhost@e']
   ]) {
     for (const path of ['/', '/status', '/metrics', '/admin-view.js', '/clients', '/nothing']) {
-      t.equal(await asked(usual, path, `Host: ${host}`), '421', `${host}${path}`);
+      t.equal(await statusOf(usual, path, `Host: ${host}`), '421', `${host}${path}`);
     }
-    t.equal(await asked(usual, '/readyz', `Host: ${host}`), '200', 'balancers ask by any');
-    t.equal(await asked(usual, '/healthz', `Host: ${host}`), '200');
+    t.equal(await statusOf(usual, '/readyz', `Host: ${host}`), '200', 'balancers ask by any');
+    t.equal(await statusOf(usual, '/healthz', `Host: ${host}`), '200');
   }
   const answer = await exchangeRaw(
     usual.server,
     'GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n'
   );
   t.match(answer, /urn:sprites:bad-host.*an address.*localhost.*--admin-host/s);
-  t.equal(await asked(named, '/metrics', 'Host: LOCALHOST:1'), '200');
+  t.equal(await statusOf(named, '/metrics', 'Host: LOCALHOST:1'), '200');
   const open = await start(t, { host: '0.0.0.0' });
-  t.equal(await asked(open, '/metrics', 'Host: sprites.example'), '200', 'elsewhere by any');
+  t.equal(await statusOf(open, '/metrics', 'Host: sprites.example'), '200', 'elsewhere by any');
 });
 
 t.test('metrics that fail answer 500, are reported, and end nothing', async (t) => {
@@ -143,15 +143,17 @@ const connectFrom = (server, n, more = {}) =>
 
 t.test('one address may have half of the connections', async (t) => {
   const { server } = await start(t);
-  const held = Array.from({ length: 40 }, () => connectFrom(server, 0));
-  for (const socket of held) {
+  const openSockets = Array.from({ length: 40 }, () => connectFrom(server, 0));
+  for (const socket of openSockets) {
     socket.on('error', () => {});
     t.teardown(() => socket.destroy());
   }
   // Connections above the limit are closed without an answer.
-  await until(() => held.filter((socket) => socket.destroyed || socket.readableEnded).length === 8);
+  await until(
+    () => openSockets.filter((socket) => socket.destroyed || socket.readableEnded).length === 8
+  );
   t.match(await exchangeRaw(server, CLOSING_REQUEST), /^HTTP\/1\.1 200 /, 'others are served');
-  held.forEach((socket) => socket.destroy());
+  openSockets.forEach((socket) => socket.destroy());
   await until(async () =>
     (await exchangeRaw(server, CLOSING_REQUEST, '127.0.0.2')).startsWith('HTTP/1.1 200 ')
   );
@@ -180,8 +182,8 @@ t.test('the 65th connection is closed, until another one goes', async (t) => {
 t.test('what is no request, or a head above 8 KiB, is answered and cut off', async (t) => {
   const { server } = await start(t);
   const head = (bytes) => {
-    const rest = 'GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\nX: ';
-    return `${rest}${'x'.repeat(bytes - rest.length - 4)}\r\n\r\n`;
+    const prefix = 'GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\nX: ';
+    return `${prefix}${'x'.repeat(bytes - prefix.length - 4)}\r\n\r\n`;
   };
   t.match(await exchangeRaw(server, head(8000)), /^HTTP\/1\.1 200 /);
   for (const bytes of [8400, 20_000]) {
@@ -258,11 +260,11 @@ const overview = {
 };
 
 /** Returns this overview with some members replaced. */
-const overviewWith = ({ status: its = {}, ...rest }) => ({
+const overviewWith = ({ status: statusChanges = {}, ...rest }) => ({
   ...overview,
   ...rest,
-  status: { ...status, ...its },
-  law: lawOf({ ...status, ...its })
+  status: { ...status, ...statusChanges },
+  law: lawOf({ ...status, ...statusChanges })
 });
 
 t.test('the first sentence says what it serves, and what a crash would cost', async (t) => {
@@ -316,9 +318,9 @@ t.test('what wants attention', async (t) => {
     [{ status: { world: { problem: null, state: 'cut-off' } } }, /Cut off/],
     [{ status: { outOfFiles: 2 } }, /No file descriptor was left 2 times/]
   ]) {
-    const said = alarms(overviewWith(other), latest);
-    t.equal(said.length, 1, said.join('\n'));
-    t.match(said[0], words);
+    const alarmLines = alarms(overviewWith(other), latest);
+    t.equal(alarmLines.length, 1, alarmLines.join('\n'));
+    t.match(alarmLines[0], words);
   }
   t.same(alarms(overviewWith({ state: null, disk: null })), []);
 });

@@ -134,17 +134,26 @@ t.test('a wrong option is exit code 2, and what can not be had 1', async (t) => 
   writeFileSync(empty, '');
   const listen = ['--port', '0', '--host', '127.0.0.1', '--tls-port', '0'];
   const tls = (one, two) => [...listen, '--tls-cert', one, '--tls-key', two];
-  const beside = (...args) => ['--port', '0', '--host', '127.0.0.1', ...args];
-  const world = (...args) => ['--world', 'nats://127.0.0.1:1', '--name', 'a', ...beside(...args)];
+  const withListenOptions = (...args) => ['--port', '0', '--host', '127.0.0.1', ...args];
+  const world = (...args) => [
+    '--world',
+    'nats://127.0.0.1:1',
+    '--name',
+    'a',
+    ...withListenOptions(...args)
+  ];
   const noPair = /^sprites: --tls-cert \S+ and --tls-key \S+ are no certificate with its key/;
-  const taken = (name, where = `127\\.0\\.0\\.1:${port}`) =>
+  const portTaken = (name, where = `127\\.0\\.0\\.1:${port}`) =>
     new RegExp(`^sprites: ${where} is taken .*choose another port by --${name}\\n`);
   for (const [args, pattern] of [
-    [['--host', '127.0.0.1', '--port', `${port}`], taken('port')],
-    [['--host', '::', '--port', `${v6}`], taken('port', `\\[::\\]:${v6}`)],
-    [beside('--admin-port', `${port}`), taken('admin-port')],
-    [[...tls(cert, key), '--tls-port', `${port}`], taken('tls-port')],
-    [beside('--workers', '1', '--transient-port', `${port}`), taken('transient-port')],
+    [['--host', '127.0.0.1', '--port', `${port}`], portTaken('port')],
+    [['--host', '::', '--port', `${v6}`], portTaken('port', `\\[::\\]:${v6}`)],
+    [withListenOptions('--admin-port', `${port}`), portTaken('admin-port')],
+    [[...tls(cert, key), '--tls-port', `${port}`], portTaken('tls-port')],
+    [
+      withListenOptions('--workers', '1', '--transient-port', `${port}`),
+      portTaken('transient-port')
+    ],
     [
       ['--host', '203.0.113.7', '--port', '0'],
       /^sprites: 203\.0\.113\.7:0 is no address of this host: .* --host/
@@ -155,7 +164,7 @@ t.test('a wrong option is exit code 2, and what can not be had 1', async (t) => 
       /^sprites: nowhere\.invalid:0 is an unknown name: .*--host/
     ],
     [
-      beside('--admin-port', '0', '--admin-host', '203.0.113.7'),
+      withListenOptions('--admin-port', '0', '--admin-host', '203.0.113.7'),
       /^sprites: 203\.0\.113\.7:0 is no .*--admin-host/
     ],
     [tls(fifo, key), /^sprites: --tls-cert \S+ can't be read \(no program writes to this pipe\)\n/],
@@ -184,8 +193,8 @@ t.test('a wrong option is exit code 2, and what can not be had 1', async (t) => 
   ]) {
     refusedWith(t, await run(t, [SPRITES, ...args]), 1, pattern);
   }
-  const late = ['sh', '-c', '{ sleep 0.1; cat "$0"; } | "$@"', key, SPRITES];
-  const byPipe = await run(t, [...late, ...tls(other, '/dev/stdin')]);
+  const delayedKeyCommand = ['sh', '-c', '{ sleep 0.1; cat "$0"; } | "$@"', key, SPRITES];
+  const byPipe = await run(t, [...delayedKeyCommand, ...tls(other, '/dev/stdin')]);
   refusedWith(t, byPipe, 1, /the key is not the certificate's/);
   const set = await run(t, [SPRITES], { env: { SPRITES_PORT: 'x' } });
   refusedWith(t, set, 2, /SPRITES_PORT/);
@@ -197,8 +206,8 @@ t.test('a port for the privileged only is one line and exit code 1', async (t) =
   const file = '/proc/sys/net/ipv4/ip_unprivileged_port_start';
   if (Number(readFileSync(file, 'utf8')) < 2) return;
   const ordinary = process.getuid() === 0 ? ['setpriv', '--bounding-set=-net_bind_service'] : [];
-  const said = await run(t, [...ordinary, SPRITES, '--host', '127.0.0.1', '--port', '1']);
-  refusedWith(t, said, 1, /^sprites: 127\.0\.0\.1:1 takes a privilege: .*--port.*CAP_NET_BIND/);
+  const failed = await run(t, [...ordinary, SPRITES, '--host', '127.0.0.1', '--port', '1']);
+  refusedWith(t, failed, 1, /^sprites: 127\.0\.0\.1:1 takes a privilege: .*--port.*CAP_NET_BIND/);
 });
 
 t.test('a missing or broken addon is one line that says what to do', async (t) => {

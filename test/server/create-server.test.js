@@ -155,8 +155,8 @@ t.test('two servers in one program have nothing in common', async (t) => {
   await ends[0];
   await t.rejects(fetch(one.addresses[0]));
   t.equal((await fetch(`${other.addresses[0]}status`)).status, 200, 'the other one goes on');
-  const again = await serve(t, { port: one.port });
-  t.equal(again.port, one.port, 'its port is free');
+  const second = await serve(t, { port: one.port });
+  t.equal(second.port, one.port, 'its port is free');
 });
 
 t.test('nothing of the process is touched', async (t) => {
@@ -285,12 +285,12 @@ t.test('feeds as functions', async (t) => {
   }
   t.equal((await server.watch('b', null, null)).value, 1, 'null is none');
   const off = new AbortController();
-  const given = server.watch('c', undefined, { signal: off.signal });
+  const abortedWatch = server.watch('c', undefined, { signal: off.signal });
   off.abort();
-  await t.rejects(given, { name: 'AbortError' });
+  await t.rejects(abortedWatch, { name: 'AbortError' });
   await t.rejects(server.watch('c', undefined, { signal: off.signal }), { name: 'AbortError' });
-  const left = server.watch('c');
-  left.catch(() => {});
+  const openWatch = server.watch('c');
+  openWatch.catch(() => {});
   const underWay = Array.from({ length: 100 }, (_, n) => server.patch('b', { n }));
   await server.close();
   t.equal(new Set((await Promise.all(underWay)).map(({ cursor }) => cursor)).size, 100);
@@ -298,8 +298,8 @@ t.test('feeds as functions', async (t) => {
     ...{ code: 'ERR_SPRITES_FEED', problem: 'draining' },
     message: 'the server has ended'
   };
-  await t.rejects(left, ended);
-  const late = [
+  await t.rejects(openWatch, ended);
+  const callsAfterEnd = [
     () => server.watch('b'),
     () => server.watch('c'),
     () => server.publish('b', 2),
@@ -307,7 +307,7 @@ t.test('feeds as functions', async (t) => {
     () => server.append('new', 1),
     () => server.remove('b')
   ];
-  for (const act of late) await t.rejects(act(), ended, 'nothing would keep it');
+  for (const act of callsAfterEnd) await t.rejects(act(), ended, 'nothing would keep it');
 });
 
 t.test('a program that watches hears that a fetched feed is forgotten', async (t) => {
@@ -391,21 +391,21 @@ t.test('the memory of a server that has ended is given back', async (t) => {
 });
 
 t.test('all of a server is closed, also where a part can not be', async (t) => {
-  const done = [];
-  const note = (name) => () => done.push(name);
-  const closes = (name) => () => {
-    done.push(name);
+  const closed = [];
+  const note = (name) => () => closed.push(name);
+  const failsToClose = (name) => () => {
+    closed.push(name);
     throw new Error(`${name} can not be closed`);
   };
   const none = () => ({ watching: 0, streams: 0 });
   const open = () => {
-    done.length = 0;
+    closed.length = 0;
     const state = { save: note('kept'), release: note('released') };
     const pool = { drain() {}, status: () => ({ parked: 0 }), close: note('pool') };
-    const life = new Lifecycle({ options: { drain: 0 }, pool, state });
-    for (const name of ['first', 'second']) life.closeAtEnd({ close: closes(name) });
-    life.closeAtEnd({ close: note('third') });
-    return life;
+    const lifecycle = new Lifecycle({ options: { drain: 0 }, pool, state });
+    for (const name of ['first', 'second']) lifecycle.closeAtEnd({ close: failsToClose(name) });
+    lifecycle.closeAtEnd({ close: note('third') });
+    return lifecycle;
   };
   const parts = {
     feeds: { feeds: { drain() {}, async through() {} }, status: none },
@@ -414,9 +414,9 @@ t.test('all of a server is closed, also where a part can not be', async (t) => {
     door: { stopListening() {}, drain() {}, closeIdle: () => 0, counts: () => ({ feeds: none() }) }
   };
   await t.rejects(open().stop(parts), { message: 'second can not be closed' });
-  t.strictSame(done, ['third', 'second', 'first', 'kept', 'released']);
+  t.strictSame(closed, ['third', 'second', 'first', 'kept', 'released']);
   await t.rejects(open().fail(new Error('no port')), { message: 'no port' });
-  t.strictSame(done, ['third', 'second', 'first', 'released', 'pool']);
+  t.strictSame(closed, ['third', 'second', 'first', 'released', 'pool']);
 });
 
 t.test('a grant that would be none is not signed', async (t) => {
@@ -474,21 +474,24 @@ t.test('answers are as the OpenAPI document says', async (t) => {
     const headers = { Authorization: 'Bearer x', ...(type && { 'Content-Type': type }) };
     const answer = await fetch(base + target, { method, body, headers });
     if (answer.status === 204) continue;
-    const said = await answer.json();
-    id = path === '/join' ? said.id : id;
-    player = said.player ?? player;
+    const answerBody = await answer.json();
+    id = path === '/join' ? answerBody.id : id;
+    player = answerBody.player ?? player;
     const { responses } = document.paths[path]?.[method.toLowerCase()] ?? {};
     const [kind] = answer.headers.get('content-type').split(';');
     const schema = responses?.[answer.status]
       ? ['paths', path, method.toLowerCase(), 'responses', String(answer.status)]
       : ['components', 'responses', 'Refused'];
     const check = ajv.getSchema(`api#${encodeURI(pointer(...schema, 'content', kind, 'schema'))}`);
-    t.ok(check(said), `${method} ${target}: ${answer.status} ${JSON.stringify(check.errors)}`);
+    t.ok(
+      check(answerBody),
+      `${method} ${target}: ${answer.status} ${JSON.stringify(check.errors)}`
+    );
   }
 });
 
 t.test('an application of its own, at the same port', async (t) => {
-  let asked;
+  let lastRequest;
   let isCancelled = false;
   const stream = new ReadableStream({
     cancel() {
@@ -525,7 +528,7 @@ t.test('an application of its own, at the same port', async (t) => {
     // At `debug` the server logs joins and refusals a second late.
     log: { ...collectingLog(lines), debug() {} },
     async fetch(request, about) {
-      asked = { request, about };
+      lastRequest = { request, about };
       const answer = answers[new URL(request.url).pathname];
       return answer
         ? answer(request)
@@ -537,9 +540,9 @@ t.test('an application of its own, at the same port', async (t) => {
 
   const body = 'x'.repeat(2 ** 20);
   const said = await ask('a%20b/?c=d&c=e', { method: 'POST', body, headers: { Cookie: 'k=v' } });
-  t.equal(asked.request.url, `${base}a%20b/?c=d&c=e`);
-  t.equal(asked.request.headers.get('cookie'), 'k=v');
-  t.strictSame(asked.about, { address: '127.0.0.1', secure: false });
+  t.equal(lastRequest.request.url, `${base}a%20b/?c=d&c=e`);
+  t.equal(lastRequest.request.headers.get('cookie'), 'k=v');
+  t.strictSame(lastRequest.about, { address: '127.0.0.1', secure: false });
   t.equal(said.status, 218);
   t.equal(await said.text(), body);
   t.strictSame(said.headers.getSetCookie(), ['a=1', 'b=2']);
@@ -556,15 +559,15 @@ t.test('an application of its own, at the same port', async (t) => {
     [head.status, head.headers.get('content-length'), await head.text()],
     [218, '0', '']
   );
-  asked = undefined;
+  lastRequest = undefined;
   t.equal((await ask('join', { method: 'POST' })).status, 201);
   t.equal((await ask('feed/a')).status, 404);
   t.equal((await ask('join', { method: 'OPTIONS' })).status, 204);
   t.equal((await ask('client/client.js')).status, 200);
-  t.equal(asked, undefined, 'what is of Sprites it is not asked for');
+  t.equal(lastRequest, undefined, 'what is of Sprites it is not asked for');
 
   t.equal((await ask('x', { method: 'POST', body: `${body}y` })).status, 413);
-  t.equal(asked, undefined, 'nor with more than it may have');
+  t.equal(lastRequest, undefined, 'nor with more than it may have');
   t.equal(await (await ask('again')).text(), 'once');
   for (const path of ['fails', 'wordless', 'none', 'again', 'long', 'error']) {
     lines.length = 0;
@@ -586,7 +589,7 @@ t.test('an application of its own, at the same port', async (t) => {
   await until(() => statuses().length === 3);
   t.same(statuses(), ['218', '405', '400']);
   t.same(
-    [...asked.request.headers],
+    [...lastRequest.request.headers],
     [
       ['content-length', '3'],
       ['cookie', 'a=1; b=2'],
@@ -596,23 +599,23 @@ t.test('an application of its own, at the same port', async (t) => {
   );
   wire.send('GET /c/d HTTP/1.1\r\nHost:\r\n\r\n');
   await until(() => statuses().length === 4);
-  t.equal(asked.request.url, 'http://localhost/c/d', 'without a Host its path is no host');
+  t.equal(lastRequest.request.url, 'http://localhost/c/d', 'without a Host its path is no host');
   wire.send('GET http://a.test?b=c HTTP/1.1\r\nHost: a.test\r\n\r\n');
   await until(() => statuses().length === 5);
-  t.equal(asked.request.url, 'http://a.test/?b=c', 'an absolute form may have no path');
+  t.equal(lastRequest.request.url, 'http://a.test/?b=c', 'an absolute form may have no path');
   await wire.destroy();
 
   const abort = new AbortController();
   const waits = ask('waits', { signal: abort.signal });
-  await until(() => asked?.request.url.endsWith('waits'));
-  t.notOk(asked.request.signal.aborted);
+  await until(() => lastRequest?.request.url.endsWith('waits'));
+  t.notOk(lastRequest.request.signal.aborted);
   const streams = ask('stream', { signal: abort.signal });
   await until(() => stream.locked);
   lines.length = 0;
   abort.abort();
   await t.rejects(waits);
   await t.rejects(streams);
-  await until(() => asked.request.signal.aborted);
+  await until(() => lastRequest.request.signal.aborted);
   await until(() => isCancelled);
   await ask('x');
   t.strictSame(lines, [], 'that a client has gone is no fault');
@@ -670,9 +673,9 @@ t.test('in a thread that is not the main one it says so', async (t) => {
 });
 
 t.test('the declarations have every option, and TypeScript holds a program to them', async (t) => {
-  const made = optionTypes();
-  writeFileSync(join(ROOT, 'lib/server/types/options.d.ts'), made);
-  for (const { name } of programOptionTable) t.match(made, ` ${camelCase(name)}?: `);
+  const declarations = optionTypes();
+  writeFileSync(join(ROOT, 'lib/server/types/options.d.ts'), declarations);
+  for (const { name } of programOptionTable) t.match(declarations, ` ${camelCase(name)}?: `);
 
   const right = `import { createServer, type Options, type Server } from 'sprites-server';
     import pino from 'pino';

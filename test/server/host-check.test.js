@@ -327,25 +327,25 @@ t.test('only clients on this machine learn them', async (t) => {
     headers: { host, ...headers }
   });
   const urls = ['http://192.168.1.20:8080/', 'http://203.0.113.7:8080/', 'http://172.17.0.1:8080/'];
-  const asked = (...args) => shareableUrls(request(...args), '0.0.0.0', INTERFACES);
+  const urlsFor = (...args) => shareableUrls(request(...args), '0.0.0.0', INTERFACES);
   for (const [host, remote] of [
     ['localhost:8080', '127.0.0.1'],
     ['127.0.0.1:8080', '::ffff:127.0.0.1'],
     ['[::1]:8080', '::1']
   ]) {
-    t.same(asked(host, remote), urls, `${host} ${remote}`);
+    t.same(urlsFor(host, remote), urls, `${host} ${remote}`);
   }
-  t.same(asked('localhost:8080', '192.168.1.77'), [], 'a stranger who lies about the host');
+  t.same(urlsFor('localhost:8080', '192.168.1.77'), [], 'a stranger who lies about the host');
   t.same(
-    asked('torus.example', '127.0.0.1'),
+    urlsFor('torus.example', '127.0.0.1'),
     [],
     'a proxy on this machine, or DNS that was rebound'
   );
-  t.same(asked(undefined, '127.0.0.1'), []);
-  t.same(asked('localhost:8080', undefined), [], 'a connection that is gone');
+  t.same(urlsFor(undefined, '127.0.0.1'), []);
+  t.same(urlsFor('localhost:8080', undefined), [], 'a connection that is gone');
   const site = (name) => ({ 'sec-fetch-site': name });
-  t.same(asked('localhost:8080', '127.0.0.1', site('cross-site')), [], 'another site');
-  t.same(asked('localhost:8080', '127.0.0.1', site('same-origin')), urls);
+  t.same(urlsFor('localhost:8080', '127.0.0.1', site('cross-site')), [], 'another site');
+  t.same(urlsFor('localhost:8080', '127.0.0.1', site('same-origin')), urls);
   const tls = { ...request('localhost:8443', '127.0.0.1'), secure: true };
   t.same(shareableUrls(tls, '10.0.0.5', INTERFACES), ['https://10.0.0.5:8443/']);
   t.same(shareableUrls(request('localhost', '::1'), 'fd00::5', {}), ['http://[fd00::5]/']);

@@ -56,18 +56,18 @@ t.test(
       .split('\n')
       .map((line) => JSON.parse(line));
     const numbers = lines.filter(({ n }) => n !== undefined).map(({ n }) => n);
-    const kept = numbers.length - 2;
-    t.ok(kept > 100 && kept < most, `${kept} lines fit`);
+    const fittingLines = numbers.length - 2;
+    t.ok(fittingLines > 100 && fittingLines < most, `${fittingLines} lines fit`);
     t.strictSame(
-      numbers.slice(0, kept),
-      Array.from({ length: kept }, (_, n) => n),
+      numbers.slice(0, fittingLines),
+      Array.from({ length: fittingLines }, (_, n) => n),
       'in order, whole'
     );
-    t.strictSame(numbers.slice(kept), [most, most + 1], 'and it goes on');
-    t.match(lines[kept], {
+    t.strictSame(numbers.slice(fittingLines), [most, most + 1], 'and it goes on');
+    t.match(lines[fittingLines], {
       level: 40,
       pid: process.pid,
-      lost: most - kept,
+      lost: most - fittingLines,
       msg: 'lines of this log could not be written'
     });
   }

@@ -128,14 +128,14 @@ function killedAt(step) {
 for (const name of NAMES.filter((one) => one.startsWith('files'))) {
   t.test(`${name}: a crash while it is taken over loses nothing`, async (t) => {
     const { asked, seen } = STATES[name];
-    const beside = oldFilesOf(name);
-    for (let step = 0; step <= beside.length; ++step) {
+    const oldFiles = oldFilesOf(name);
+    for (let step = 0; step <= oldFiles.length; ++step) {
       const { options, folder } = copyOf(t, name);
       const command = killedAt(step);
       const { code } = await launchToEnd(t, options, { command });
       t.equal(code, null, 'it is killed');
-      const left = beside.filter((file) => existsSync(join(folder, file)));
-      t.equal(left.length, beside.length - Math.max(0, step - 1));
+      const left = oldFiles.filter((file) => existsSync(join(folder, file)));
+      t.equal(left.length, oldFiles.length - Math.max(0, step - 1));
       const server = await startServer(t, { options });
       t.strictSame(await readState(server, asked), seen, `before step ${step}`);
       await server.stop();

@@ -28,8 +28,8 @@ t.test('every option of the table', async (t) => {
       names.add(name);
       // Without these --tls-port is refused.
       const requiredOptions = name === 'tls-port' ? ['--tls-cert', 'a', '--tls-key', 'b'] : [];
-      const given = readOptions([`--${name}`, defaultValue, ...requiredOptions]);
-      t.equal(given[member], readOptions([])[member], 'its default');
+      const options = readOptions([`--${name}`, defaultValue, ...requiredOptions]);
+      t.equal(options[member], readOptions([])[member], 'its default');
       t.equal(
         readOptions(requiredOptions, { [variable]: defaultValue })[member],
         readOptions([])[member]
@@ -124,9 +124,9 @@ for (const [name, { takes, beside = [], ...texts }] of Object.entries(VALUES)) {
     for (const [text, value] of Object.entries(texts.taken)) {
       t.strictSame(readOptions([`--${name}=${text}`, ...beside])[camelCase(name)], value, text);
     }
-    const says = `--${name} takes ${takes}`;
+    const expectedMessage = `--${name} takes ${takes}`;
     for (const text of texts.refused) {
-      assertRefused(t, [`--${name}=${text}`, ...beside], {}, says, JSON.stringify(text));
+      assertRefused(t, [`--${name}=${text}`, ...beside], {}, expectedMessage, JSON.stringify(text));
     }
   });
 }

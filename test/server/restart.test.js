@@ -188,10 +188,10 @@ t.test('a second server with the same state is refused, in time, and harms nothi
   const options = { ...QUICK_OPTIONS, state: join(directory, 'state') };
   const one = await startServer(t, { options });
   const id = await one.join();
-  const { says, code } = await startAndEnd(t, { ...options, 'state-wait': 0 });
+  const { errorText, code } = await startAndEnd(t, { ...options, 'state-wait': 0 });
   t.equal(code, 1);
   t.equal(
-    says,
+    errorText,
     `sprites: --state ${options.state} is used by another server (process ${one.pid}):` +
       ' end that one, or give this one a file of its own\n'
   );
@@ -223,10 +223,10 @@ t.test('a state that another has put there meanwhile is not written over', async
   await server.join();
   // Like a server of a version without the lock.
   writeFileSync(state, 'of another');
-  const { code, says } = await stopWithoutSaving(server);
+  const { code, errorText } = await stopWithoutSaving(server);
   t.equal(code, 1);
   const aside = `${state}.${server.pid}`;
-  t.match(says, `this one's lies at ${aside}`);
+  t.match(errorText, `this one's lies at ${aside}`);
   t.equal(readFileSync(state, 'utf8'), 'of another');
   t.equal(restoreState(makePool(t), aside).clients, 1, 'nothing is lost');
 });
@@ -246,7 +246,7 @@ t.test('no link is followed, neither to read a state nor to write one', async (t
   rmSync(state);
   symlinkSync(victim, state);
   const read = await startAndEnd(t, { state });
-  t.match(read.says, /is not used, and left as it is: it is a link/);
+  t.match(read.errorText, /is not used, and left as it is: it is a link/);
   t.throws(() => pool.save(state, UNLIMITED_SIZE), /another server has written/);
   t.equal(readFileSync(victim, 'utf8'), 'precious', 'by FILE');
 
@@ -254,7 +254,7 @@ t.test('no link is followed, neither to read a state nor to write one', async (t
   symlinkSync(victim, `${state}.lock`);
   const locked = await startAndEnd(t, { state });
   t.strictSame([read.code, locked.code], [1, 1]);
-  t.match(locked.says, /state\.lock can't be locked/);
+  t.match(locked.errorText, /state\.lock can't be locked/);
   t.equal(readFileSync(victim, 'utf8'), 'precious', 'by FILE.lock');
 });
 
@@ -262,12 +262,12 @@ t.test('no link is followed, neither to read a state nor to write one', async (t
 
 /** Runs a server that can't start, by a command before it. Returns its exit code and its stderr. */
 async function startAndEnd(t, options, command = []) {
-  const { code, errors: says } = await launchToEnd(
+  const { code, errors: errorText } = await launchToEnd(
     t,
     { ...QUICK_OPTIONS, ...options },
     { command: [...command, ...SPRITES] }
   );
-  return { code, says };
+  return { code, errorText };
 }
 
 /** Command that makes the permissions of files hold for root, too: it removes these capabilities. */
@@ -317,14 +317,14 @@ t.test("a state that can't be used is refused in one line, and left as it is", a
     const state = join(directory, 'state');
     chmodSync(state, mode);
     const user = mode === 0 ? WITHOUT_ROOT_RIGHTS : [];
-    const { says, code } = await startAndEnd(t, { state, ...options }, user);
+    const { errorText, code } = await startAndEnd(t, { state, ...options }, user);
     t.equal(code, 1, name);
     t.match(
-      says,
+      errorText,
       new RegExp(`^sprites: --state ${state} is not used, and left as it is: .+\n$`),
       name
     );
-    t.match(says, line, name);
+    t.match(errorText, line, name);
     t.strictSame(readdirSync(directory), ['state'], name);
     chmodSync(state, 0o600);
     t.ok(readFileSync(state).equals(bytes), `${name} is left as it is`);
@@ -336,9 +336,12 @@ t.test('a directory or a pipe in the place of the state is refused', async (t) =
   mkdirSync(join(directory, 'folder'));
   execFileSync('mkfifo', [join(directory, 'pipe')]);
   for (const name of ['folder', 'pipe']) {
-    const { says, code } = await startAndEnd(t, { state: join(directory, name) });
+    const { errorText, code } = await startAndEnd(t, { state: join(directory, name) });
     t.equal(code, 1);
-    t.match(says, /^sprites: --state \S+ is not used, and left as it is: it is no regular file\n$/);
+    t.match(
+      errorText,
+      /^sprites: --state \S+ is not used, and left as it is: it is no regular file\n$/
+    );
   }
   t.strictSame(readdirSync(directory), ['folder', 'pipe']);
 });
@@ -350,11 +353,11 @@ t.test('a start that fails later leaves the state for the next', async (t) => {
   const bytes = readFileSync(state);
   const other = createServer().listen(0, '127.0.0.1');
   await once(other, 'listening');
-  const { says, code } = await startAndEnd(t, { state, port: other.address().port });
+  const { errorText, code } = await startAndEnd(t, { state, port: other.address().port });
   other.close();
   t.equal(code, 1);
   t.match(
-    says,
+    errorText,
     /^sprites: 127\.0\.0\.1:\d+ is taken by another program: choose another port by --port\n$/
   );
   t.strictSame(readdirSync(directory), ['state']);
@@ -371,7 +374,10 @@ t.test("a directory that can't be written to is found out at the start", async (
   const directory = t.testdir({ locked: {} });
   const missing = await startAndEnd(t, { state: join(directory, 'nowhere', 'state') });
   t.equal(missing.code, 1);
-  t.match(missing.says, /^sprites: --state \S+: its directory can't be written to \(ENOENT\)\n$/);
+  t.match(
+    missing.errorText,
+    /^sprites: --state \S+: its directory can't be written to \(ENOENT\)\n$/
+  );
   chmodSync(join(directory, 'locked'), 0o500);
   const locked = await startAndEnd(
     t,
@@ -380,7 +386,10 @@ t.test("a directory that can't be written to is found out at the start", async (
   );
   chmodSync(join(directory, 'locked'), 0o700);
   t.equal(locked.code, 1);
-  t.match(locked.says, /^sprites: --state \S+: its directory can't be written to \(EACCES\)\n$/);
+  t.match(
+    locked.errorText,
+    /^sprites: --state \S+: its directory can't be written to \(EACCES\)\n$/
+  );
 });
 
 // ---- What goes wrong at the end -----------------------------------------------------------------
@@ -389,7 +398,7 @@ t.test("a directory that can't be written to is found out at the start", async (
 async function stopWithoutSaving(server) {
   server.child.kill('SIGTERM');
   const { code, signal } = await server.ended();
-  return { code, signal, says: String(Buffer.concat(server.errors)) };
+  return { code, signal, errorText: String(Buffer.concat(server.errors)) };
 }
 
 const NOT_SAVED =
@@ -404,13 +413,16 @@ t.test(
     const id = await server.join();
     await server.join();
     await server.throw(id, 'left', JSON.stringify({ long: 'x'.repeat(2000) }));
-    const { code, says } = await stopWithoutSaving(server);
+    const { code, errorText } = await stopWithoutSaving(server);
     t.equal(code, 1);
-    t.match(says, NOT_SAVED);
-    t.match(says, /--state-bytes allows 1024/);
+    t.match(errorText, NOT_SAVED);
+    t.match(errorText, /--state-bytes allows 1024/);
     t.strictSame(readdirSync(directory), ['state.journal-0']);
     const less = await startAndEnd(t, { ...options, capacity: 1 });
-    t.match(less.says, /journal-0: it needs a larger --capacity: give as large a one as before\n$/);
+    t.match(
+      less.errorText,
+      /journal-0: it needs a larger --capacity: give as large a one as before\n$/
+    );
     const larger = await startServer(t, { options: { ...options, 'state-bytes': '1M' } });
     t.equal((await larger.status()).waiting, 1, 'which the next start reads');
     await larger.stop();

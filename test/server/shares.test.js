@@ -47,9 +47,9 @@ t.test('connections of one address at the TLS port', async (t) => {
   await plain.destroy();
   await wires.pop().destroy();
   await server.until(({ tlsConnections }) => tlsConnections === 3);
-  const again = await openServed(port, HOSTILE);
-  t.ok(again, 'a place that was given back');
-  await Promise.all([...wires, other, again].map((wire) => wire.destroy()));
+  const reopened = await openServed(port, HOSTILE);
+  t.ok(reopened, 'a place that was given back');
+  await Promise.all([...wires, other, reopened].map((wire) => wire.destroy()));
   await server.assertNothingLeft();
   await server.stop();
 });

@@ -249,11 +249,11 @@ for (const how of ['was written to', 'was not written to']) {
     }
     releaseFileLock(lock, join(folder, 'state.lock'));
 
-    const beside = await startServer(t, {
+    const secondServer = await startServer(t, {
       options: { ...QUICK_OPTIONS, state: `${state}.${one.pid}` }
     });
-    t.equal((await beside.ask('GET', `/place/${id}`)).status, 200, 'nothing is lost');
-    await beside.stop();
+    t.equal((await secondServer.ask('GET', `/place/${id}`)).status, 200, 'nothing is lost');
+    await secondServer.stop();
   });
 }
 

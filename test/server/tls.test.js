@@ -179,15 +179,15 @@ for (const workers of [0, 2]) {
 t.test('a pair that does not fit, or is not there, leaves the old one', async (t) => {
   const server = await startTls(t);
   certificate(server.dir, 'new');
-  const kept = 'TLS certificate and key not changed';
+  const UNCHANGED_MESSAGE = 'TLS certificate and key not changed';
   installCertificate(server, 'new', 'old');
   server.child.kill('SIGUSR2');
-  await until(() => linesWithMessage(server, kept).length === 1, 'it says so');
+  await until(() => linesWithMessage(server, UNCHANGED_MESSAGE).length === 1, 'it says so');
   t.equal(await presentedName(server), 'old');
   rmSync(server.key);
   server.child.kill('SIGUSR2');
-  await until(() => linesWithMessage(server, kept).length === 2, 'it says so');
-  t.match(linesWithMessage(server, kept), [
+  await until(() => linesWithMessage(server, UNCHANGED_MESSAGE).length === 2, 'it says so');
+  t.match(linesWithMessage(server, UNCHANGED_MESSAGE), [
     { level: 50, err: { message: /are no certificate with its key/ } },
     { level: 50, err: { message: /^--tls-key \S+ can't be read \(ENOENT\)$/ } }
   ]);

@@ -265,16 +265,16 @@ t.test('what was promised while the server ends comes after its restart', async 
   t.equal(acked + lost, 0);
   t.ok(thrown >= promised.length, `${thrown} thrown, ${promised.length} promised`);
   t.equal(waiting, thrown);
-  let over = false;
-  const catching = ids.map((id) => pollUntil(two, id, () => over));
+  let hasStopped = false;
+  const catching = ids.map((id) => pollUntil(two, id, () => hasStopped));
   await two.until((status) => status.waiting === 0);
-  over = true;
+  hasStopped = true;
   for (const id of ids) await two.leave(id);
   const uids = (await Promise.all(catching)).flat();
-  const came = new Set(uids);
-  t.equal(came.size, uids.length, 'none came twice');
+  const receivedUids = new Set(uids);
+  t.equal(receivedUids.size, uids.length, 'none came twice');
   t.strictSame(
-    promised.filter((uid) => !came.has(uid)),
+    promised.filter((uid) => !receivedUids.has(uid)),
     [],
     'none is missing'
   );
@@ -350,7 +350,7 @@ t.test('what a worker has answered is counted when it rests', async (t) => {
 });
 
 t.test('a server that is woken knows the time: no hold ends early', async (t) => {
-  const hear = async (workers) => {
+  const receive = async (workers) => {
     const server = await startServer(t, { options: { workers, hold: 1, drain: 0 } });
     const id = await server.join();
     const wire = await server.wire();
@@ -364,5 +364,5 @@ t.test('a server that is woken knows the time: no hold ends early', async (t) =>
     }
     await server.stop();
   };
-  await Promise.all([0, 1].map(hear));
+  await Promise.all([0, 1].map(receive));
 });

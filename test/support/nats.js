@@ -77,20 +77,20 @@ class NatsServer {
     );
     for (const old of this.#portFiles()) rmSync(old);
     this.#process = spawn(PROGRAM, ['-c', file], { stdio: ['ignore', 'ignore', 'pipe'] });
-    let said = '';
-    this.#process.stderr.on('data', (text) => (said += text));
+    let output = '';
+    this.#process.stderr.on('data', (text) => (output += text));
     const ports = await until(
       () => {
-        if (this.#process.exitCode !== null) throw new Error(`nats-server has ended: ${said}`);
+        if (this.#process.exitCode !== null) throw new Error(`nats-server has ended: ${output}`);
         return this.#readPorts();
       },
-      () => `nats-server listens: ${said}`
+      () => `nats-server listens: ${output}`
     );
     this.#port = Number(new URL(ports.nats[0]).port);
     if (ports.cluster) this.clusterPort = Number(new URL(ports.cluster[0]).port);
     await until(
-      () => said.includes('Server is ready'),
-      () => `ready: ${said}`
+      () => output.includes('Server is ready'),
+      () => `ready: ${output}`
     );
   }
 
@@ -206,11 +206,11 @@ class NatsCluster {
    */
   async leads(stream, { not, copies = 1 } = {}) {
     const servers = this.servers.filter((_, at) => at !== not).map(({ url }) => url);
-    let told;
+    let lastError;
     const look = async (connection) => {
       const manager = await jetstreamManager(connection, { timeout: 1000, checkAPI: false });
       const { cluster } = await manager.streams.info(stream);
-      told = JSON.stringify(cluster);
+      lastError = JSON.stringify(cluster);
       const { leader, replicas = [] } = cluster;
       const there = replicas.filter(({ current, offline }) => current && !offline);
       const isIt = leader && leader !== this.names[not] && there.length + 1 >= copies;
@@ -218,8 +218,9 @@ class NatsCluster {
     };
     // Each attempt asks another server: a restarted server may know nothing for a while.
     const [at] = await until(
-      () => this.#ask({ servers }, look).catch((error) => void (told = String(error))),
-      () => `${stream} has a leader that is not ${this.names[not]}, and ${copies} copies: ${told}`,
+      () => this.#ask({ servers }, look).catch((error) => void (lastError = String(error))),
+      () =>
+        `${stream} has a leader that is not ${this.names[not]}, and ${copies} copies: ${lastError}`,
       PATIENCE
     );
     return at;
