@@ -5,7 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 
 import { FeedLoad } from '../support/feed-load.js';
 import { TOKEN } from '../support/feeds.js';
-import { startCluster, startNats, startWay } from '../support/nats.js';
+import { startCluster, startNats, startBrokerProxy } from '../support/nats.js';
 import { limitFiles } from '../support/processes.js';
 import { launch, NO_ADDRESS_LIMITS } from '../support/launch.js';
 import { until } from '../support/until.js';
@@ -227,7 +227,8 @@ export class Rig {
     scene.ledger.onLine = (line, crowd) => rig.#record(line, crowd);
     for (const name of NAMES) {
       const member = new Member(rig, name);
-      if (!cluster) member.way = await startWay(scene, () => Number(new URL(rig.nats.url).port));
+      if (!cluster)
+        member.way = await startBrokerProxy(scene, () => Number(new URL(rig.nats.url).port));
       rig.members.set(name, member);
       await member.start();
       scene.teardown(() => member.kill());

@@ -34,9 +34,9 @@ export class Stub {
    */
   next(path) {
     return new Promise((resolve) => {
-      const early = this.requests.find((request) => !request.taken && path.test(request.path));
+      const early = this.requests.find((request) => !request.isClaimed && path.test(request.path));
       if (early) {
-        early.taken = true;
+        early.isClaimed = true;
         resolve(early);
       } else {
         this.#waiting.push({ path, resolve });
@@ -60,14 +60,14 @@ export class Stub {
     const chunks = [];
     for await (const chunk of request) chunks.push(chunk);
     const { pathname, searchParams } = new URL(request.url, 'http://stub');
-    const seen = {
+    const exchange = {
       method: request.method,
       path: pathname,
       query: searchParams,
       headers: request.headers,
       body: Buffer.concat(chunks).toString(),
       at: performance.now(),
-      taken: false,
+      isClaimed: false,
       cut: () => resetSocket(request.socket),
       answer(status, body = '', headers = {}) {
         const text = typeof body === 'string' ? body : JSON.stringify(body);
@@ -75,11 +75,11 @@ export class Stub {
         response.end(text);
       }
     };
-    this.requests.push(seen);
+    this.requests.push(exchange);
     const at = this.#waiting.findIndex(({ path }) => path.test(pathname));
     if (at < 0) return;
-    seen.taken = true;
-    this.#waiting.splice(at, 1)[0].resolve(seen);
+    exchange.isClaimed = true;
+    this.#waiting.splice(at, 1)[0].resolve(exchange);
   }
 }
 
@@ -91,7 +91,7 @@ export const problem = (name, detail = name) => ({
 });
 
 /** A second host name of the same server, which stands for another server of the world. */
-const OTHER = 'localhost';
+const OTHER_HOST = 'localhost';
 
 /**
  * A server that answers each route from its list, in order; the last answer repeats. Each answer closes its connection:
@@ -118,14 +118,16 @@ export class Script {
   /** Returns a Location header: this URL at the server `home` or `elsewhere`, or any other text as it is. */
   #location(location, { url }) {
     if (location === undefined) return {};
-    const there = { home: this.url, elsewhere: this.url.replace('127.0.0.1', OTHER) }[location];
+    const there = { home: this.url, elsewhere: this.url.replace('127.0.0.1', OTHER_HOST) }[
+      location
+    ];
     return { location: there ? there + url : location };
   }
 
   #onRequest(request, response) {
     const { pathname, search } = new URL(request.url, 'http://script');
     const [, route, ...rest] = pathname.split('/');
-    const at = request.headers.host.startsWith(OTHER) ? '@' : '';
+    const at = request.headers.host.startsWith(OTHER_HOST) ? '@' : '';
     const one = {
       ...{ method: request.method, route, target: at + rest.join('/') + search },
       grant: request.headers.authorization?.replace('Bearer ', '') ?? null,

@@ -75,7 +75,7 @@ class NatsServer {
       file,
       `host: 127.0.0.1\nport: ${this.#port}\nports_file_dir: "${this.#folder}"\n${jetstream}\n${more}\n`
     );
-    for (const old of this.#portFiles()) rmSync(old);
+    for (const oldFile of this.#portFiles()) rmSync(oldFile);
     this.#process = spawn(PROGRAM, ['-c', file], { stdio: ['ignore', 'ignore', 'pipe'] });
     let output = '';
     this.#process.stderr.on('data', (text) => (output += text));
@@ -127,9 +127,9 @@ class NatsServer {
 }
 
 /**
- * A cluster of three nats-servers. Each has its own way (a proxy) to each other one:
+ * A cluster of three nats-servers. Each has its own proxy to each other one:
  *
- *     n1 ◀─ ways ─▶ n2
+ *     n1 ◀ proxies ▶ n2
  *       ▲           ▲
  *       └── n3 ─────┘
  */
@@ -146,12 +146,15 @@ const ACCOUNTS =
 export async function startCluster(t) {
   const cluster = new NatsCluster();
   for (const at of [0, 1, 2]) {
-    const names = [0, 1, 2].filter((to) => to !== at);
-    const ways = new Map();
-    for (const to of names) {
-      ways.set(to, await startWay(t, () => cluster.servers[to]?.clusterPort ?? 1));
+    const otherServers = [0, 1, 2].filter((to) => to !== at);
+    const proxiesByServer = new Map();
+    for (const to of otherServers) {
+      proxiesByServer.set(
+        to,
+        await startBrokerProxy(t, () => cluster.servers[to]?.clusterPort ?? 1)
+      );
     }
-    cluster.ways.push(ways);
+    cluster.proxies.push(proxiesByServer);
     cluster.names.push(`n${at + 1}`);
     cluster.servers.push(new NatsServer(temporary(t), () => cluster.configOf(at)));
   }
@@ -161,23 +164,23 @@ export async function startCluster(t) {
 }
 
 /** Seconds within which a stream must have its leader and its copies. On an idle machine NATS elects within seconds. */
-const PATIENCE = 90;
+const LEADER_TIMEOUT = 90;
 
 class NatsCluster {
   /** @type {NatsServer[]} */
   servers = [];
   names = [];
-  /** By server: its ways to the others, by their numbers. @type {Map<number, Way>[]} */
-  ways = [];
+  /** By server: its proxies to the others, by their numbers. @type {Map<number, BrokerProxy>[]} */
+  proxies = [];
 
   /** What `--world` takes. */
   get url() {
     return this.servers.map(({ url }) => url).join();
   }
 
-  /** Returns a server's configuration. It advertises only the ways' addresses: by others it could not be cut off. */
+  /** Returns a server's configuration. It advertises only the addresses of the proxies: by others it could not be cut off. */
   configOf(at) {
-    const routes = [...this.ways[at].values()].map(({ url }) => url).join();
+    const routes = [...this.proxies[at].values()].map(({ url }) => url).join();
     const { clusterPort } = this.servers[at];
     return (
       `server_name: ${this.names[at]}\n${ACCOUNTS}\ncluster { name: test, listen: "127.0.0.1:${clusterPort === 1 ? -1 : clusterPort}", ` +
@@ -207,51 +210,54 @@ class NatsCluster {
   async leads(stream, { not, copies = 1 } = {}) {
     const servers = this.servers.filter((_, at) => at !== not).map(({ url }) => url);
     let lastError;
-    const look = async (connection) => {
+    const findLeader = async (connection) => {
       const manager = await jetstreamManager(connection, { timeout: 1000, checkAPI: false });
       const { cluster } = await manager.streams.info(stream);
       lastError = JSON.stringify(cluster);
       const { leader, replicas = [] } = cluster;
-      const there = replicas.filter(({ current, offline }) => current && !offline);
-      const isIt = leader && leader !== this.names[not] && there.length + 1 >= copies;
+      const currentReplicas = replicas.filter(({ current, offline }) => current && !offline);
+      const isIt = leader && leader !== this.names[not] && currentReplicas.length + 1 >= copies;
       return isIt && [this.names.indexOf(leader)];
     };
     // Each attempt asks another server: a restarted server may know nothing for a while.
     const [at] = await until(
-      () => this.#ask({ servers }, look).catch((error) => void (lastError = String(error))),
+      () => this.#ask({ servers }, findLeader).catch((error) => void (lastError = String(error))),
       () =>
         `${stream} has a leader that is not ${this.names[not]}, and ${copies} copies: ${lastError}`,
-      PATIENCE
+      LEADER_TIMEOUT
     );
     return at;
   }
 
   /** Hangs all traffic between a server and the others. */
   cutOff(at) {
-    for (const way of this.#waysOf(at)) way.hang();
+    for (const proxy of this.#proxiesOf(at)) proxy.hang();
   }
 
   mend(at) {
-    for (const way of this.#waysOf(at)) way.mend();
+    for (const proxy of this.#proxiesOf(at)) proxy.mend();
   }
 
-  #waysOf(at) {
-    return [...this.ways[at].values(), ...this.ways.flatMap((ways) => ways.get(at) ?? [])];
+  #proxiesOf(at) {
+    return [
+      ...this.proxies[at].values(),
+      ...this.proxies.flatMap((proxies) => proxies.get(at) ?? [])
+    ];
   }
 
   /** Replaces a server by a new one with another name and an empty store. */
   async exchange(at) {
-    const old = this.names[at];
+    const oldName = this.names[at];
     await this.servers[at].kill();
     this.servers[at].forget();
-    this.names[at] = `${old}x`;
+    this.names[at] = `${oldName}x`;
     await this.servers[at].start();
-    const peer = JSON.stringify({ peer: old });
+    const peer = JSON.stringify({ peer: oldName });
     await this.#ask({ user: 'system', pass: 'system' }, (connection) =>
       until(async () => {
         const answer = await connection.request('$JS.API.SERVER.REMOVE', peer).catch(String);
         return answer.json?.().success;
-      }, `${old} is removed`)
+      }, `${oldName} is removed`)
     );
   }
 }
@@ -325,21 +331,21 @@ export function credentialsOf(jwt, user) {
  */
 
 /** Most bytes under way in one direction. Beyond it the sender has to wait, as on a real line. */
-const BUFFER = 256 * 1024;
+const MAX_UNSENT_BYTES = 256 * 1024;
 
 /**
- * @param {{teardown: (end: () => void) => void}} t its end closes the way
+ * @param {{teardown: (end: () => void) => void}} t its end closes the proxy
  * @param {() => number} port returns the broker's port; called for every connection
- * @returns {Promise<Way>}
+ * @returns {Promise<BrokerProxy>}
  */
-export async function startWay(t, port) {
-  const way = new Way(port);
-  await way.listen();
-  t.teardown(() => way.close());
-  return way;
+export async function startBrokerProxy(t, port) {
+  const proxy = new BrokerProxy(port);
+  await proxy.listen();
+  t.teardown(() => proxy.close());
+  return proxy;
 }
 
-class Way {
+class BrokerProxy {
   #port;
   #server;
   /** @type {Set<Direction>} */
@@ -388,7 +394,7 @@ class Way {
   }
 
   /** @returns {boolean} whether the client's connection is cut */
-  isCutOne(name) {
+  isCutClient(name) {
     return name !== undefined && name === this.#cutName;
   }
 
@@ -416,7 +422,7 @@ class Way {
     this.#cutName = undefined;
     this.hangs = { out: false, in: false };
     this.slow({});
-    for (const direction of this.#directions) direction.go();
+    for (const direction of this.#directions) direction.deliverDue();
   }
 
   close() {
@@ -447,22 +453,22 @@ class Way {
 class Direction {
   /** The name that the client has sent to the broker. Only the direction `out` knows it. */
   name;
-  #way;
+  #proxy;
   #side;
   #from;
   #to;
   #pieces = [];
   #bytes = 0;
   /** Time at which the line has sent the last piece. */
-  #free = 0;
+  #sentAt = 0;
   #timer;
 
-  constructor(way, side, from, to) {
-    this.#way = way;
+  constructor(proxy, side, from, to) {
+    this.#proxy = proxy;
     this.#side = side;
     this.#from = from;
     this.#to = to;
-    from.on('data', (piece) => this.#take(piece));
+    from.on('data', (piece) => this.#enqueue(piece));
   }
 
   reset() {
@@ -470,40 +476,40 @@ class Direction {
     resetSocket(this.#from);
   }
 
-  #take(piece) {
-    const { width, delay, counts } = this.#way;
+  #enqueue(piece) {
+    const { width, delay, counts } = this.#proxy;
     if (this.#side === 'out') {
       this.name ??= /"name":"([^"]*)"/.exec(piece.toString('latin1', 0, 4096))?.[1];
-      if (this.#way.isCutOne(this.name)) {
+      if (this.#proxy.isCutClient(this.name)) {
         this.reset();
         return;
       }
     }
     counts[this.#side] += piece.length;
     const now = performance.now();
-    this.#free = Math.max(now, this.#free) + (piece.length / width) * 1000;
-    this.#pieces.push({ piece, due: this.#free + delay });
+    this.#sentAt = Math.max(now, this.#sentAt) + (piece.length / width) * 1000;
+    this.#pieces.push({ piece, due: this.#sentAt + delay });
     this.#bytes += piece.length;
-    if (this.#bytes > BUFFER) this.#from.pause();
-    this.go();
+    if (this.#bytes > MAX_UNSENT_BYTES) this.#from.pause();
+    this.deliverDue();
   }
 
   /** Delivers the pieces whose arrival time has come. */
-  go() {
+  deliverDue() {
     clearTimeout(this.#timer);
-    if (this.#way.hangs[this.#side] || this.#to.destroyed) return;
+    if (this.#proxy.hangs[this.#side] || this.#to.destroyed) return;
     const now = performance.now();
     // A mended line delivers at once also the pieces that have a later time.
     const isDue = ({ due }) =>
-      due <= now || (this.#way.delay === 0 && this.#way.width === Infinity);
+      due <= now || (this.#proxy.delay === 0 && this.#proxy.width === Infinity);
     while (this.#pieces.length > 0 && isDue(this.#pieces[0])) {
       const { piece } = this.#pieces.shift();
       this.#bytes -= piece.length;
       this.#to.write(piece);
     }
-    if (this.#bytes <= BUFFER) this.#from.resume();
+    if (this.#bytes <= MAX_UNSENT_BYTES) this.#from.resume();
     if (this.#pieces.length > 0) {
-      this.#timer = setTimeout(() => this.go(), this.#pieces[0].due - now);
+      this.#timer = setTimeout(() => this.deliverDue(), this.#pieces[0].due - now);
     }
   }
 }

@@ -29,7 +29,7 @@ import {
   tryPut
 } from '../support/feeds.js';
 import { request } from '../support/http.js';
-import { enterNats, skip, startNats, startWay } from '../support/nats.js';
+import { enterNats, skip, startNats, startBrokerProxy } from '../support/nats.js';
 import { temporary } from '../support/processes.js';
 import { startServer } from '../support/server.js';
 import { until } from '../support/until.js';
@@ -395,7 +395,7 @@ t.test('without the broker, and with it again', { skip, timeout: 120_000 }, asyn
 
 t.test('what a program publishes as its server ends is done, or not', { skip }, async (t) => {
   const nats = await startNats(t);
-  const way = await startWay(t, () => Number(new URL(nats.url).port));
+  const way = await startBrokerProxy(t, () => Number(new URL(nats.url).port));
   const server = await createServer({ port: 0, world: way.url, name: 'a', drain: 0 });
   await until(() => server.status().worldFeedsReachable === 1);
   await server.publish('x', 1);

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 
 import t from 'tap';
 
-import { skip, startNats, startWay } from '../support/nats.js';
+import { skip, startNats, startBrokerProxy } from '../support/nats.js';
 import { get, put, tokenFile } from '../support/feeds.js';
 import { until } from '../support/until.js';
 import { enterWorld, logOf, untilRing } from '../support/world-servers.js';
@@ -18,7 +18,7 @@ const BANDWIDTH = 60_000;
 const document = (n) => ({ n, noise: randomBytes(200_000).toString('base64') });
 
 async function enter(t, nats, name) {
-  const way = await startWay(t, () => Number(new URL(nats.url).port));
+  const way = await startBrokerProxy(t, () => Number(new URL(nats.url).port));
   const feeds = { 'publish-token-file': tokenFile(t), 'feed-bytes': 500_000, drain: 1 };
   const server = await enterWorld(t, way, name, { ...feeds, 'world-lease': LEASE });
   return Object.assign(server, { way });
