@@ -38,7 +38,7 @@ import { openWorld } from './lib/world/open.js';
 /**
  * Starts a server.
  *
- * @param {object} requestedOptions options as lib/operator/options.js reads them
+ * @param {object} initial options as lib/operator/options.js reads them
  * @param {import('pino').Logger} [log]
  * @param {AbortSignal} [signal] ends a start that waits for the state of another server
  * @param {{fetch?: Function, publishTokens?: string[], grants?: object, ownsProcess?: boolean}} [program] additions of the
@@ -50,50 +50,38 @@ import { openWorld } from './lib/world/open.js';
  * @throws {Error} when there is no addon (ERR_SPRITES_ADDON), a port can't be opened (EADDRINUSE …), or a game is
  *     invalid
  */
-export async function start(
-  requestedOptions,
-  log = createLog('silent'),
-  signal = undefined,
-  program = {}
-) {
-  const games = findGames(requestedOptions);
-  const limits = new AddressLimits(requestedOptions);
-  const pool = new Pool(requestedOptions, limits);
-  const directory = new Directory(requestedOptions.name);
-  const state = await openState({ pool, options: requestedOptions, log, signal }).catch((error) => {
+export async function start(initial, log = createLog('silent'), signal = undefined, program = {}) {
+  const games = findGames(initial);
+  const limits = new AddressLimits(initial);
+  const pool = new Pool(initial, limits);
+  const directory = new Directory(initial.name);
+  const state = await openState({ pool, options: initial, log, signal }).catch((error) => {
     pool.close();
     throw error;
   });
-  const lifecycle = new Lifecycle({ options: requestedOptions, pool, state });
+  const lifecycle = new Lifecycle({ options: initial, pool, state });
   try {
     const bans = openBans({ limits, pool, log });
     const { publishTokens, grants: keySet } = program;
-    const grants = new Grants({ options: requestedOptions, keySet, pool, log });
+    const grants = new Grants({ options: initial, keySet, pool, log });
     await grants.load();
     const feeds = lifecycle.closeAtEnd(
-      openFeeds({ options: requestedOptions, limits, pool, state, log, publishTokens })
+      openFeeds({ options: initial, limits, pool, state, log, publishTokens })
     );
     const arena = lifecycle.closeAtEnd(
-      new Arena({ options: requestedOptions, games, limits, feeds: feeds.feeds, pool, log })
+      new Arena({ options: initial, games, limits, feeds: feeds.feeds, pool, log })
     );
     state.finishMigration();
     lifecycle.closeAtEnd(pool);
     const world = lifecycle.closeAtEnd(
-      await openWorld({
-        options: requestedOptions,
-        pool,
-        feeds: feeds.feeds,
-        grants,
-        directory,
-        log
-      })
+      await openWorld({ options: initial, pool, feeds: feeds.feeds, grants, directory, log })
     );
     const transient = lifecycle.closeAtEnd(
-      await reservePort(requestedOptions, 'transient-port', requestedOptions.transientPort)
+      await reservePort(initial, 'transient-port', initial.transientPort)
     );
-    const options = { ...requestedOptions, transientPort: transient.port };
+    const options = { ...initial, transientPort: transient.port };
 
-    const liveCounts = lifecycle.closeAtEnd(
+    const live = lifecycle.closeAtEnd(
       openLiveCounts({ options, pool, feeds, arena, state, world })
     );
     const refusalLog = lifecycle.closeAtEnd(createRefusalLog(log));
@@ -102,26 +90,19 @@ export async function start(
     const pages = openPages(arenaFiles(options, games), options.play !== undefined, omittedPaths);
     const routes = createRoutes({
       ...{ pool, feeds: feeds.feeds, tokens: feeds.tokens, grants, options, log, refusalLog },
-      ...{
-        status: liveCounts.publicStatus,
-        pages,
-        games,
-        arena,
-        fullStatus: liveCounts.fullStatus,
-        directory
-      },
+      ...{ status: live.publicStatus, pages, games, arena, fullStatus: live.fullStatus, directory },
       application: program.fetch
     });
     const door = lifecycle.closeAtEnd(
       createDoor({
         ...{ pool, feeds: feeds.feeds, arena, limits, options, routes },
-        ...{ status: liveCounts.publicStatus, files: pages.fixedFiles(options), log, refusalLog },
+        ...{ status: live.publicStatus, files: pages.fixedFiles(options), log, refusalLog },
         ownsProcess: program.ownsProcess
       })
     );
     grants.onEnded(door.endGrants);
     const tls = lifecycle.closeAtEnd(await openTls({ door, options, pool, log }));
-    liveCounts.attachFront({ door, tls });
+    live.attachFront({ door, tls });
     directory.onChange(() => door.setOtherServers(directory));
     lifecycle.closeAtEnd(
       watchGames({
@@ -142,10 +123,10 @@ export async function start(
       if (port === undefined) return 'joining';
       return state.status()?.blocked > 0 ? 'state-unwritable' : world.readinessProblem();
     }
-    const adminParts = { options, status: liveCounts.fullStatus, readinessProblem };
+    const adminParts = { options, status: live.fullStatus, readinessProblem };
     const admin = lifecycle.closeAtEnd(
       await openAdmin({
-        ...{ ...adminParts, metrics: liveCounts.metrics, log },
+        ...{ ...adminParts, metrics: live.metrics, log },
         overview: createOverview({ ...adminParts, door, feeds: feeds.feeds, arena }),
         answerClientRequest: createClientRoutes({ pool, bans, grants, log })
       })
@@ -159,11 +140,11 @@ export async function start(
     }
     port = await door.listen({ host, port: options.port });
     // The start blocked the event loop, but no client was waiting yet.
-    liveCounts.metrics.resetStalls();
+    live.metrics.resetStalls();
     world.start(port);
     return {
       ...{ port, transientPort: options.transientPort, tlsPort: tls.port, adminPort: admin.port },
-      ...{ pool, status: liveCounts.fullStatus, grant: (rights) => grants.sign(rights) },
+      ...{ pool, status: live.fullStatus, grant: (rights) => grants.sign(rights) },
       feeds: programFeeds({ feeds: feeds.feeds, arena, options }),
       reload() {
         tls.reload();
