@@ -31,7 +31,7 @@ struct Response : Head {
   std::string_view body;  ///< a view of the read bytes
 };
 
-enum class ReadState { kMore, kDone, kBad };
+enum class ReadState { kMore, kDone, kMalformed };
 
 /** Longest answer of the contract, in bytes: the server bounds its poll answers. */
 constexpr size_t kLongestResponse = 16u << 20;

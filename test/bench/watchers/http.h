@@ -107,7 +107,7 @@ class HttpProtocol : public Protocol {
     const swarm::ReadState state = swarm::readHead(partial, &found);
     if (state == swarm::ReadState::kMore) return partial.size() - before;
     const bool isAccepted = found.status == 200 || found.status == 101 || found.status == 304;
-    if (state == swarm::ReadState::kBad || !isAccepted) {
+    if (state == swarm::ReadState::kMalformed || !isAccepted) {
       listener->fail("an answer of " + partial.substr(0, 400));
     }
     onHead(connection, found);
