@@ -409,7 +409,7 @@ t.test('all of a server is closed, also where a part can not be', async (t) => {
   };
   const parts = {
     feeds: { feeds: { drain() {}, async through() {} }, status: none },
-    arena: { drain() {}, rest() {} },
+    arena: { drain() {}, endRounds() {} },
     world: { leave() {} },
     door: { stopListening() {}, drain() {}, closeIdle: () => 0, counts: () => ({ feeds: none() }) }
   };
