@@ -7,7 +7,7 @@ import { urlsOf } from './lib/base/port-errors.js';
 import { openFeeds } from './lib/feeds/open.js';
 import { Grants } from './lib/grants/open.js';
 import { createDoor, reservePort } from './lib/http/door.js';
-import { createRefusalLog } from './lib/http/refusal-log.js';
+import { createRefusals } from './lib/http/refusals.js';
 import { createRoutes } from './lib/http/routes.js';
 import { openTls } from './lib/http/tls.js';
 import { createClientRoutes } from './lib/operator/admin-clients.js';
@@ -84,19 +84,19 @@ export async function start(initial, log = createLog('silent'), signal = undefin
     const live = lifecycle.closeAtEnd(
       openLiveCounts({ options, pool, feeds, arena, state, world })
     );
-    const refusalLog = lifecycle.closeAtEnd(createRefusalLog(log));
+    const refusals = lifecycle.closeAtEnd(createRefusals(log));
     // A program with a site of its own has its own page.
     const omittedPaths = program.fetch ? ['/'] : [];
     const pages = openPages(arenaFiles(options, games), options.play !== undefined, omittedPaths);
     const routes = createRoutes({
-      ...{ pool, feeds: feeds.feeds, tokens: feeds.tokens, grants, options, log, refusalLog },
+      ...{ pool, feeds: feeds.feeds, tokens: feeds.tokens, grants, options, log, refusals },
       ...{ status: live.publicStatus, pages, games, arena, fullStatus: live.fullStatus, directory },
       application: program.fetch
     });
     const door = lifecycle.closeAtEnd(
       createDoor({
         ...{ pool, feeds: feeds.feeds, arena, limits, options, routes },
-        ...{ status: live.publicStatus, files: pages.fixedFiles(options), log, refusalLog },
+        ...{ status: live.publicStatus, files: pages.fixedFiles(options), log, refusals },
         ownsProcess: program.ownsProcess
       })
     );

@@ -348,7 +348,7 @@ export class Arena {
   /** @returns {object} the live counts: see /status in lib/server/README.md */
   status() {
     const rooms = [...this.#rooms.values()];
-    const counts = this.#native?.status() ?? { ...ZERO_COUNTS, refused: {} };
+    const counts = this.#native?.status() ?? ZERO_COUNTS;
     const sum = (name) => rooms.reduce((all, room) => all + room[name], 0);
     const played = { reductions: sum('reductions'), gamesStopped: sum('stopped') };
     return { arenas: rooms.length, ...counts, ...played };

@@ -7,7 +7,6 @@ import { explainPortErrors } from '../base/port-errors.js';
 import { addUp } from '../base/add-up.js';
 import { answerText, Exchanges } from './exchange.js';
 import { problemAnswer, problems } from './problems.js';
-import { SILENT_REFUSAL_LOG } from './refusal-log.js';
 import { joinAnswer } from './routes.js';
 import { NEWEST_CACHE_CONTROL, cacheHeaders, varyHeaders } from '../feeds/routes.js';
 import { TRUST_SOURCES } from '../torus/address-limits.js';
@@ -103,12 +102,6 @@ function fixedAnswers(outcomes, options, common, files) {
     feedStream: text(200, chunked),
     feedStreamGzip: text(200, { ...chunked, 'Content-Encoding': 'gzip' }),
     feedStreamPlain: text(200, stream),
-    timedOut: problem('request-timeout'),
-    refused: problem('too-many-connections'),
-    tooMuchHeld: problem('too-much-held'),
-    badRequest: problem('bad-request'),
-    headTooLarge: problem('head-too-large'),
-    expectationFailed: problem('expectation-failed'),
     stays: `Connection: keep-alive\r\nKeep-Alive: timeout=${options.idleTime}\r\n`,
     fixed: files.map(({ path, headers, body }) => [path, text(200, headers), body])
   };
@@ -128,7 +121,7 @@ function fixedAnswers(outcomes, options, common, files) {
  * @param {ReturnType<ReturnType<import('../base/page-files.js').openPages>['fixedFiles']>} [parts.files] files of the page
  *     that are the same for every client
  * @param {import('pino').Logger} parts.log
- * @param {import('./refusal-log.js').RefusalLog} [parts.refusalLog]
+ * @param {import('./refusals.js').Refusals} parts.refusals
  * @param {boolean} [parts.ownsProcess] whether no other program is in the process: Node's loop may sleep in the door
  *     (native/addon/loop_turns.h)
  * @returns {{listen: (port: Port) => Promise<number>, setTls: (identity: import('./tls.js').Identity) => void,
@@ -149,7 +142,7 @@ export function createDoor({
   status,
   files = [],
   log,
-  refusalLog = SILENT_REFUSAL_LOG,
+  refusals,
   ownsProcess = false
 }) {
   const addon = loadAddon();
@@ -193,11 +186,7 @@ export function createDoor({
     }
   );
   exchanges.door = door;
-  refusalLog.watchDoor(door, addon.outcomes);
-  const refusedByName = (refused) =>
-    Object.fromEntries(
-      refused.map((count, i) => [addon.outcomes[i], count]).filter(([, count]) => count > 0)
-    );
+  refusals.watchDoor(door, addon.outcomes);
 
   return {
     listen({ host, port, option = 'port', tls = false, transient = false, reserved = () => -1 }) {
@@ -209,12 +198,7 @@ export function createDoor({
       return explainPortErrors({ host: 'host', port: option }, { host, port }, open());
     },
     setTls: ({ cert, key, tickets }) => door.setTls(cert, key, tickets),
-    counts: () =>
-      addUp(
-        door
-          .counts()
-          .map(({ refused, ...counts }) => ({ ...counts, refused: refusedByName(refused) }))
-      ),
+    counts: () => addUp([...door.counts(), { refused: refusals.counts() }]),
     workerCounts: () =>
       door
         .counts()

@@ -21,7 +21,10 @@ const NATIVE_PROBLEMS = [
   // By grants.
   ...['grant-required', 'bad-grant', 'grant-expired', 'not-granted'],
   // By a world, in JavaScript (lib/world/directory.js).
-  ...['misdirected', 'restarting']
+  ...['misdirected', 'restarting'],
+  // By the door, before it knows what is requested.
+  ...['bad-request', 'head-too-large', 'expectation-failed', 'request-timeout'],
+  ...['too-many-connections', 'too-much-held']
 ];
 
 /** @type {string[]} */

@@ -4,7 +4,6 @@ import { problemAnswer, problems } from './problems.js';
 import { shareableUrls } from '../base/lan-addresses.js';
 import { Refusal } from '../base/refusal.js';
 import { EDGES, Unanswerable } from '../torus/pool.js';
-import { SILENT_REFUSAL_LOG } from './refusal-log.js';
 import { CONTENT_BYTES } from '../arena/content.js';
 import { arenaRoutes } from '../arena/routes.js';
 import { openPublisher } from '../feeds/publisher.js';
@@ -119,7 +118,7 @@ export function joinAnswer(id, { hold, lease, maxSprite, transientPort }) {
  * @param {Map<string, import('../arena/games.js').Game>} [parts.games]
  * @param {import('../arena/arena.js').Arena} [parts.arena] absent without --arena
  * @param {() => object | Promise<object>} [parts.fullStatus] all live counts, for the arena's panel
- * @param {import('./refusal-log.js').RefusalLog} [parts.refusalLog]
+ * @param {import('./refusals.js').Refusals} parts.refusals
  * @param {Directory} [parts.directory] finds the clients of the other servers of a world
  * @param {Function} [parts.application] answers other paths: see openApplication
  * @returns {{handle: (request: Request) => Promise<Answer | null | undefined>, answerFailure: (error: Error) => Answer,
@@ -141,7 +140,7 @@ export function createRoutes({
   fullStatus,
   directory = new Directory(),
   application,
-  refusalLog = SILENT_REFUSAL_LOG
+  refusals
 }) {
   const common = { 'Cache-Control': 'no-store' };
   if (options.cors !== 'none') {
@@ -185,7 +184,7 @@ export function createRoutes({
     const { address } = request;
     const { outcome, id } = await pool.join(address);
     if (outcome !== 'ok') throw new Refusal(outcome);
-    refusalLog.logJoin(address);
+    refusals.noteJoin(address);
     return json(201, joinAnswer(id, options));
   }
 
@@ -300,10 +299,10 @@ export function createRoutes({
     const url = id === undefined ? undefined : directory.urlOf(id);
     // An id that is older than the world may have the tag of any server.
     if (url === undefined || (await pool.place(id)) !== null) return;
-    if (url === null) throw new Refusal(pool.countRefusal('restarting'));
+    if (url === null) throw new Refusal('restarting');
     const target = path.map(encodeURIComponent).join('/');
     const search = query.size > 0 ? `?${query}` : '';
-    throw new Refusal(pool.countRefusal('misdirected'), {
+    throw new Refusal('misdirected', {
       detail: 'This client has its place at another server: ask there, at Location, from now on.',
       headers: { Location: `${url}/${target}${search}` }
     });
@@ -365,7 +364,7 @@ export function createRoutes({
         const { problem: why, detail, headers } = error;
         // Too short for an id.
         const requestName = `${request.method} ${request.path[0]}`.slice(0, 20);
-        refusalLog.logRefusal({ from: request.address, request: requestName, why });
+        refusals.noteRefusal({ from: request.address, request: requestName, why });
         return problem(why, { detail, headers });
       }
       return answerFailure(error);

@@ -95,7 +95,7 @@ journalBacklog gauge operators: Bytes in memory because they cannot be written
 journalLongestWriteSeconds gauge operators: Longest write of one turn
 snapshots counter operators: Snapshots made while the server runs (--state)
 snapshotsFailed counter operators: Snapshots that failed
-refused member operators: Refused requests of clients and players by problem, without malformed ones; those of feeds are not among them
+refused member operators: Refused requests by problem, those of the admin port not among them
 connections gauge front: Open connections, of all threads
 tlsConnections gauge front: Connections by TLS
 handshakes counter operators front: TLS handshakes that were done

@@ -79,11 +79,9 @@ export function openLiveCounts({ options, pool, feeds, arena, state, world }) {
   let front = { door: { counts: () => ({ door: {}, feeds: {}, refused: {} }) } };
 
   function allCounts() {
-    const { door, feeds: workerFeeds, refused: refusedByDoor } = front.door.counts();
+    const { door, feeds: workerFeeds, refused } = front.door.counts();
     const poolCounts = pool.status();
-    const { refused: refusedByArena, ...arenaCounts } = arena.status();
-    const refused = addUp([poolCounts.refused, refusedByArena, refusedByDoor]);
-    const partCounts = [arenaCounts, state.figures(), world.figures()];
+    const partCounts = [arena.status(), state.figures(), world.figures()];
     const { workers } = options;
     // A spread takes V8 fifty times as long, and every stranger may request this.
     return Object.assign(poolCounts, addUp([feeds.status(), workerFeeds]), ...partCounts, door, {

@@ -156,11 +156,9 @@ export function createMetrics({
     ['port']
   );
   const lostReasons = counter('sprites_lost_reasons', 'Sprites lost, by the reason', ['reason']);
-  const refused = counter(
-    'sprites_refused',
-    'Requests of clients and players answered with a problem, by its name',
-    ['problem']
-  );
+  const refused = counter('sprites_refused', 'Requests answered with a problem, by its name', [
+    'problem'
+  ]);
   const openFds = gauge('process_open_fds', 'Number of open file descriptors.');
   gauge('sprites_build_info', 'Which program this is: always 1', ['version', 'node']).set(
     { version, node: process.version },

@@ -63,17 +63,6 @@ export class Pool {
   }
 
   /**
-   * Counts a request that a route refuses before it reaches the pool.
-   *
-   * @param {string} outcome the name of a problem among the outcomes
-   * @returns {string} the same name
-   */
-  countRefusal(outcome) {
-    this.#native.refuse(this.#outcomes.indexOf(outcome));
-    return outcome;
-  }
-
-  /**
    * Joins a new client, and gives it a place in the torus.
    *
    * @param {string} [address] the client's address
@@ -126,9 +115,7 @@ export class Pool {
    *     else an `ok` poll is parked; `cancel` unparks the poll when its connection is gone
    */
   poll(id, { ack = 0, hold = 0 }, answer) {
-    if (!validate(id)) {
-      return { outcome: this.countRefusal('unknown-client'), cancel: NOT_PARKED };
-    }
+    if (!validate(id)) return { outcome: 'unknown-client', cancel: NOT_PARKED };
     const bytes = parse(id);
     const token = (this.#lastToken = (this.#lastToken + 1) >>> 0);
     const result = this.#native.poll(bytes, ack, hold, token);
@@ -156,7 +143,7 @@ export class Pool {
    * @throws {Unanswerable} here, or as a rejection
    */
   throw(id, edge, number, sprite) {
-    if (!validate(id)) return this.countRefusal('unknown-client');
+    if (!validate(id)) return 'unknown-client';
     const outcome =
       this.#outcomes[this.#native.throw(parse(id), EDGES.indexOf(edge), number, sprite)];
     return PROMISES.has(outcome) ? this.#committed(outcome) : outcome;

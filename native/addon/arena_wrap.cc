@@ -159,7 +159,6 @@ class ArenaObject : public Nan::ObjectWrap {
     set(result, "inputsSuperseded", counts.superseded);
     set(result, "inputsWaiting", counts.waiting);
     set(result, "inputsRepeated", counts.repeated);
-    setRefused(result, counts.refused, Outcome::kOk);
     info.GetReturnValue().Set(result);
   }
 

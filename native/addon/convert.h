@@ -63,18 +63,6 @@ void setTexts(Local<Object> object, const char* name, const Names& names) {
   set(object, name, list);
 }
 
-/**
- * Sets the property `refused` to the counts that are not 0, from the outcome `from` on, by the
- * outcomes' names.
- */
-inline void setRefused(Local<Object> object, const uint64_t (&counts)[kOutcomes], Outcome from) {
-  Local<Object> refused = Nan::New<Object>();
-  for (size_t i = static_cast<size_t>(from); i < kOutcomes; ++i) {
-    if (counts[i] != 0) set(refused, kOutcomeNames[i], static_cast<double>(counts[i]));
-  }
-  set(object, "refused", refused);
-}
-
 inline Local<Value> get(Local<Value> object, const char* name) {
   return Nan::Get(object.As<Object>(), nameOf(name)).ToLocalChecked();
 }

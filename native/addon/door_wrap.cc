@@ -22,8 +22,7 @@ namespace {
 
 /**
  * {outcomes: [text, …], feed, feedGzip, feedPublic, feedUnchanged, feedStream, feedStreamGzip,
- * feedStreamPlain, json, joined: [text, text], timedOut, refused, tooMuchHeld, badRequest,
- * headTooLarge, expectationFailed, stays, fixed: [[path, text, bytes], …]}
+ * feedStreamPlain, json, joined: [text, text], stays, fixed: [[path, text, bytes], …]}
  */
 Replies repliesOf(Local<Value> given) {
   Replies replies;
@@ -40,12 +39,6 @@ Replies repliesOf(Local<Value> given) {
   replies.joined = Reply(joined[0]);
   replies.afterJoinedId = joined[1];
   replies.json = Reply(textIn(given, "json"));
-  replies.timedOut = Reply(textIn(given, "timedOut"));
-  replies.refused = Reply(textIn(given, "refused"));
-  replies.tooMuchHeld = Reply(textIn(given, "tooMuchHeld"));
-  replies.badRequest = Reply(textIn(given, "badRequest"));
-  replies.headTooLarge = Reply(textIn(given, "headTooLarge"));
-  replies.expectationFailed = Reply(textIn(given, "expectationFailed"));
   replies.keepAliveFields = textIn(given, "stays");
   Local<Array> fixed = get(given, "fixed").As<Array>();
   for (uint32_t i = 0; i < fixed->Length(); ++i) {
@@ -359,10 +352,10 @@ class DoorObject : public Nan::ObjectWrap {
     set(door, "handshakesResumed", counts.resumed);
     set(door, "handshakesFailed", counts.failedHandshakes);
     set(door, "accepted", counts.accepted);
-    set(door, "connectionsRefused", counts.refused);
+    set(door, "connectionsRefused", counts.refused(Outcome::kTooManyConnections));
     set(door, "requests", counts.requests);
     set(door, "handled", counts.handled);
-    set(door, "timedOut", counts.timedOut);
+    set(door, "timedOut", counts.refused(Outcome::kRequestTimeout));
     set(door, "slowReaders", counts.slowReaders);
     set(door, "outOfFiles", counts.outOfFiles);
     set(door, "heldBytes", counts.heldBytes);
@@ -374,9 +367,10 @@ class DoorObject : public Nan::ObjectWrap {
     set(feeds, "skipped", all.feeds.skipped);
     set(feeds, "watching", all.feeds.watching);
     set(feeds, "streams", all.feeds.streams);
-    Local<Array> refused = Nan::New<Array>(kOutcomes);
-    for (uint32_t i = 0; i < kOutcomes; ++i) {
-      Nan::Set(refused, i, Nan::New(static_cast<double>(all.refused[i]))).Check();
+    Local<Object> refused = Nan::New<Object>();
+    for (size_t i = 0; i < kOutcomes; ++i) {
+      const uint64_t count = counts.refused(Outcome{static_cast<uint8_t>(i)});
+      if (count != 0) set(refused, kOutcomeNames[i], static_cast<double>(count));
     }
     Local<Object> result = Nan::New<Object>();
     set(result, "door", door);
@@ -386,7 +380,7 @@ class DoorObject : public Nan::ObjectWrap {
   }
 
   // counts() → [{door, feeds, refused}]: of the main thread, then of each worker. `feeds` leaves
-  //     out the main thread's own table; `refused`: requests, in the order of the outcomes
+  //     out the main thread's own table; `refused`: requests, by the outcomes' names
   static void counts(const Nan::FunctionCallbackInfo<Value>& info) {
     const std::vector<WorkerCounts> all = unwrap<DoorObject>(info)->front_.counts();
     Local<Array> list = Nan::New<Array>(static_cast<int>(all.size()));

@@ -26,9 +26,6 @@ Local<Object> objectOf(const DeliveryTimes& times) {
 
 Local<Object> countsOf(const Pool& pool) {
   const PoolCounts& counts = pool.counts();
-  const auto countOf = [&](Outcome outcome) -> double {
-    return counts.outcomes[static_cast<size_t>(outcome)];
-  };
   Local<Object> result = Nan::New<Object>();
   set(result, "clients", counts.clients);
   set(result, "parked", counts.parked);
@@ -39,9 +36,9 @@ Local<Object> countsOf(const Pool& pool) {
   set(result, "acked", counts.acked);
   set(result, "waiting", counts.waiting);
   set(result, "lost", counts.lost);
-  set(result, "delivered", countOf(Outcome::kDelivered));
-  set(result, "queued", countOf(Outcome::kQueued));
-  set(result, "duplicates", countOf(Outcome::kDuplicate));
+  set(result, "delivered", counts.delivered);
+  set(result, "queued", counts.queued);
+  set(result, "duplicates", counts.duplicates);
   set(result, "flown", counts.flown);
   set(result, "crossedIn", counts.crossedIn);
   set(result, "crossedOut", counts.crossedOut);
@@ -55,7 +52,6 @@ Local<Object> countsOf(const Pool& pool) {
   Local<Object> lostReasons = Nan::New<Object>();
   set(lostReasons, "alone", counts.lost);
   set(result, "lostReasons", lostReasons);
-  setRefused(result, counts.outcomes, Outcome::kUnknownClient);
   return result;
 }
 

@@ -28,7 +28,6 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
                     {"drop", drop},
                     {"throw", throwSprite},
                     {"leave", leave},
-                    {"refuse", refuse},
                     {"place", place},
                     {"look", look},
                     {"status", status},
@@ -212,11 +211,6 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
       return;
     }
     info.GetReturnValue().Set(objectOf(view));
-  }
-
-  // refuse(outcome): counts a request that JavaScript refuses
-  static void refuse(const Nan::FunctionCallbackInfo<Value>& info) {
-    unwrap<PoolObject>(info)->pool_.count(Outcome{static_cast<uint8_t>(uint32Of(info[0]))});
   }
 
   // status() → the counts

@@ -39,11 +39,6 @@ Arena::Player* Arena::find(std::string_view room, const Id& id) {
   return player.isLive && player.id == id && rooms_[player.room].name == room ? &player : nullptr;
 }
 
-Outcome Arena::countRefused(Outcome outcome) {
-  ++counts_.refused[static_cast<size_t>(outcome)];
-  return outcome;
-}
-
 // ---- Games --------------------------------------------------------------------------------------
 
 void Arena::setFields(uint32_t room, std::vector<InputField> fields) {
@@ -86,14 +81,13 @@ uint32_t Arena::collectInputs(uint32_t room, const Columns& columns) {
 Outcome Arena::join(std::string_view name, const Address& address, uint64_t now, Id* id,
                     uint32_t* number) {
   const uint32_t room = roomOf(name);
-  if (room == kNoRoom) return countRefused(Outcome::kUnknownArena);
-  if (draining_) return countRefused(Outcome::kDraining);
-  if (journal_ != nullptr && !journal_->isPromising())
-    return countRefused(Outcome::kStateUnwritable);
-  if (!limits_->tryJoin(address, now / 1000)) return countRefused(Outcome::kTooManyJoins);
-  if (rooms_[room].members.size() >= options_.players) return countRefused(Outcome::kArenaFull);
+  if (room == kNoRoom) return Outcome::kUnknownArena;
+  if (draining_) return Outcome::kDraining;
+  if (journal_ != nullptr && !journal_->isPromising()) return Outcome::kStateUnwritable;
+  if (!limits_->tryJoin(address, now / 1000)) return Outcome::kTooManyJoins;
+  if (rooms_[room].members.size() >= options_.players) return Outcome::kArenaFull;
   const Source source = limits_->addClient(address);
-  if (source == kNoSource) return countRefused(Outcome::kTooManyClients);
+  if (source == kNoSource) return Outcome::kTooManyClients;
   uint32_t record;
   if (freeRecord_ != 0) {
     record = freeRecord_ - 1;
@@ -142,16 +136,15 @@ Outcome Arena::input(std::string_view room, const Id& id, uint64_t number, std::
                      uint64_t now) {
   Player* const player = find(room, id);
   if (player == nullptr) {
-    return countRefused(roomOf(room) == kNoRoom ? Outcome::kUnknownArena : Outcome::kUnknownPlayer);
+    return roomOf(room) == kNoRoom ? Outcome::kUnknownArena : Outcome::kUnknownPlayer;
   }
   // A token bucket in one number: see Pool::allowedToThrow.
   const uint64_t interval = 1000000 / options_.rate;
   const uint64_t burst = 2 * uint64_t{options_.rate};
-  if (player->allowanceFullAt > now + (burst - 1) * interval)
-    return countRefused(Outcome::kTooManyInputs);
+  if (player->allowanceFullAt > now + (burst - 1) * interval) return Outcome::kTooManyInputs;
   const auto& fields = rooms_[player->room].fields;
   InputValues read;
-  if (!readInput(text, fields, &read)) return countRefused(Outcome::kBadInput);
+  if (!readInput(text, fields, &read)) return Outcome::kBadInput;
   player->allowanceFullAt = std::max(player->allowanceFullAt, now) + interval;
   if (number != kNoNumber) {
     if (number < player->nextInputNumber) {

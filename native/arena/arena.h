@@ -45,7 +45,6 @@ struct ArenaCounts {
   uint64_t joined, left, expired;
   uint64_t inputs, reduced, superseded, waiting;  // inputs = reduced + superseded + waiting
   uint64_t repeated;  // inputs that had come before, not counted in `inputs`
-  uint64_t refused[kOutcomes];
   uint32_t players;
 };
 
@@ -86,9 +85,6 @@ class Arena {
 
   /** Removes a player. Does nothing where there is no such player. */
   Outcome leave(std::string_view room, const Id& id);
-
-  /** Counts a request that the door has refused; returns its outcome. */
-  Outcome countRefused(Outcome outcome);
 
   /**
    * The output of a reduction: arrays of `most` each, in `values` one such array for each field.

@@ -47,8 +47,14 @@ enum class Outcome : uint8_t {
   kNotGranted,
   kMisdirected,
   kRestarting,
+  kBadRequest,
+  kHeadTooLarge,
+  kExpectationFailed,
+  kRequestTimeout,
+  kTooManyConnections,
+  kTooMuchHeld,
 };
-constexpr size_t kOutcomes = 38;
+constexpr size_t kOutcomes = 44;
 
 /** The same for people and problem documents, in this order. */
 constexpr const char* kOutcomeNames[kOutcomes] = {
@@ -90,6 +96,12 @@ constexpr const char* kOutcomeNames[kOutcomes] = {
     "not-granted",
     "misdirected",
     "restarting",
+    "bad-request",
+    "head-too-large",
+    "expectation-failed",
+    "request-timeout",
+    "too-many-connections",
+    "too-much-held",
 };
 
 }  // namespace server

@@ -49,7 +49,11 @@ Door::Door(const DoorOptions& options, const DoorParts& parts, Replies replies,
           [this](Connection& connection) { beforeClose(connection); }, now),
       answers_(&connections_, options.idleTime, options.writeTime),
       feeds_(parts.feeds, &connections_, &answers_, &replies_,
-             [this](Connection& connection) { resumeLater(connection); }),
+             {.onAnswered = [this](Connection& connection) { resumeLater(connection); },
+              .onRefused =
+                  [this](const Connection& connection, Outcome problem) {
+                    noteOutcome(connection, connection.route, problem);
+                  }}),
       liveCounts_(parts.counts),
       readBytes_(options.headBytes + kReadBytes),
       readBuffer_(new char[readBytes_]) {}
@@ -121,12 +125,12 @@ bool Door::refuseOnSpare(Port& port) {
   ++counts_.outOfFiles;
   const int fd = port.listener.acceptOnSpare();
   if (fd >= 0) {
-    ++counts_.refused;
+    ++counts_.outcomes[static_cast<size_t>(Outcome::kTooManyConnections)];
     ++refusedThisTick_;
     // A TLS client can't be answered before its handshake.
-    const std::string_view words = port.kind.tls == nullptr
-                                       ? replies_.writeLast(replies_.replies().refused)
-                                       : std::string_view();
+    const std::string_view words =
+        port.kind.tls == nullptr ? replies_.writeLast(replies_.reply(Outcome::kTooManyConnections))
+                                 : std::string_view();
     Answers::sendAndClose(fd, words);
   }
   port.listener.restoreSpare();
@@ -137,7 +141,7 @@ bool Door::refuseOnSpare(Port& port) {
 void Door::admit(Connection& connection, const sockaddr_storage& address) {
   if (*parts_.open > options_.connections) {
     ++refusedThisTick_;
-    return refuse(connection);
+    return refuseConnection(connection);
   }
   ++counts_.accepted;
   connections_.arm(connection, Deadline::kIdle, options_.headTime);
@@ -195,11 +199,19 @@ void Door::continueQueuedHandshakes() {
   }
 }
 
-void Door::refuse(Connection& connection) {
-  ++counts_.refused;
-  logEvent(connection, LogEventKind::kTooManyConnections);
-  if (connection.state == ConnectionState::kHandshaking) return connections_.close(connection);
-  answers_.sendLast(connection, replies_.writeLast(replies_.replies().refused));
+/** Sends a problem as the last answer of a connection: the start of its next request is unknown. */
+void Door::refuse(Connection& connection, Outcome problem) {
+  noteOutcome(connection, Route::kCold, problem);
+  answers_.sendLast(connection, replies_.writeLast(replies_.reply(problem)));
+}
+
+/** Refuses a connection. A TLS client can't be answered before its handshake. */
+void Door::refuseConnection(Connection& connection) {
+  if (connection.state != ConnectionState::kHandshaking) {
+    return refuse(connection, Outcome::kTooManyConnections);
+  }
+  noteOutcome(connection, Route::kCold, Outcome::kTooManyConnections);
+  connections_.close(connection);
 }
 
 /**
@@ -208,7 +220,7 @@ void Door::refuse(Connection& connection) {
 bool Door::countForAddress(Connection& connection, const Address& client) {
   connection.clientAddress = client;
   connection.isCounted = parts_.limits->addConnection(client);
-  if (!connection.isCounted) refuse(connection);
+  if (!connection.isCounted) refuseConnection(connection);
   return connection.isCounted;
 }
 
@@ -317,7 +329,7 @@ void Door::readInput(Connection& connection) {
   if (got == 0 && connection.state == ConnectionState::kReading && connection.proxyHeaderRead &&
       (connection.inputLength > 0 || connection.hasColdRequest)) {
     // The input has ended in the middle of a request.
-    return refuseMalformed(connection, LogEventKind::kBadRequest);
+    return refuse(connection, Outcome::kBadRequest);
   }
   if (got <= 0) {
     if (got == 0 || (errno != EAGAIN && errno != EINTR)) connections_.close(connection);
@@ -497,7 +509,7 @@ bool Door::storeOrRefuse(Connection& connection, const char* data, size_t length
   // The 503 also answers a parked poll.
   beforeClose(connection);
   connection.state = ConnectionState::kReading;
-  answers_.sendLast(connection, replies_.writeLast(replies_.replies().tooMuchHeld));
+  refuse(connection, Outcome::kTooMuchHeld);
   return false;
 }
 
@@ -551,9 +563,7 @@ void Door::handleDeadline(Connection& connection) {
   const bool isMidRequest =
       connection.deadline == Deadline::kHead || connection.deadline == Deadline::kBody;
   if (connection.state == ConnectionState::kReading && isMidRequest) {
-    ++counts_.timedOut;
-    logEvent(connection, LogEventKind::kTimedOut);
-    return answers_.sendLast(connection, replies_.writeLast(replies_.replies().timedOut));
+    return refuse(connection, Outcome::kRequestTimeout);
   }
   if (connection.deadline == Deadline::kWrite) {
     ++counts_.slowReaders;

@@ -86,18 +86,20 @@ struct DoorOptions {
 };
 
 struct DoorCounts {
-  uint64_t accepted, refused, requests;
-  uint64_t handled;           // requests that JavaScript has decided
-  uint64_t timedOut;          // heads and bodies that were too slow
-  uint64_t slowReaders;       // connections closed because the client did not read
-  uint64_t outOfFiles;        // times that accept found no free file descriptor
-  uint64_t heldBytes;         // input and output held for connections now
-  uint32_t open;              // connections now
-  uint32_t arriving;          // requests for JavaScript now: incomplete, or in the queue
-  uint32_t secure;            // TLS connections now
-  uint64_t handshakes;        // completed handshakes
-  uint64_t resumed;           // handshakes with a ticket
-  uint64_t failedHandshakes;  // TLS connections that closed before their handshake was done
+  uint64_t accepted, requests;
+  uint64_t handled;              // requests that JavaScript has decided
+  uint64_t slowReaders;          // connections closed because the client did not read
+  uint64_t outOfFiles;           // times that accept found no free file descriptor
+  uint64_t heldBytes;            // input and output held for connections now
+  uint32_t open;                 // connections now
+  uint32_t arriving;             // requests for JavaScript now: incomplete, or in the queue
+  uint32_t secure;               // TLS connections now
+  uint64_t handshakes;           // completed handshakes
+  uint64_t resumed;              // handshakes with a ticket
+  uint64_t failedHandshakes;     // TLS connections that closed before their handshake was done
+  uint64_t outcomes[kOutcomes];  // refused requests; 0 for successes
+
+  uint64_t refused(Outcome outcome) const { return outcomes[static_cast<size_t>(outcome)]; }
 };
 
 /** Parts of a front door; all of them outlive it. */
@@ -300,7 +302,8 @@ class Door : public PollResponder {
   void continueHandshakeNow(Connection& connection);
   void continueQueuedHandshakes();
   void wakeAgain();
-  void refuse(Connection& connection);
+  void refuse(Connection& connection, Outcome problem);
+  void refuseConnection(Connection& connection);
   bool countForAddress(Connection& connection, const Address& client);
   bool acceptProxyHeader(Connection& connection, const char** data, size_t* length);
 
@@ -334,8 +337,6 @@ class Door : public PollResponder {
   Connection* findAwaitingScript(Ticket ticket);
   void endScriptRequest(Connection& connection);
   uint32_t maxColdBody(const RequestHead& head) const;
-  void refuseMalformed(Connection& connection, LogEventKind kind);
-  void refuseTooMuchHeld(Connection& connection);
 
   // Serving.
   Address clientOf(const Connection& connection, const HotRequest& request, const char* head) const;
@@ -354,7 +355,7 @@ class Door : public PollResponder {
   bool awaitDecision(Connection& connection, Route route);
   Connection* findAwaitingDecision(Ticket ticket);
   void logEvent(const Connection& connection, LogEventKind kind);
-  void logOutcome(const Connection& connection, Route route, Outcome outcome);
+  void noteOutcome(const Connection& connection, Route route, Outcome outcome);
 
   // Closing.
   void handleDeadline(Connection& connection);

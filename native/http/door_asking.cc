@@ -47,27 +47,14 @@ void Door::readColdHead(Connection& connection, std::string_view data) {
     case ReadResult::kIncomplete:
       return awaitRest(connection, data.data(), data.size(), 0);
     case ReadResult::kBad:
-      return refuseMalformed(connection, LogEventKind::kBadRequest);
+      return refuse(connection, Outcome::kBadRequest);
     case ReadResult::kTooLarge:
-      return refuseMalformed(connection, LogEventKind::kHeadTooLarge);
+      return refuse(connection, Outcome::kHeadTooLarge);
     case ReadResult::kExpectation:
-      return refuseMalformed(connection, LogEventKind::kExpectation);
+      return refuse(connection, Outcome::kExpectationFailed);
     case ReadResult::kComplete:
       return beginColdRequest(connection, data);
   }
-}
-
-/**
- * Refuses a request that can't be answered otherwise; the start of the next one is unknown, so the
- * connection closes.
- */
-void Door::refuseMalformed(Connection& connection, LogEventKind kind) {
-  logEvent(connection, kind);
-  const Replies& replies = replies_.replies();
-  const Reply& reply = kind == LogEventKind::kBadRequest     ? replies.badRequest
-                       : kind == LogEventKind::kHeadTooLarge ? replies.headTooLarge
-                                                             : replies.expectationFailed;
-  answers_.sendLast(connection, replies_.writeLast(reply));
 }
 
 uint32_t Door::maxColdBody(const RequestHead& head) const {
@@ -94,7 +81,8 @@ void Door::beginColdRequest(Connection& connection, std::string_view data) {
     return handleOrQueue(connection, head, {Body::State::kWhole, body}, rest.substr(body.size()));
   }
   const uint64_t cost = head.size() + coldHead_.bodyLength;
-  if (!connections_.reserveMemory(connection, cost)) return refuseTooMuchHeld(connection);
+  if (!connections_.reserveMemory(connection, cost))
+    return refuse(connection, Outcome::kTooMuchHeld);
   ColdRequest& request = coldRequests_.add(connections_.indexOf(connection));
   request.head = head;
   request.framing = coldHead_.framing;
@@ -127,12 +115,11 @@ void Door::proceed(Ticket ticket) {
 void Door::readColdBody(Connection& connection, std::string_view data) {
   ColdRequest& request = *coldRequests_.find(connections_.indexOf(connection));
   const ChunkDecoder::State state = request.readBody(&data);
-  if (state == ChunkDecoder::State::kBad)
-    return refuseMalformed(connection, LogEventKind::kBadRequest);
+  if (state == ChunkDecoder::State::kBad) return refuse(connection, Outcome::kBadRequest);
   const uint64_t cost = request.head.size() + std::max(request.bodyLength, request.body.size());
   if (cost > request.countedBytes) {
     if (!connections_.reserveMemory(connection, cost - request.countedBytes))
-      return refuseTooMuchHeld(connection);
+      return refuse(connection, Outcome::kTooMuchHeld);
     request.countedBytes = cost;
   }
   if (state == ChunkDecoder::State::kIncomplete) return connections_.updateInterest(connection);
@@ -149,11 +136,6 @@ ColdRequest Door::removeColdRequest(Connection& connection) {
   ColdRequest request = coldRequests_.remove(connections_.indexOf(connection));
   connections_.releaseMemory(connection, request.countedBytes);
   return request;
-}
-
-/** Sends a 503 as the last answer: too much is held for the connection's address. */
-void Door::refuseTooMuchHeld(Connection& connection) {
-  answers_.sendLast(connection, replies_.writeLast(replies_.replies().tooMuchHeld));
 }
 
 // ---- Asking -------------------------------------------------------------------------------------
@@ -178,7 +160,8 @@ void Door::handleOrQueue(Connection& connection, std::string_view head, Body bod
   // A request with an awaited body is in ColdRequests already.
   if (!connection.hasColdRequest) {
     const uint64_t cost = head.size() + body.bytes.size();
-    if (!connections_.reserveMemory(connection, cost)) return refuseTooMuchHeld(connection);
+    if (!connections_.reserveMemory(connection, cost))
+      return refuse(connection, Outcome::kTooMuchHeld);
     connection.hasColdRequest = true;
     ColdRequest& request = coldRequests_.add(connections_.indexOf(connection));
     request.head = head;
@@ -279,8 +262,8 @@ void Door::watch(Ticket ticket, const FeedRequest* wanted, uint32_t count, Watch
     if (parked && connection->interest == Interest::kReset) connections_.close(*connection);
     return;
   }
-  logOutcome(*connection, how.hasManyFeeds ? Route::kFeeds : Route::kFeed, outcome);
-  const Reply& reply = replies_.replies().outcomes[static_cast<size_t>(outcome)];
+  noteOutcome(*connection, how.hasManyFeeds ? Route::kFeeds : Route::kFeed, outcome);
+  const Reply& reply = replies_.reply(outcome);
   if (answers_.send(*connection, replies_.write(reply, connection->closesAfterAnswer))) {
     resumeLater(*connection);
   }

@@ -129,7 +129,7 @@ bool Door::awaitDecision(Connection& connection, Route route) {
 
 /** Adds a decided answer, which is sent at the end of the turn. */
 void Door::addDecidedAnswer(Connection& connection, const DecidedAnswer& answer) {
-  logOutcome(connection, answer.route, answer.outcome);
+  noteOutcome(connection, answer.route, answer.outcome);
   connection.hasDecidedAnswer = true;
   decidedAnswers_.push_back(answer);
 }
@@ -177,7 +177,7 @@ bool Door::serveCountsOf(Connection& connection, const Id& id) {
 
 /** Answers that there is no such client. */
 bool Door::serveUnknownClient(Connection& connection, Route route) {
-  logOutcome(connection, route, Outcome::kUnknownClient);
+  noteOutcome(connection, route, Outcome::kUnknownClient);
   return answers_.send(connection, textOf({{}, route, Outcome::kUnknownClient, {}}));
 }
 
@@ -197,12 +197,14 @@ bool Door::serveFixed(Connection& connection, std::string_view path) {
 }
 
 void Door::logEvent(const Connection& connection, LogEventKind kind) {
-  logEvents_.add({kind, Route::kJoin, Outcome::kOk, connection.clientAddress});
+  logEvents_.add({kind, Route::kCold, Outcome::kOk, connection.clientAddress});
 }
 
-void Door::logOutcome(const Connection& connection, Route route, Outcome outcome) {
+void Door::noteOutcome(const Connection& connection, Route route, Outcome outcome) {
   const bool isJoin = route == Route::kJoin && outcome == Outcome::kOk;
-  if (logEvents_.isEnabled() && (isJoin || outcome >= Outcome::kUnknownClient)) {
+  const bool refused = outcome > Outcome::kDuplicate;
+  if (refused) ++counts_.outcomes[static_cast<size_t>(outcome)];
+  if (logEvents_.isEnabled() && (isJoin || refused)) {
     logEvents_.add({LogEventKind::kOutcome, route, outcome, connection.clientAddress});
   }
 }
@@ -212,7 +214,7 @@ void Door::logOutcome(const Connection& connection, Route route, Outcome outcome
 /** The text of an answer, valid until the next call. */
 std::string_view Door::textOf(const DecidedAnswer& answer) {
   const bool isJoin = answer.route == Route::kJoin && answer.outcome == Outcome::kOk;
-  const auto& reply = replies_.replies().outcomes[static_cast<size_t>(answer.outcome)];
+  const auto& reply = replies_.reply(answer.outcome);
   return isJoin ? replies_.joined(answer.id) : replies_.write(reply);
 }
 
@@ -229,7 +231,7 @@ void Door::sendAnswers() {
       // Several answers of requests sent ahead, with one system call.
       joinedAnswers_ = bytes;
       while (isNextOfSame()) joinedAnswers_ += textOf(decidedAnswers_[i++]);
-      if (inputRefused) joinedAnswers_ += replies_.writeLast(replies_.replies().tooMuchHeld);
+      if (inputRefused) joinedAnswers_ += replies_.writeLast(replies_.reply(Outcome::kTooMuchHeld));
       bytes = joinedAnswers_;
     }
     if (connection == nullptr) continue;
@@ -269,7 +271,7 @@ void Door::complete(Ticket ticket, std::optional<Outcome> outcome, const Id* id)
   if (connection == nullptr) return;
   if (!outcome) return connections_.close(*connection);
   connection->state = ConnectionState::kReading;
-  logOutcome(*connection, connection->route, *outcome);
+  noteOutcome(*connection, connection->route, *outcome);
   const DecidedAnswer answer = {ticket, connection->route, *outcome, id == nullptr ? Id{} : *id};
   if (answers_.send(*connection, textOf(answer))) resumeLater(*connection);
 }

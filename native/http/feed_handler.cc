@@ -80,12 +80,12 @@ std::optional<TokenHash> hashOf(std::string_view token) {
 }  // namespace
 
 FeedHandler::FeedHandler(Feeds* feeds, Connections* connections, Answers* answers,
-                         ReplyWriter* replies, AnsweredCallback answered)
+                         ReplyWriter* replies, Callbacks callbacks)
     : feeds_(feeds),
       connections_(connections),
       answers_(answers),
       replies_(replies),
-      onAnswered_(std::move(answered)) {
+      callbacks_(std::move(callbacks)) {
   if (feeds_ != nullptr) feeds_->setResponder(this);
 }
 
@@ -157,8 +157,8 @@ bool FeedHandler::serve(Connection& connection, const HotRequest& request, const
   const Ticket ticket = connections_->ticketOf(connection);
   const Outcome outcome = watch(connection, watchRequest_.wanted, watchRequest_.count, how);
   if (outcome != Outcome::kOk) {
-    const auto& reply = replies_->replies().outcomes[static_cast<size_t>(outcome)];
-    return answers_->send(connection, replies_->write(reply));
+    callbacks_.onRefused(connection, outcome);
+    return answers_->send(connection, replies_->write(replies_->reply(outcome)));
   }
   return connections_->find(ticket) != nullptr && connection.state == ConnectionState::kReading &&
          connection.output == nullptr;
@@ -178,6 +178,7 @@ Outcome FeedHandler::watch(Connection& connection, const FeedRequest* wanted, ui
   const Ticket ticket = connections_->ticketOf(connection);
   // Set before the table is asked: it may answer during the call.
   connection.state = ConnectionState::kWatching;
+  connection.route = how.hasManyFeeds ? Route::kFeeds : Route::kFeed;
   connection.record = Feeds::kNoWatcher;
   // Otherwise the connection waits only until the feed has been fetched.
   connection.mayStayUnanswered =
@@ -203,7 +204,7 @@ void FeedHandler::sendNotModified(Connection& connection, std::string_view tag) 
   std::string text(replies_->write(head, connection.closesAfterAnswer));
   text.append(tag).append("\"\r\n\r\n");
   const bool isSent = answers_->send(connection, text);
-  if (isSent && connections_->find(ticket) != nullptr) onAnswered_(connection);
+  if (isSent && connections_->find(ticket) != nullptr) callbacks_.onAnswered(connection);
 }
 
 void FeedHandler::sendNextEvent(Connection& connection) { feeds_->writable(connection.record); }
@@ -239,14 +240,15 @@ FeedResponder::WriteResult FeedHandler::answer(uint32_t token, const FeedAnswer&
   const uint32_t watcher = std::exchange(connection.record, Feeds::kNoWatcher);
   bool isSent;
   if (isProblem) {
-    const auto& reply = replies_->replies().outcomes[static_cast<size_t>(answer.outcome)];
+    callbacks_.onRefused(connection, answer.outcome);
+    const Reply& reply = replies_->reply(answer.outcome);
     isSent = answers_->send(connection, replies_->write(reply, connection.closesAfterAnswer));
   } else {
     isSent = answers_->send(connection, messageOf(answer, opensStream, connection));
   }
   if (connections_->find(ticket) == nullptr) return WriteResult::kLost;
   if (continuesStream) connection.record = watcher;
-  if (!continuesStream && isSent) onAnswered_(connection);
+  if (!continuesStream && isSent) callbacks_.onAnswered(connection);
   return isSent ? WriteResult::kWhole : WriteResult::kInPart;
 }
 

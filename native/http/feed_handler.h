@@ -40,12 +40,16 @@ namespace server {
 
 class FeedHandler : public FeedResponder {
  public:
-  /** Called for a connection that may go on after an answer outside its own event. */
-  using AnsweredCallback = std::function<void(Connection& connection)>;
+  struct Callbacks {
+    /** Called for a connection that may go on after an answer outside its own event. */
+    std::function<void(Connection& connection)> onAnswered;
+    /** Called before a request for feeds is answered with a problem. */
+    std::function<void(const Connection& connection, Outcome problem)> onRefused;
+  };
 
   /** All parameters outlive the handler. `feeds` may be nullptr: then it serves no request. */
   FeedHandler(Feeds* feeds, Connections* connections, Answers* answers, ReplyWriter* replies,
-              AnsweredCallback answered);
+              Callbacks callbacks);
 
   /**
    * Returns whether it serves this request, whose head begins at `head`; if not, JavaScript does.
@@ -142,7 +146,7 @@ class FeedHandler : public FeedResponder {
   Connections* const connections_;
   Answers* const answers_;
   ReplyWriter* const replies_;
-  const AnsweredCallback onAnswered_;
+  const Callbacks callbacks_;
   WatchRequest watchRequest_ = {};
   uint32_t grant_ = Grants::kNone;  // of the request in watchRequest_
   std::string_view noneMatch_;      // of the request in watchRequest_

@@ -15,14 +15,9 @@
 namespace server {
 
 enum class LogEventKind : uint8_t {
-  kOutcome,             // a hot request was refused, or a client joined: see `route` and `outcome`
-  kNoProxyHeader,       // a connection did not begin with a PROXY header; closed
-  kTooManyConnections,  // too many connections; 503, or closed
-  kTimedOut,            // a request came too slowly; 408
-  kSlowReader,          // the answer was not read; closed
-  kBadRequest,          // a request was not well formed; 400
-  kHeadTooLarge,        // a head was too long; 431
-  kExpectation,         // a request had an unknown expectation; 417
+  kOutcome,        // a request was refused, or a client joined: see `route` and `outcome`
+  kNoProxyHeader,  // a connection did not begin with a PROXY header; closed
+  kSlowReader,     // the answer was not read; closed
 };
 
 struct LogEvent {

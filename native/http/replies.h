@@ -53,12 +53,6 @@ struct Replies {
   Reply json;                   // of a poll, a place and the counts: ends with "Content-Length: "
   Reply joined;                 // ends where the id begins
   std::string afterJoinedId;    // begins where the id ends
-  Reply timedOut;               // 408
-  Reply refused;                // 503: no room for another connection
-  Reply tooMuchHeld;            // 503: too much memory is held for the client's address
-  Reply badRequest;             // 400
-  Reply headTooLarge;           // 431
-  Reply expectationFailed;      // 417
   std::string keepAliveFields;  // the fields of a connection that stays open
   FixedReplies fixed;
 };
@@ -69,6 +63,11 @@ class ReplyWriter {
   explicit ReplyWriter(Replies replies) : replies_(std::move(replies)) { setDate(time(nullptr)); }
 
   const Replies& replies() const { return replies_; }
+
+  /** Returns the answer with an outcome; kOk: that of a leave. */
+  const Reply& reply(Outcome outcome) const {
+    return replies_.outcomes[static_cast<size_t>(outcome)];
+  }
 
   /** Sets the Date of further answers (RFC 9110, section 6.6.1: to the second). */
   void setDate(time_t now) {

@@ -166,7 +166,6 @@ void Worker::tick(uint64_t now) {
 void Worker::publishCounts() {
   WorkerCounts counts;
   counts.door = door_.counts();
-  counts.refused = asks_.refused();
   if (feeds_ != nullptr) {
     const FeedCounts& feeds = feeds_->table().counts();
     counts.feeds = {.polls = feeds.polls,

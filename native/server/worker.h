@@ -49,7 +49,6 @@ struct FeedTally {
 struct WorkerCounts {
   DoorCounts door = {};
   FeedTally feeds;
-  std::array<uint64_t, kOutcomes> refused = {};
 };
 
 /** The parts of a worker; all of them outlive it. */

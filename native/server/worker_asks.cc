@@ -25,10 +25,7 @@ std::optional<Outcome> WorkerAsks::throwSprite(Ticket ticket, const HotRequest& 
                                                std::string_view text) {
   // Checked here, in this thread: the main thread does not check it again.
   const Outcome check = checkSprite(text, options_.maxSprite);
-  if (check != Outcome::kOk) {
-    ++refused_[static_cast<size_t>(check)];
-    return check;
-  }
+  if (check != Outcome::kOk) return check;
   AskHead head = askBy(Ask::kThrow, ticket, request.id);
   head.edge = request.edge;
   head.number = request.hasNumber ? request.number : kNoNumber;

@@ -73,14 +73,10 @@ class WorkerAsks : public RequestHandler {
   /** Puts the gathered messages into the ring. Returns false when there are none, or no room. */
   bool send(BatchRing* ring) { return !gathered_.empty() && ring->put(&gathered_); }
 
-  /** Requests refused here, by outcome; the main thread does not count them. */
-  const std::array<uint64_t, kOutcomes>& refused() const { return refused_; }
-
  private:
   const Options options_;
   std::string gathered_;
   uint32_t waitingRequests_ = 0;
-  std::array<uint64_t, kOutcomes> refused_ = {};
 };
 
 }  // namespace server

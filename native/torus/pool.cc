@@ -89,15 +89,10 @@ uint32_t Pool::randomBelow(uint32_t below) {
 
 // ---- Joining ------------------------------------------------------------------------------------
 
-Outcome Pool::count(Outcome outcome) {
-  ++counts_.outcomes[static_cast<size_t>(outcome)];
-  return outcome;
-}
-
 Outcome Pool::join(const Address& address, uint64_t now, Id* id) {
-  if (!limits_->tryJoin(address, now / 1000)) return count(Outcome::kTooManyJoins);
+  if (!limits_->tryJoin(address, now / 1000)) return Outcome::kTooManyJoins;
   const Source source = limits_->addClient(address);
-  if (source == kNoSource) return count(Outcome::kTooManyClients);
+  if (source == kNoSource) return Outcome::kTooManyClients;
   const Outcome outcome = joinFrom(source, id);
   if (outcome != Outcome::kOk) limits_->removeClient(source);
   return outcome;
@@ -105,8 +100,8 @@ Outcome Pool::join(const Address& address, uint64_t now, Id* id) {
 
 /** Gives a newcomer a place; its source counts it already. */
 Outcome Pool::joinFrom(Source source, Id* id) {
-  if (draining()) return count(Outcome::kDraining);
-  if (!promising_) return count(Outcome::kStateUnwritable);
+  if (draining()) return Outcome::kDraining;
+  if (!promising_) return Outcome::kStateUnwritable;
   uint32_t record;
   if (freeRecord_ != 0) {
     record = freeRecord_ - 1;
@@ -114,7 +109,7 @@ Outcome Pool::joinFrom(Source source, Id* id) {
   } else if (usedRecords_ < options_.capacity) {
     record = usedRecords_++;
   } else {
-    return count(Outcome::kTorusFull);
+    return Outcome::kTorusFull;
   }
   *id = ids_.make(record);
   occupyRecord(record, *id);
@@ -141,14 +136,14 @@ void Pool::occupyRecord(uint32_t record, const Id& id) {
 PollResult Pool::poll(const Id& id, uint64_t ack, uint32_t hold, PollHolder holder,
                       uint32_t token) {
   if (hold == kNoHold) hold = options_.hold;
-  if (!isValidHold(hold, options_.hold)) return {count(Outcome::kBadHold), kNoRecord, {}};
+  if (!isValidHold(hold, options_.hold)) return {Outcome::kBadHold, kNoRecord, {}};
   Client* client = lookUp(id);
-  if (client == nullptr) return {count(Outcome::kUnknownClient), kNoRecord, {}};
+  if (client == nullptr) return {Outcome::kUnknownClient, kNoRecord, {}};
   const uint32_t record = recordOf(client);
-  if (ack > client->mailbox.sent()) return {count(Outcome::kAckAhead), record, {}};
+  if (ack > client->mailbox.sent()) return {Outcome::kAckAhead, record, {}};
   const bool acksNew = ack > client->mailbox.acked();
-  if (acksNew && !hasJournalRoom()) return {count(Outcome::kStateUnwritable), record, {}};
-  if (!mayPoll(client, ack)) return {count(Outcome::kTooManyPolls), record, {}};
+  if (acksNew && !hasJournalRoom()) return {Outcome::kStateUnwritable, record, {}};
+  if (!mayPoll(client, ack)) return {Outcome::kTooManyPolls, record, {}};
   if (client->holder != PollHolder::kNobody) endPoll(client, Remark::kSuperseded);
   if (journal_ != nullptr && acksNew) journal_->ack(record, ack);
   acknowledge(client, ack);

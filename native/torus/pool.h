@@ -150,7 +150,7 @@ struct PoolCounts {
   uint64_t crossedIn, crossedOut;  // from other servers of the world, and to them: see seams.h
   uint64_t crossedInDoubt;  // sprites given up at a peer and sent elsewhere: they may arrive twice
   uint64_t polls, pings;
-  uint64_t outcomes[kOutcomes];
+  uint64_t delivered, queued, duplicates;  // accepted throws
   uint32_t clients, parked;
 };
 
@@ -265,9 +265,6 @@ class Pool {
    * clock, in microseconds.
    */
   Outcome join(const Address& address, uint64_t now, Id* id);
-
-  /** Counts a request that was refused before the pool. Returns its outcome. */
-  Outcome count(Outcome outcome);
 
   /**
    * Frees the sprites up to `ack`, then answers with the sprites above it. If there are none, it

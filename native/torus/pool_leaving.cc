@@ -37,7 +37,7 @@ constexpr uint32_t kFlownPart = 2;
 Outcome Pool::leave(const Id& id) {
   Client* client = lookUp(id);
   if (client == nullptr) return Outcome::kOk;
-  if (!hasJournalRoom()) return count(Outcome::kStateUnwritable);
+  if (!hasJournalRoom()) return Outcome::kStateUnwritable;
   ++counts_.left;
   if (journal_ != nullptr) journal_->leave(recordOf(client));
   remove(client);

@@ -29,14 +29,18 @@ Outcome Pool::throwSprite(const Id& id, Edge edge, uint64_t number, std::string_
                           uint64_t now) {
   // The text is checked before the thrower is looked up, as it is when a worker checks it.
   const Outcome check = checkSprite(text, options_.maxSprite);
-  return check == Outcome::kOk ? throwChecked(id, edge, number, text, now) : count(check);
+  return check == Outcome::kOk ? throwChecked(id, edge, number, text, now) : check;
 }
 
 Outcome Pool::throwChecked(const Id& id, Edge edge, uint64_t number, std::string_view text,
                            uint64_t now) {
   Client* client = lookUp(id);
-  if (client == nullptr) return count(Outcome::kUnknownClient);
-  return count(tryThrow(client, edge, number, text, now));
+  if (client == nullptr) return Outcome::kUnknownClient;
+  const Outcome outcome = tryThrow(client, edge, number, text, now);
+  counts_.delivered += outcome == Outcome::kDelivered;
+  counts_.queued += outcome == Outcome::kQueued;
+  counts_.duplicates += outcome == Outcome::kDuplicate;
+  return outcome;
 }
 
 /** Returns whether a mailbox has room for a sprite of `cost` bytes. */

@@ -20,6 +20,29 @@ inline DoorOptions doorOptions(uint32_t connections, uint32_t maxSprite) {
           .trust = Trust::kNobody};
 }
 
+/** The status of an outcome's answer. A problem decided after the request was read is 400. */
+inline const char* statusOf(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::kOk:
+      return "204 ";
+    case Outcome::kDelivered:
+    case Outcome::kQueued:
+    case Outcome::kDuplicate:
+      return "202 ";
+    case Outcome::kHeadTooLarge:
+      return "431 ";
+    case Outcome::kExpectationFailed:
+      return "417 ";
+    case Outcome::kRequestTimeout:
+      return "408 ";
+    case Outcome::kTooManyConnections:
+    case Outcome::kTooMuchHeld:
+      return "503 ";
+    default:
+      return "400 ";
+  }
+}
+
 /** Answers that name their outcome, or are as short as possible. */
 inline Replies doorReplies() {
   const auto bare = [](const std::string& status) {
@@ -27,11 +50,7 @@ inline Replies doorReplies() {
   };
   Replies replies;
   for (size_t i = 0; i < kOutcomes; ++i) {
-    const auto outcome = static_cast<Outcome>(i);
-    const std::string status = outcome == Outcome::kOk          ? "204 "
-                               : outcome <= Outcome::kDuplicate ? "202 "
-                                                                : "400 ";
-    replies.outcomes[i] = bare(status + kOutcomeNames[i]);
+    replies.outcomes[i] = bare(statusOf(static_cast<Outcome>(i)) + std::string(kOutcomeNames[i]));
   }
   replies.joined = Reply("HTTP/1.1 201 Created\r\nContent-Length: 36\r\n\r\n");
   replies.json = replies.feed = Reply("HTTP/1.1 200 OK\r\nContent-Length: ");
@@ -40,11 +59,6 @@ inline Replies doorReplies() {
   const std::string stream = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n";
   replies.feedStream = Reply(stream + "\r\n");
   replies.feedStreamGzip = Reply(stream + "Content-Encoding: gzip\r\n\r\n");
-  replies.timedOut = bare("408 Request Timeout");
-  replies.refused = replies.tooMuchHeld = bare("503 Service Unavailable");
-  replies.badRequest = bare("400 Bad Request");
-  replies.headTooLarge = bare("431 Request Header Fields Too Large");
-  replies.expectationFailed = bare("417 Expectation Failed");
   return replies;
 }
 

@@ -254,7 +254,7 @@ class Waves : private Stage {
            " timed out, %" PRIu64 " slow readers\n",
            counts.joined, counts.thrown, counts.flown, lastKey_,
            door_.counts().requests + worker_.door().counts().requests, door_.counts().handled,
-           door_.counts().timedOut, door_.counts().slowReaders);
+           door_.counts().refused(Outcome::kRequestTimeout), door_.counts().slowReaders);
   }
 
  private:
@@ -750,7 +750,7 @@ class SlowScript : private Stage {
     refuseTheBody();
     passTime(kIdleTime + 1000);
     closeBegunHeads();
-    EXPECT(door_.counts().open == 0 && door_.counts().timedOut == 0);
+    EXPECT(door_.counts().open == 0 && door_.counts().refused(Outcome::kRequestTimeout) == 0);
   }
 
  private:

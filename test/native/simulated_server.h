@@ -92,8 +92,11 @@ inline uint64_t microseconds() { return machine->readClock(); }
 /** Returns the answers, which contain the outcomes' names. */
 inline Replies makeReplies() {
   Replies replies = test::doorReplies();
-  // To the client each of these is the end of the connection.
-  replies.timedOut = replies.badRequest = replies.refused;
+  // To the client each of these is the end of the connection, as 503 is.
+  for (const Outcome end : {Outcome::kRequestTimeout, Outcome::kBadRequest}) {
+    replies.outcomes[static_cast<size_t>(end)] =
+        replies.outcomes[static_cast<size_t>(Outcome::kTooManyConnections)];
+  }
   return replies;
 }
 

@@ -20,8 +20,6 @@ import { until } from '../support/until.js';
  * and leases with a model.
  */
 
-const UNKNOWN = '11111111-2222-8333-8444-000000000000';
-
 function conserved(pool) {
   const status = pool.status();
   if (status.thrown !== status.acked + status.waiting + status.lost) {
@@ -154,31 +152,6 @@ t.test('a state kept while a client is leaving has all of it', async (t) => {
   t.match(restoreState(next, file), { clients: 1, sprites: waiting });
 });
 
-t.test('every refusal is counted by its reason', async (t) => {
-  const pool = makePool(t, { capacity: 1, addressJoins: 1 });
-  const [id] = join(pool);
-  pool.join();
-  poll(pool, UNKNOWN);
-  poll(pool, 'no id');
-  poll(pool, id, { hold: 1 });
-  poll(pool, id, { ack: 7 });
-  pool.throw('no id', 'left', -1, sprite({}));
-  pool.throw(UNKNOWN, 'left', -1, sprite({}));
-  pool.throw(id, 'left', -1, Buffer.from('[]'));
-  pool.countRefusal('sprite-too-large');
-  pool.drain(0);
-  pool.join();
-  t.strictSame(pool.status().refused, {
-    'unknown-client': 4,
-    'torus-full': 1,
-    draining: 1,
-    'ack-ahead': 1,
-    'bad-hold': 1,
-    'bad-sprite': 1,
-    'sprite-too-large': 1
-  });
-});
-
 t.test('what runs when an answer is given finds the pool whole', async (t) => {
   // The callback may do anything, even send more requests of the same client and of others.
   const pool = makePool(t, { hold: 5, lease: 1 });
@@ -284,7 +257,7 @@ t.test('nor a front door while a request is handled', async (t) => {
           return { status: 204, headers: {} };
         }
       },
-      refusalLog: { watchDoor: (native) => (nativeDoor = new WeakRef(native)) }
+      refusals: { watchDoor: (native) => (nativeDoor = new WeakRef(native)) }
     });
     return door.listen({ host: '127.0.0.1', port: 0 });
   })();

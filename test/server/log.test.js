@@ -7,6 +7,7 @@ import t from 'tap';
 
 import { createLog } from '../../lib/base/log.js';
 import { freePort } from '../support/addresses.js';
+import { problemOf } from '../support/contract.js';
 import { request, Wire } from '../support/http.js';
 import { launch, launchToEnd, SPRITES } from '../support/launch.js';
 import { startServer } from '../support/server.js';
@@ -245,6 +246,41 @@ for (const [name, workers] of Object.entries({ 'the main thread': 0, 'a worker':
     t.match(log, /"msg":"state kept"/);
     t.notMatch(log, ID);
     t.notOk(log.includes(id.replaceAll('-', '')), 'no id, however much is logged');
+  });
+}
+
+for (const workers of [0, 1]) {
+  t.test(`every refusal is counted once, by its problem; workers: ${workers}`, async (t) => {
+    const options = { workers, arena: 'hall', 'head-bytes': '4K', drain: 0 };
+    const server = await startServer(t, { options });
+    const id = await server.join();
+    const throwing = (to, body) => request('POST', `/throw/${to}/left`, { body });
+    const expected = {};
+    for (const [problem, ...all] of [
+      ['unknown-client', throwing(NOBODY, '{}'), request('GET', '/poll/nobody')],
+      ['bad-sprite', throwing(id, '[]')],
+      ['ack-ahead', request('GET', `/poll/${id}?ack=7`)],
+      ['unknown-arena', request('POST', '/arena/none')],
+      ['unknown-player', request('POST', `/arena/hall/${NOBODY}`, { body: '{}' })],
+      ['unknown-feed', request('GET', '/feed/none'), request('GET', '/feed/none?hold=5&delta=0')],
+      ['publishing-closed', request('PUT', '/feed/none', { body: '1' })],
+      ['not-found', request('GET', '/nothing/here')],
+      ['bad-request', 'no HTTP\r\n\r\n', 'GET /status HTTP/1.1\r\nbad header\r\n\r\n'],
+      ['expectation-failed', request('POST', '/join', { headers: { Expect: 'a miracle' } })],
+      ['head-too-large', request('GET', `/${'x'.repeat(5000)}`)]
+    ]) {
+      for (const bytes of all) {
+        const wire = await server.wire();
+        wire.send(bytes);
+        t.equal(problemOf(await server.read(wire)), problem);
+        await wire.destroy();
+      }
+      expected[problem] = all.length;
+    }
+    // A worker reports its counts at the end of a turn.
+    const last = ({ refused }) => refused['head-too-large'] > 0;
+    t.strictSame((await server.until(last)).refused, expected);
+    await server.stop();
   });
 }
 

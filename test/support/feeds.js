@@ -20,6 +20,9 @@ import { until } from './until.js';
 
 export const TOKEN = 'a-token.of_tests~1';
 
+/** The refusals of a door without routes: none is counted or logged. */
+export const UNCOUNTED = { watchDoor() {}, counts: () => ({}) };
+
 /**
  * Opens a front door that serves only feeds.
  *
@@ -32,7 +35,7 @@ export async function openFeedDoor(t, feeds) {
   const limits = new AddressLimits(options);
   const pool = new Pool(options, limits);
   const routes = { headers: {}, bodyLimits: [], handle: () => ({ status: 404, headers: {} }) };
-  const door = createDoor({ pool, feeds, limits, options, routes });
+  const door = createDoor({ pool, feeds, limits, options, routes, refusals: UNCOUNTED });
   const port = await door.listen({ host: '127.0.0.1', port: 0 });
   t.teardown(() => {
     door.close();
