@@ -63,7 +63,7 @@ export class Arena {
     this.#pool = pool;
     for (const prefix of [CONTROL_PREFIX, CONTENT_PREFIX, NAME_PREFIX]) {
       for (const [key] of pool.notes(prefix)) {
-        if (!options.arena.includes(key.split('/')[0])) pool.unnote(prefix + key);
+        if (!options.arena.includes(key.split('/')[0])) pool.removeNote(prefix + key);
       }
     }
     const savedControls = new Map(pool.notes(CONTROL_PREFIX));
@@ -292,7 +292,7 @@ export class Arena {
     const key = `${name}/${game}`;
     const isSaved =
       text === 'null'
-        ? this.#pool.unnote(CONTENT_PREFIX + key)
+        ? this.#pool.removeNote(CONTENT_PREFIX + key)
         : this.#pool.note(CONTENT_PREFIX + key, text);
     if (!isSaved) throw new Refusal('state-unwritable');
     if (text === 'null') this.#contents.delete(key);

@@ -103,7 +103,7 @@ export class Names {
     for (const [number, { player }] of this.#entries) {
       if (this.#numberOf(player) === number) continue;
       this.#entries.delete(number);
-      this.#pool.unnote(this.#prefix + number);
+      this.#pool.removeNote(this.#prefix + number);
     }
   }
 

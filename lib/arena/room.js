@@ -254,7 +254,8 @@ export class Room {
     this.#reductions += 1;
     this.#reducer.reduce(
       this.players,
-      ({ numbers, fresh, values }) => this.#parts.native.take(this.#number, numbers, fresh, values),
+      ({ numbers, fresh, values }) =>
+        this.#parts.native.collectInputs(this.#number, numbers, fresh, values),
       { time: this.#time, step: now - this.#lastStepAt, page, round, settings, remember }
     );
     this.#lastStepAt = now;

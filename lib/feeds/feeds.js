@@ -171,7 +171,7 @@ export class Feeds {
    * @param {{epoch: number, version: number}} [head] the version of the deletion; undefined: forgets the note
    */
   noteDeleted(key, head) {
-    if (head === undefined) this.#pool.unnote(DELETED + key);
+    if (head === undefined) this.#pool.removeNote(DELETED + key);
     else
       this.#pool.note(DELETED + key, JSON.stringify({ epoch: head.epoch, version: head.version }));
   }
@@ -381,7 +381,7 @@ export class Feeds {
     const found = this.native.find(key, true);
     if (found === null || found.length === 0) return null;
     if (!found.log) return { cursor: cursorText(found), value: found.value.toString() };
-    const part = this.native.part(key, seen);
+    const part = this.native.itemsAfter(key, seen);
     if (part === null) return { cursor: seen, items: '[]', gap: false };
     return { cursor: cursorText(part), items: part.items.toString(), gap: part.gap };
   }
@@ -495,7 +495,7 @@ export class Feeds {
   /** @returns {Buffer} the newest item of a log */
   newestItem(key) {
     const { epoch, version } = this.find(key);
-    const { items } = this.native.part(key, cursorText({ epoch, version: version - 1 }));
+    const { items } = this.native.itemsAfter(key, cursorText({ epoch, version: version - 1 }));
     return items.subarray(1, -1);
   }
 
@@ -508,7 +508,7 @@ export class Feeds {
   }
 
   /** @returns {ReturnType<import('./log-parts.js').splitLog>} the parts of a log, or of the items given */
-  splitLog(key, items = this.native.part(key, '').items) {
+  splitLog(key, items = this.native.itemsAfter(key, '').items) {
     return this.#threads.run('splitLog', { items });
   }
 

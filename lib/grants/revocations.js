@@ -43,7 +43,7 @@ export function openRevocations({ options, pool, log }) {
 
   function discard(target) {
     ends.delete(target);
-    pool.unnote(NOTE_PREFIX + target);
+    pool.removeNote(NOTE_PREFIX + target);
   }
 
   function discardExpired() {

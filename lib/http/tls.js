@@ -53,7 +53,7 @@ export async function openTls({ door, options, pool, log }) {
       cert: readOptionFile('tls-cert', tlsCert),
       key: readOptionFile('tls-key', tlsKey)
     };
-    const fault = tls.take(pair.cert, pair.key);
+    const fault = tls.setCertificate(pair.cert, pair.key);
     if (fault !== '') {
       throw new Error(
         `--tls-cert ${tlsCert} and --tls-key ${tlsKey} are no certificate with its key, both in PEM (${fault})`

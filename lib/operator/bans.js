@@ -43,7 +43,7 @@ export function openBans({ limits, pool, log }) {
       notedEnds.delete(activeBan.address);
     }
     for (const endedAddress of notedEnds.keys())
-      isWritten = pool.unnote(NOTE_PREFIX + endedAddress) && isWritten;
+      isWritten = pool.removeNote(NOTE_PREFIX + endedAddress) && isWritten;
     try {
       await pool.endTurn();
     } catch {

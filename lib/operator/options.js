@@ -67,7 +67,7 @@ const orNone = (type) => ({
 
 const NO_NAMES = Object.freeze([]);
 
-/** A type of option: a list, or none for the empty list. `isOne` is a callback of Array#every. */
+/** A type of option: a list, or none for the empty list. `isItem` is a callback of Array#every. */
 const list = (unit, maxItems, isItem, expects) => ({
   unit,
   read(value) {

@@ -247,7 +247,7 @@ export async function openState({ pool, options, log, signal }) {
       leaveWorld(pool, log);
       // The other servers go on with the epochs of its feeds.
       needsNewEpochs ||= pool.notes(WORLD_NOTE).length > 0;
-      pool.unnote(WORLD_NOTE);
+      pool.removeNote(WORLD_NOTE);
     }
   } catch (error) {
     pool.closeState();

@@ -170,7 +170,7 @@ export class Pool {
    *     `address` is null after a restart
    */
   inspect(id) {
-    return validate(id) ? this.#native.look(parse(id)) : null;
+    return validate(id) ? this.#native.inspect(parse(id)) : null;
   }
 
   /**
@@ -340,8 +340,8 @@ export class Pool {
   }
 
   /** Removes a note. Returns as `note` does. */
-  unnote(name) {
-    return this.#native.unnote(name);
+  removeNote(name) {
+    return this.#native.removeNote(name);
   }
 
   /**

@@ -212,11 +212,11 @@ export class Crossing {
   #sew({ peers, accepted, epochs, left, right, next, open }) {
     const toInt32s = (list) => Int32Array.from(list.filter((number) => number >= 0));
     const knownEpochs = [...epochs].filter(([name]) => this.#numbers.has(name));
-    this.#native.set({
+    this.#native.setRing({
       ...{ left: Int32Array.from(left), right: Int32Array.from(right) },
       ...{ next: Int32Array.from(next), open },
       ...{ peers: toInt32s(peers), accepted: toInt32s(accepted) },
-      told: Int32Array.from(knownEpochs.map(([name]) => this.#numbers.get(name))),
+      epochPeers: Int32Array.from(knownEpochs.map(([name]) => this.#numbers.get(name))),
       epochs: Float64Array.from(knownEpochs.map(([, epoch]) => epoch))
     });
     this.#pump();
@@ -270,7 +270,7 @@ export class Crossing {
 
   /** Sends the messages that are due. */
   #pump() {
-    if (this.#native) this.#sendAfterTurn(this.#native.take());
+    if (this.#native) this.#sendAfterTurn(this.#native.takeMessages());
   }
 
   /**

@@ -25,7 +25,7 @@ class ArenaObject : public Nan::ObjectWrap {
                     {"leave", leave},
                     {"players", players},
                     {"playerNumber", playerNumber},
-                    {"take", take},
+                    {"collectInputs", collectInputs},
                     {"drain", drain},
                     {"status", status},
                     {"close", close},
@@ -127,9 +127,9 @@ class ArenaObject : public Nan::ObjectWrap {
         unwrap<ArenaObject>(info)->arena_.playerNumber(textOf(info[0]), idOf(info[1])));
   }
 
-  // take(room, numbers: Uint32Array(most), fresh: Uint8Array(most),
+  // collectInputs(room, numbers: Uint32Array(most), fresh: Uint8Array(most),
   //     values: Float64Array(16 · most)) → how many players
-  static void take(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void collectInputs(const Nan::FunctionCallbackInfo<Value>& info) {
     const auto bytes = [&](int i) { return node::Buffer::Data(info[i]); };
     const Arena::Columns columns = {
         .capacity = static_cast<uint32_t>(node::Buffer::Length(info[2])),

@@ -52,7 +52,7 @@ class FeedsObject : public Nan::ObjectWrap {
                 {
                     {"publish", publish},
                     {"append", append},
-                    {"part", part},
+                    {"itemsAfter", itemsAfter},
                     {"answerHead", answerHead},
                     {"roomFor", roomFor},
                     {"valueEquals", valueEquals},
@@ -188,9 +188,9 @@ class FeedsObject : public Nan::ObjectWrap {
     returnPair(info, static_cast<uint32_t>(outcome), watching);
   }
 
-  // part(key, after) → {epoch, version, gap, items: bytes}: the items of a log after a cursor, or
-  // all that it keeps; null: there are none
-  static void part(const Nan::FunctionCallbackInfo<Value>& info) {
+  // itemsAfter(key, after) → {epoch, version, gap, items: bytes}: the items of a log after a
+  // cursor, or all that it keeps; null: there are none
+  static void itemsAfter(const Nan::FunctionCallbackInfo<Value>& info) {
     const Feed* feed = unwrap<FeedsObject>(info)->feeds_.find(textOf(info[0]));
     const std::string after = textOf(info[1]);
     Cursor cursor = Cursor::parse(after);

@@ -29,7 +29,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
                     {"throw", throwSprite},
                     {"leave", leave},
                     {"place", place},
-                    {"look", look},
+                    {"inspect", inspect},
                     {"status", status},
                     {"worldRows", worldRows},
                     {"enterWorld", enterWorld},
@@ -47,7 +47,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
                     {"attachFeeds", attachFeeds},
                     {"attachArena", attachArena},
                     {"note", note},
-                    {"unnote", unnote},
+                    {"removeNote", removeNote},
                     {"notes", notes},
                     {"drain", drain},
                     {"close", close},
@@ -203,8 +203,8 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
     info.GetReturnValue().Set(objectOf(place));
   }
 
-  // look(id) → {row, column, parked, waiting, unsent, bytes, sequence, address or null} or null
-  static void look(const Nan::FunctionCallbackInfo<Value>& info) {
+  // inspect(id) → {row, column, parked, waiting, unsent, bytes, sequence, address or null} or null
+  static void inspect(const Nan::FunctionCallbackInfo<Value>& info) {
     Pool::View view;
     if (!unwrap<PoolObject>(info)->pool_.readView(idOf(info[0]), &view)) {
       info.GetReturnValue().SetNull();
@@ -329,8 +329,8 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
         unwrap<PoolObject>(info)->turn_.note(nameIn(info[0]), bytesOf(info[1])));
   }
 
-  // unnote(name) → whether the note was removed; end the turn after it
-  static void unnote(const Nan::FunctionCallbackInfo<Value>& info) {
+  // removeNote(name) → whether the note was removed; end the turn after it
+  static void removeNote(const Nan::FunctionCallbackInfo<Value>& info) {
     info.GetReturnValue().Set(unwrap<PoolObject>(info)->turn_.unnote(textOf(info[0])));
   }
 

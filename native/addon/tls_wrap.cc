@@ -11,7 +11,7 @@ class TlsObject : public Nan::ObjectWrap {
   static void init(Local<Object> target) {
     defineClass(target, "Tls", create,
                 {
-                    {"take", take},
+                    {"setCertificate", setCertificate},
                     {"validUntil", validUntil},
                     {"rollTicketKeys", rollTicketKeys},
                     {"ticketKeys", ticketKeys},
@@ -26,8 +26,8 @@ class TlsObject : public Nan::ObjectWrap {
     info.GetReturnValue().Set(info.This());
   }
 
-  // take(certificate, key: bytes) → what is wrong with them, or an empty text
-  static void take(const Nan::FunctionCallbackInfo<Value>& info) {
+  // setCertificate(certificate, key: bytes) → what is wrong with them, or an empty text
+  static void setCertificate(const Nan::FunctionCallbackInfo<Value>& info) {
     const std::string wrong =
         unwrap<TlsObject>(info)->context_.setCertificate(bytesOf(info[0]), bytesOf(info[1]));
     info.GetReturnValue().Set(Nan::New(wrong).ToLocalChecked());

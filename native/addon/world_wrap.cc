@@ -64,8 +64,8 @@ class WorldObject : public Nan::ObjectWrap {
                 {
                     {"add", add},
                     {"replace", replace},
-                    {"set", setRing},
-                    {"take", take},
+                    {"setRing", setRing},
+                    {"takeMessages", takeMessages},
                     {"receive", receive},
                     {"status", status},
                     {"close", close},
@@ -141,14 +141,14 @@ class WorldObject : public Nan::ObjectWrap {
     info.GetReturnValue().Set(isReplaced);
   }
 
-  // set({peers, accepted, told, left, right, next: Int32Array each, epochs: Float64Array, open}):
-  // `epochs` are of the servers in `told`. `left` and `right` have two numbers for each seam, the
-  // row after its last row, and the server. `next` is [left, right]; -1: none
+  // setRing({peers, accepted, epochPeers, left, right, next: Int32Array each, epochs: Float64Array,
+  // open}): `epochs` are of the servers in `epochPeers`. `left` and `right` have two numbers for
+  // each seam, the row after its last row, and the server. `next` is [left, right]; -1: none
   static void setRing(const Info& info) {
     Ring ring;
     ring.peers = peersIn(info[0], "peers");
     ring.accepted = peersIn(info[0], "accepted");
-    const std::vector<PeerNumber> epochPeers = peersIn(info[0], "told");
+    const std::vector<PeerNumber> epochPeers = peersIn(info[0], "epochPeers");
     Nan::TypedArrayContents<double> epochs(get(info[0], "epochs"));
     for (size_t i = 0; i < epochPeers.size(); ++i) {
       ring.epochs.push_back({epochPeers[i], static_cast<uint64_t>((*epochs)[i])});
@@ -161,9 +161,9 @@ class WorldObject : public Nan::ObjectWrap {
     unwrap<WorldObject>(info)->seams().setRing(std::move(ring), milliseconds());
   }
 
-  // take() → [name, Buffer, name, Buffer, …]: all due messages, each with its receiver; end the
-  // pool's turn after it
-  static void take(const Info& info) {
+  // takeMessages() → [name, Buffer, name, Buffer, …]: all due messages, each with its receiver; end
+  // the pool's turn after it
+  static void takeMessages(const Info& info) {
     auto* self = unwrap<WorldObject>(info);
     info.GetReturnValue().Set(self->takeAll(milliseconds()));
   }

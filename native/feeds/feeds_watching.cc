@@ -212,7 +212,7 @@ void Feeds::writable(uint32_t watcher) {
  * The version of a watcher with the cursor `after`; 0 for another epoch or a future version. A
  * watcher may be ahead of a worker's table, or of a server of a world: it has its version from
  * elsewhere. The reader of a log has all items before the `after.version` newest, or none for
- * kFromStart.
+ * kAllItems.
  */
 uint64_t Feeds::seenVersionOf(const Feed& feed, const Watcher& watcher, Cursor after) const {
   if (watcher.readsLog) {

@@ -235,5 +235,5 @@ export const STATELESS_POOL = {
   endTurn() {},
   notes: () => [],
   note: () => true,
-  unnote: () => true
+  removeNote: () => true
 };
