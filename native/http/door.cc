@@ -125,7 +125,7 @@ bool Door::refuseOnSpare(Port& port) {
   ++counts_.outOfFiles;
   const int fd = port.listener.acceptOnSpare();
   if (fd >= 0) {
-    ++counts_.outcomes[static_cast<size_t>(Outcome::kTooManyConnections)];
+    ++counts_.refusals[static_cast<size_t>(Outcome::kTooManyConnections)];
     ++refusedThisTick_;
     // A TLS client can't be answered before its handshake.
     const std::string_view words =

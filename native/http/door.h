@@ -97,9 +97,9 @@ struct DoorCounts {
   uint64_t handshakes;           // completed handshakes
   uint64_t resumed;              // handshakes with a ticket
   uint64_t failedHandshakes;     // TLS connections that closed before their handshake was done
-  uint64_t outcomes[kOutcomes];  // refused requests; 0 for successes
+  uint64_t refusals[kOutcomes];  // by outcome; 0 for successes
 
-  uint64_t refused(Outcome outcome) const { return outcomes[static_cast<size_t>(outcome)]; }
+  uint64_t refused(Outcome outcome) const { return refusals[static_cast<size_t>(outcome)]; }
 };
 
 /** Parts of a front door; all of them outlive it. */

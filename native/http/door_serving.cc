@@ -202,9 +202,9 @@ void Door::logEvent(const Connection& connection, LogEventKind kind) {
 
 void Door::noteOutcome(const Connection& connection, Route route, Outcome outcome) {
   const bool isJoin = route == Route::kJoin && outcome == Outcome::kOk;
-  const bool refused = outcome > Outcome::kDuplicate;
-  if (refused) ++counts_.outcomes[static_cast<size_t>(outcome)];
-  if (logEvents_.isEnabled() && (isJoin || refused)) {
+  const bool isRefused = outcome > Outcome::kDuplicate;
+  if (isRefused) ++counts_.refusals[static_cast<size_t>(outcome)];
+  if (logEvents_.isEnabled() && (isJoin || isRefused)) {
     logEvents_.add({LogEventKind::kOutcome, route, outcome, connection.clientAddress});
   }
 }
@@ -231,7 +231,10 @@ void Door::sendAnswers() {
       // Several answers of requests sent ahead, with one system call.
       joinedAnswers_ = bytes;
       while (isNextOfSame()) joinedAnswers_ += textOf(decidedAnswers_[i++]);
-      if (inputRefused) joinedAnswers_ += replies_.writeLast(replies_.reply(Outcome::kTooMuchHeld));
+      if (inputRefused) {
+        noteOutcome(*connection, Route::kCold, Outcome::kTooMuchHeld);
+        joinedAnswers_ += replies_.writeLast(replies_.reply(Outcome::kTooMuchHeld));
+      }
       bytes = joinedAnswers_;
     }
     if (connection == nullptr) continue;

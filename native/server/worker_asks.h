@@ -17,7 +17,6 @@
 #ifndef SPRITES_WORKER_ASKS_H_
 #define SPRITES_WORKER_ASKS_H_
 
-#include <array>
 #include <string>
 #include <string_view>
 

@@ -997,6 +997,7 @@ class DecidedAnswers : private Stage {
     // More than one read, with TLS 1.2, which has the rest: requests after a gap are not served.
     EXPECT(answersTo(manyThrows(), {}, securePort_) == "202 202 202 202 503 ");
     EXPECT(pool_.counts().thrown == 12);
+    EXPECT(door_.counts().refused(Outcome::kTooMuchHeld) == 6);
     outliveDeadline(poll);
     UNTIL(door_.counts().open == 0);
     EXPECT(door_.counts().handled == 0);
