@@ -16,7 +16,7 @@ const REQUESTS_PER_LEASE = 3; // requests in each lease from a player without ne
 const NUMBERS_PER_SAVE = 64; // numbers from one saved number to the next
 const DEFAULT_LEASE = 30; // seconds, if the server announces no lease
 const LONGEST_LEASE = 3600; // upper bound of a lease, in seconds; the lower bound is 1
-const MOST_RATE = 1000; // upper bound of the rate, in inputs a second
+const MAX_RATE = 1000; // upper bound of the rate, in inputs a second
 
 /** The failure of a request that `stop` has aborted. */
 const STOPPED = 'stopped';
@@ -36,7 +36,7 @@ function readIdentity({ player, number, lease }) {
  */
 
 /** Returns the time between two inputs, in milliseconds. */
-const intervalOf = (rate) => 1000 / Math.min(positive(rate) ?? 4, MOST_RATE);
+const intervalOf = (rate) => 1000 / Math.min(positive(rate) ?? 4, MAX_RATE);
 
 export class Player {
   #base;

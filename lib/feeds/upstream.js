@@ -15,10 +15,10 @@ import { FetchTurns } from './fetch-turns.js';
 const LONGEST_BACKOFF = 300000;
 
 /** Most doublings of a wait: with these even the shortest wait has become the longest. */
-const MOST_DOUBLINGS = 20;
+const MAX_DOUBLINGS = 20;
 
 /** Most log lines of one level in LINES_TIME milliseconds: an upstream may fail for all feeds, and clients may request any key. */
-const MOST_LINES = 10;
+const MAX_LINES = 10;
 const LINES_TIME = 60_000;
 
 /** Asker of a feed that no client of this run has requested. */
@@ -43,7 +43,7 @@ function limitedLog(log) {
       omitted = 0;
     }
     lines[level] += 1;
-    if (lines[level] <= MOST_LINES) log[level](fields, message);
+    if (lines[level] <= MAX_LINES) log[level](fields, message);
     else omitted += 1;
   };
 }
@@ -130,7 +130,7 @@ export function openUpstream({ feeds, options, log }) {
   function failed(source, reason) {
     counts.fetchesFailed += 1;
     const wait = Math.min(
-      refetchEvery * 2 ** Math.min(source.failures, MOST_DOUBLINGS),
+      refetchEvery * 2 ** Math.min(source.failures, MAX_DOUBLINGS),
       LONGEST_BACKOFF
     );
     const milliseconds = Math.round(jitter(wait));

@@ -12,7 +12,7 @@ import { decodeBase64url } from './token.js';
  */
 
 /** Most keys in a set. */
-const MOST_KEYS = 100;
+const MAX_KEYS = 100;
 
 /** RFC 7518, section 3.2: a key as long as the hash. */
 const SECRET_BYTES = 32;
@@ -61,8 +61,8 @@ export function readKeySet(set) {
   const all = set?.keys;
   if (!Array.isArray(all)) throw new Error('it takes a JSON Web Key Set, {"keys":[…]}');
   const supported = all.filter((jwk) => Object.hasOwn(READERS, jwk?.kty));
-  if (supported.length === 0 || all.length > MOST_KEYS) {
-    throw new Error(`it takes 1 to ${MOST_KEYS} keys, "oct" (HS256) or "OKP" (Ed25519)`);
+  if (supported.length === 0 || all.length > MAX_KEYS) {
+    throw new Error(`it takes 1 to ${MAX_KEYS} keys, "oct" (HS256) or "OKP" (Ed25519)`);
   }
   const keys = supported.map(readKey);
   const names = keys.map(({ kid }) => kid).filter((kid) => kid !== undefined);

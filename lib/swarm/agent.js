@@ -35,14 +35,14 @@ const RESTART_MS = 5000;
 const FINAL_REPORTS_MS = 20_000;
 
 /** Most engines of earlier rounds that may still be leaving: it bounds the processes when rounds change fast. */
-const MOST_LEAVING_ENGINES = 3;
+const MAX_LEAVING_ENGINES = 3;
 
 /** Highest round, batch and setting; highest number of a player; longest answer with both feeds, in bytes. */
-const MOST_COUNT = 1e9;
-const MOST_PLAYERS = 1e6;
+const MAX_COUNT = 1e9;
+const MAX_PLAYERS = 1e6;
 const ANSWER_BYTES = 2 ** 20;
 
-const isCount = (value, most = MOST_COUNT) =>
+const isCount = (value, most = MAX_COUNT) =>
   Number.isSafeInteger(value) && value >= 0 && value <= most;
 const countOf = (value) => (isCount(value) ? value : 0);
 
@@ -181,7 +181,7 @@ export class Agent {
   #applySettings() {
     const { isRunning, round } = this.#control ?? {};
     const number = this.#player?.number;
-    const engineKey = isRunning && isCount(number, MOST_PLAYERS) ? `${round} ${number}` : '';
+    const engineKey = isRunning && isCount(number, MAX_PLAYERS) ? `${round} ${number}` : '';
     if (engineKey !== this.#engineKey) this.#replaceEngine(engineKey, { round, number });
     if (this.#engine === null || this.#batch === 0) return;
     const { clients, rate, isBounded } = this.#boundedSettings;
@@ -213,7 +213,7 @@ export class Agent {
   async #endInBackground(engine) {
     this.#leavingEngines.add(engine);
     const [oldest] = this.#leavingEngines;
-    if (this.#leavingEngines.size > MOST_LEAVING_ENGINES) oldest.kill();
+    if (this.#leavingEngines.size > MAX_LEAVING_ENGINES) oldest.kill();
     await engine.end();
     this.#leavingEngines.delete(engine);
   }
@@ -393,7 +393,7 @@ const DEFAULT_CLIENTS_MAX = 10_000;
 const SPARE_FILES = 128;
 
 /** Most arenas of a server, and the longest list of arenas, in bytes. */
-const MOST_ARENAS = 16;
+const MAX_ARENAS = 16;
 const LIST_BYTES = 2 ** 16;
 
 /** Messages for failures of Requests that are no network errors. */
@@ -425,7 +425,7 @@ async function fetchArenaNames(fetch, base, { host, wait }) {
     );
   }
   const arenas = status === 200 && Array.isArray(json?.arenas) ? json.arenas : [];
-  const names = arenas.slice(0, MOST_ARENAS).map((one) => one?.name);
+  const names = arenas.slice(0, MAX_ARENAS).map((one) => one?.name);
   if (names.length > 0 && names.every(isArenaName)) return names;
   throw new UsageError(`${base} has no arena (bin/sprites --arena hall)`);
 }

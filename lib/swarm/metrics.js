@@ -35,7 +35,7 @@ const GAUGES = {
   pending: 'Throws that are not answered yet'
 };
 
-const MOST_CONNECTIONS = 16;
+const MAX_CONNECTIONS = 16;
 
 /** Upper bounds of the buckets, in seconds. */
 const BUCKET_BOUNDS = [
@@ -110,7 +110,7 @@ export async function serveMetrics(port, getTally) {
     const text = tally ? await metricsOf(tally) : '';
     response.writeHead(200, { 'Content-Type': Registry.PROMETHEUS_CONTENT_TYPE }).end(text);
   });
-  server.maxConnections = MOST_CONNECTIONS;
+  server.maxConnections = MAX_CONNECTIONS;
   server.listen(port, '127.0.0.1');
   try {
     await once(server, 'listening');

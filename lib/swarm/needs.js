@@ -19,7 +19,7 @@ const TLS_SPARE_FILES = 48;
 const PARENT_FILES = 40;
 
 /** Most engines that are planned without --processes: more of them only slow each other down. */
-const MOST_PROCESSES = 64;
+const MAX_PROCESSES = 64;
 
 /** Upper bound of --processes. */
 export const PROCESSES = 512;
@@ -118,13 +118,13 @@ function countProcesses({ clients, lanes, processes, tls }, host, lines) {
   const filesPerEngine = (count) => Math.ceil(clients / count) + lanesPerEngine(count) + spare;
   let count = processes ?? 1;
   if (processes === undefined) {
-    while (count < MOST_PROCESSES && filesPerEngine(count) > host.files) count++;
+    while (count < MAX_PROCESSES && filesPerEngine(count) > host.files) count++;
   }
   if (filesPerEngine(count) > host.files) {
     const sufficientCount =
       usableFiles > 1 ? Math.ceil((clients + lanes) / (usableFiles - 1)) : Infinity;
     const spreadAdvice =
-      sufficientCount <= MOST_PROCESSES ? `, or spread them: --processes ${sufficientCount}` : '';
+      sufficientCount <= MAX_PROCESSES ? `, or spread them: --processes ${sufficientCount}` : '';
     lines.push(
       `files: ${count === 1 ? 'one engine' : `each of ${count} engines`} needs ` +
         `${filesPerEngine(count)} open files and may have ${host.files}. To lift it: ` +

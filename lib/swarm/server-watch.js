@@ -13,7 +13,7 @@ import { roundedToMs } from '../report/words.js';
 /** Interval between two samples, in milliseconds: /proc is cheap, but a scrape is work for the server. */
 const SAMPLE_INTERVALS = { kernel: 250, metrics: 1000 };
 
-const MOST_POINTS = 800;
+const MAX_POINTS = 800;
 
 export class ServerWatch {
   #pid = null;
@@ -94,7 +94,7 @@ export class ServerWatch {
     const point = { at: roundedToMs(this.#clock()), ...use };
     this.peakMemory = Math.max(this.peakMemory, use.memory);
     this.points.push(point);
-    if (this.points.length > MOST_POINTS) {
+    if (this.points.length > MAX_POINTS) {
       this.#interval *= 2;
       this.points = this.points.filter((_, i) => i % 2 === 0);
     }

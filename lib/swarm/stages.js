@@ -11,7 +11,7 @@ const UNITS = { ms: 0.001, s: 1, m: 60, h: 3600 };
 /** The longest run, in seconds: a week. */
 export const LONGEST_RUN = 604_800;
 
-const MOST_STAGES = 100;
+const MAX_STAGES = 100;
 
 /** @returns {number | undefined} seconds of `30`, `30s`, `1m30s`, `500ms`; undefined for any other text */
 export function secondsIn(text) {
@@ -43,8 +43,8 @@ export class Stages {
    * @throws {UsageError} when a stage is invalid
    */
   constructor(first, stages, target) {
-    if (stages.length > MOST_STAGES) {
-      throw new UsageError(`--stage ${stages.length} times: there may be ${MOST_STAGES} stages`);
+    if (stages.length > MAX_STAGES) {
+      throw new UsageError(`--stage ${stages.length} times: there may be ${MAX_STAGES} stages`);
     }
     const invalidStage = stages.find((one) => target.read(String(one.target)) === undefined);
     if (invalidStage)

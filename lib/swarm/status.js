@@ -6,7 +6,7 @@ import { tlsOf } from './target.js';
 
 /** Timeout of a whole answer, in milliseconds: a slow stream of bytes does not extend it. */
 const TIMEOUT_MS = 10_000;
-const MOST_CHARACTERS = 1 << 20;
+const MAX_CHARACTERS = 1 << 20;
 
 /** Names of figures that may be shown on a terminal. */
 const FIGURE_NAME = /^[A-Za-z]\w{0,63}$/;
@@ -61,7 +61,7 @@ export class StatusReader {
         response.setEncoding('utf8');
         response.on('data', (piece) => {
           text += piece;
-          if (text.length > MOST_CHARACTERS) request.destroy(new Error(`an endless ${path}`));
+          if (text.length > MAX_CHARACTERS) request.destroy(new Error(`an endless ${path}`));
         });
         response.on('end', () => resolve({ status: response.statusCode, text }));
         response.on('error', reject);

@@ -99,7 +99,7 @@ const secondsSince = (startedAt) => roundedToMs((performance.now() - startedAt) 
 
 /** The samples of a storm, which would be over between two points of the run's series. */
 
-const MOST_POINTS = 400;
+const MAX_POINTS = 400;
 
 class ParkedTrack {
   /** @type {Array<[number, number]>} seconds since the run began, and parked polls */
@@ -114,7 +114,7 @@ class ParkedTrack {
     // Of equal samples only the first and the last are kept.
     if (last?.[1] === parked && this.points.at(-2)?.[1] === parked) this.points.pop();
     this.points.push([roundedToMs(at), parked]);
-    if (this.points.length > MOST_POINTS) this.#thin();
+    if (this.points.length > MAX_POINTS) this.#thin();
   }
 
   /** Drops every second point, but keeps the lowest, which shows the depth of the storm. */

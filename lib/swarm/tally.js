@@ -4,7 +4,7 @@ import { roundedToMs } from '../report/words.js';
 import { Histogram } from './histogram.js';
 
 /** Most points of a series in a run of the expected length; a longer run has up to twice as many. */
-const MOST_POINTS = 400;
+const MAX_POINTS = 400;
 
 /** The counters of native/swarm/core.h, as the ticks name them. */
 const COUNTERS = [
@@ -41,7 +41,7 @@ export class Tally {
 
   /** @param {number} seconds expected length of the run */
   constructor(seconds) {
-    this.#pointInterval = Math.max(0.25, seconds / MOST_POINTS);
+    this.#pointInterval = Math.max(0.25, seconds / MAX_POINTS);
   }
 
   /** @param {object} tick a tick of one engine */
@@ -124,7 +124,7 @@ export class Tally {
     });
     this.#lastPoint = { at, counted, accepted: counts.accepted, received: counts.received };
     this.#intervalTimes = new Histogram();
-    if (this.series.length > 2 * MOST_POINTS) this.#thin();
+    if (this.series.length > 2 * MAX_POINTS) this.#thin();
   }
 
   /** @returns {number} mean time of the engines' last ticks, in seconds of their clock */
@@ -198,7 +198,7 @@ const FULL_PAGE = new Uint32Array(PAGE_BYTES / 4).fill(0xffffffff);
 const EMPTY_PAGE = new Uint32Array(PAGE_BYTES / 4);
 
 /** Most missing sprites that are named in the result. */
-const MOST_EXAMPLES = 5;
+const MAX_EXAMPLES = 5;
 
 function countOnes(word) {
   let n = word - ((word >>> 1) & 0x55555555);
@@ -264,7 +264,7 @@ export class Account {
 
   #addExamples(key, index, word, examples) {
     const [engine, page] = key.split('/').map(Number);
-    for (let bit = 0; bit < 32 && examples.length < MOST_EXAMPLES; bit++) {
+    for (let bit = 0; bit < 32 && examples.length < MAX_EXAMPLES; bit++) {
       if ((word >>> bit) & 1) examples.push(`${engine}/${page * PAGE_BITS + index * 32 + bit}`);
     }
   }

@@ -33,10 +33,10 @@ namespace {
 constexpr ptrdiff_t kSafeDigits = 15;
 
 /** Most zeros after the point: JavaScript writes 0.000001, but 1e-7. */
-constexpr ptrdiff_t kMostZeros = 5;
+constexpr ptrdiff_t kMaxZeros = 5;
 
 /** Most digits of an integer that JavaScript writes without an exponent. */
-constexpr int kMostDigits = 21;
+constexpr int kMaxDigits = 21;
 
 /** The smallest first byte of characters above U+DFFF. */
 constexpr unsigned char kAboveSurrogates = 0xee;
@@ -44,7 +44,7 @@ constexpr unsigned char kAboveSurrogates = 0xee;
 /**
  * Writes a finite number as JavaScript does (ECMA-262, Number::toString), without its sign.
  *
- * @return the end of the text; `out` has room for kMostDigits and 6 more
+ * @return the end of the text; `out` has room for kMaxDigits and 6 more
  */
 char* writeMagnitude(double value, char* out) {
   // "d.ddde-xx", or "de-xx": the shortest digits of the double.
@@ -64,14 +64,14 @@ char* writeMagnitude(double value, char* out) {
     out = std::copy(digits + from, digits + to, out);
   };
   const auto putZeros = [&](int zeroCount) { out = std::fill_n(out, zeroCount, '0'); };
-  if (point >= count && point <= kMostDigits) {
+  if (point >= count && point <= kMaxDigits) {
     putDigits(0, count);
     putZeros(point - count);
-  } else if (point > 0 && point <= kMostDigits) {
+  } else if (point > 0 && point <= kMaxDigits) {
     putDigits(0, point);
     *out++ = '.';
     putDigits(point, count);
-  } else if (point <= 0 && -point <= kMostZeros) {
+  } else if (point <= 0 && -point <= kMaxZeros) {
     *out++ = '0';
     *out++ = '.';
     putZeros(-point);
@@ -266,7 +266,7 @@ class CanonicalParts {
   const char* writeAsDouble(const char* at, const char* behind) {
     double value;
     if (std::from_chars(at, behind, value).ec != std::errc()) return nullptr;
-    std::array<char, kMostDigits + 7> text;
+    std::array<char, kMaxDigits + 7> text;
     char* last = text.data();
     if (value < 0) *last++ = '-';
     last = writeMagnitude(std::abs(value), last);
@@ -301,7 +301,7 @@ class CanonicalParts {
       if (*first == '0') {
         first = point + 1;
         while (*first == '0') ++first;
-        if (first - point - 1 > kMostZeros) return writeAsDouble(at, behind);
+        if (first - point - 1 > kMaxZeros) return writeAsDouble(at, behind);
       }
       const ptrdiff_t digits = last - first - (first < point ? 1 : 0);
       if (digits > kSafeDigits) return writeAsDouble(at, behind);
@@ -339,7 +339,7 @@ class CanonicalParts {
   char* const begin_;
   char* out_;
   unsigned depth_ = 0;
-  std::array<Object, kJsonDepthMax + 1> objects_ = {};  // by depth; 0: unused
+  std::array<Object, kMaxJsonDepth + 1> objects_ = {};  // by depth; 0: unused
   std::vector<Member> members_;                         // of all open objects
   std::string unsorted_;  // copy of an object whose members are being sorted
 };

@@ -22,7 +22,7 @@
 namespace base {
 
 /** Largest depth for readJson: the open brackets are bits of one word. */
-constexpr unsigned kJsonDepthMax = 64;
+constexpr unsigned kMaxJsonDepth = 64;
 
 namespace json {
 
@@ -178,7 +178,7 @@ inline const char* skipLiteral(const char* at, const char* end, const char (&lit
 /** The open brackets, newest in the lowest bit: 1 an object, 0 an array. */
 class Brackets {
  public:
-  explicit Brackets(unsigned bound) : maxDepth_(bound < kJsonDepthMax ? bound : kJsonDepthMax) {}
+  explicit Brackets(unsigned bound) : maxDepth_(bound < kMaxJsonDepth ? bound : kMaxJsonDepth) {}
 
   bool open(bool object) {
     if (depth_ == maxDepth_) return false;

@@ -21,18 +21,18 @@ namespace sprites::desktop {
 
 namespace {
 
-constexpr size_t kInboxMost = 200;  // most calls in the inbox: then arrivals wait
+constexpr size_t kMaxInbox = 200;  // most calls in the inbox: then arrivals wait
 constexpr std::chrono::milliseconds kFrame{16};
 constexpr int kIdleWait = 1000;  // ms; any event ends the wait
 constexpr std::chrono::milliseconds kTrailTime{100};
 constexpr std::chrono::milliseconds kStandstill{60};  // after it a released body has no speed
 constexpr double kFlickSecondsLeast = 0.04;           // seconds of a flick, at least
 constexpr double kHitMargin = 6;
-constexpr std::chrono::seconds kSenderTime{8};    // that an arrival shows its sender
-constexpr size_t kPhotosMost = size_t{64} << 20;  // bytes of all photos on a desktop
+constexpr std::chrono::seconds kSenderTime{8};   // that an arrival shows its sender
+constexpr size_t kMaxPhotos = size_t{64} << 20;  // bytes of all photos on a desktop
 constexpr std::chrono::seconds kCloseTime{6};
 constexpr std::chrono::milliseconds kQueryInterval{2000};  // between two requests for the counts
-constexpr std::chrono::milliseconds kQueryIntervalMost{30000};  // with many people
+constexpr std::chrono::milliseconds kMaxQueryInterval{30000};  // with many people
 constexpr std::chrono::milliseconds kOfflineQueryInterval{6000};
 
 const char* sideOf(Edge edge) {
@@ -91,7 +91,7 @@ void App::onSprite(Edge edge, const std::string& json) {
     // Backpressure: while this waits, the next poll waits, the mailbox fills up, and the server
     // tells the neighbors that this one is busy.
     std::unique_lock<std::mutex> lock(mutex_);
-    inboxEmptied_.wait(lock, [this] { return isClosing_ || inbox_.size() < kInboxMost; });
+    inboxEmptied_.wait(lock, [this] { return isClosing_ || inbox_.size() < kMaxInbox; });
   }
   if (sprite) {
     post([this, edge, sprite = *sprite] { onArrival(edge, sprite, false); });
@@ -182,17 +182,17 @@ void App::onStatus(const Status& status) {
 void App::onArrival(Edge edge, Sprite sprite, bool wasPassedOn) {
   needsPaint_ = true;
   const size_t count = desktop_.bodies().size();
-  if (count < kMostBodies || (wasPassedOn && count < 2 * kMostBodies)) {
+  if (count < kMaxBodies || (wasPassedOn && count < 2 * kMaxBodies)) {
     size_t photos = sprite.photo.size();
     for (const Body& body : desktop_.bodies()) photos += body.sprite.photo.size();
-    if (photos > kPhotosMost) sprite.photo.clear();
+    if (photos > kMaxPhotos) sprite.photo.clear();
     const BodyId id = desktop_.enter(sprite, edge, halfSideOf(sprite.picture));
     if (!wasPassedOn) caughtCount_++;
     recentArrivals_.emplace_back(id, Clock::now() + kSenderTime);
     return;
   }
   // Full: the sprite flies on in its direction. If no neighbor accepts it, it stays, up to twice
-  // kMostBodies; a stranger that throws still more loses them.
+  // kMaxBodies; a stranger that throws still more loses them.
   const bool thrown =
       !wasPassedOn &&
       client_.throwSprite(opposite(edge), writeSprite(sprite, maxSprite()),
@@ -261,8 +261,8 @@ void App::queryServer(Clock::time_point now) {
   const bool online = view_.state == State::kOnline;
   const double crowd = std::sqrt(static_cast<double>(view_.people.value_or(0)) / 300);
   const auto interval = std::min(
-      kQueryIntervalMost, std::chrono::milliseconds(std::llround(
-                              static_cast<double>(kQueryInterval.count()) * std::max(1.0, crowd))));
+      kMaxQueryInterval, std::chrono::milliseconds(std::llround(
+                             static_cast<double>(kQueryInterval.count()) * std::max(1.0, crowd))));
   nextQuery_ = now + (online ? interval : kOfflineQueryInterval);
   window_.fillScreen();  // SDL does not report every change
   client_.status([this](const std::optional<Status>& status) {
@@ -517,7 +517,7 @@ void App::putAway(BodyId id) {
 
 /** Restores the body that was put away last, at its place and at rest. */
 void App::undo() {
-  if (desktop_.bodies().size() >= kMostBodies) return showToast("This desktop is full.");
+  if (desktop_.bodies().size() >= kMaxBodies) return showToast("This desktop is full.");
   const std::optional<Body> body = undos_.pop(Clock::now());
   if (!body) return;
   desktop_.select(desktop_.add(body->sprite, body->x, body->y, body->halfSide));

@@ -51,7 +51,7 @@ struct Body {
 };
 
 /** Most sprites on one desktop: further arrivals fly on, see App. */
-constexpr size_t kMostBodies = 400;
+constexpr size_t kMaxBodies = 400;
 
 class Desktop {
  public:

@@ -11,7 +11,7 @@ namespace sprites::desktop {
 
 namespace {
 
-constexpr int kLabelMost = 160;  // pixels; as on the web page
+constexpr int kMaxLabel = 160;  // pixels; as on the web page
 constexpr int kLabelHeight = 20;
 constexpr int kLabelRim = 8;
 constexpr int kToastRim = 14;
@@ -213,7 +213,7 @@ Image drawLabel(const std::string& name, uint32_t paper, uint32_t ink) {
   style.size = 12;
   style.bold = true;
   style.color = ink;
-  style.maxWidth = kLabelMost - 2 * kLabelRim;
+  style.maxWidth = kMaxLabel - 2 * kLabelRim;
   const Drawing::Extent extent = Drawing(1, 1).measure(name, style);
   Drawing drawing(std::clamp(extent.width, 1, style.maxWidth) + 2 * kLabelRim, kLabelHeight);
   drawing.setColor(paper);

@@ -13,8 +13,8 @@ namespace {
 constexpr int kRingPatches = 44;  // patches around the ring
 constexpr int kTubePatches = 20;  // patches around the tube
 constexpr double kTubeRadius = 0.46;
-constexpr double kTilt = 0.92;       // radians: how far above the equator the eye is
-constexpr uint64_t kMostDots = 900;  // with more nodes none has a dot
+constexpr double kTilt = 0.92;      // radians: how far above the equator the eye is
+constexpr uint64_t kMaxDots = 900;  // with more nodes none has a dot
 
 /** A projected point of the ring's surface: y down. */
 struct ProjectedPoint {
@@ -131,7 +131,7 @@ void drawMap(Drawing* drawing, const std::optional<Place>& place, double x, doub
   if (place) {
     const uint64_t nodes = uint64_t{torus.rows} * torus.columns;
     drawing->setColor(0x7D4C12);
-    for (uint64_t node = 0; nodes <= kMostDots && node < nodes; node++) {
+    for (uint64_t node = 0; nodes <= kMaxDots && node < nodes; node++) {
       const uint64_t row = node / torus.columns;
       const uint64_t column = node % torus.columns;
       const ProjectedPoint point =

@@ -28,17 +28,17 @@ namespace sprites::desktop {
 
 namespace {
 
-constexpr size_t kOtherBytesMost = 1024;  // most bytes of a sprite beside its picture and its photo
+constexpr size_t kMaxOtherBytes = 1024;  // most bytes of a sprite beside its picture and its photo
 constexpr int kLeastSide = 8;
 constexpr int kTries = 1000;      // most names to try for a new file
 constexpr int kGoodQuality = 85;  // quality of an image that fits in its size
 constexpr int kFairQuality = 60;  // quality of one that is too long: more pixels are worth more
-constexpr double kShrinkExponent = 0.4;      // of the length's excess, for the next side to try
-constexpr double kNearEnough = 1.08;         // precision of the largest side that fits, as a ratio
-constexpr int kDrawnSide = 512;              // pixels a side of a drawn sprite, large
-constexpr uintmax_t kFileMost = 32 << 20;    // bytes; as on the web page
-constexpr uint64_t kPixelsMost = 120000000;  // of a file: a gigabyte while it is made smaller
-constexpr size_t kScansMost = 100;           // of a JPEG; usual files have ten
+constexpr double kShrinkExponent = 0.4;     // of the length's excess, for the next side to try
+constexpr double kNearEnough = 1.08;        // precision of the largest side that fits, as a ratio
+constexpr int kDrawnSide = 512;             // pixels a side of a drawn sprite, large
+constexpr uintmax_t kMaxFile = 32 << 20;    // bytes; as on the web page
+constexpr uint64_t kMaxPixels = 120000000;  // of a file: a gigabyte while it is made smaller
+constexpr size_t kMaxScans = 100;           // of a JPEG; usual files have ten
 
 using Surface = std::unique_ptr<SDL_Surface, Deleter<SDL_FreeSurface>>;
 using Stream = std::unique_ptr<SDL_RWops, Deleter<SDL_RWclose>>;
@@ -163,7 +163,7 @@ constexpr const char* kEndings[] = {"png", "jpg", "webp", "gif"};
 
 constexpr char kHugeReason[] = "it has more than 120 million pixels";
 
-bool isHuge(uint64_t width, uint64_t height) { return width * height > kPixelsMost; }
+bool isHuge(uint64_t width, uint64_t height) { return width * height > kMaxPixels; }
 
 /** Returns whether the file's own size is huge: its decoder would allocate all of it. */
 bool isHuge(std::string_view file) {
@@ -182,7 +182,7 @@ bool hasManyScans(const Picture& picture) {
   if (picture.type != PictureType::kJpeg) return false;
   size_t scans = 0;
   for (size_t at = 0; (at = picture.bytes.find(kScan, at)) != std::string::npos; at++) scans++;
-  return scans > kScansMost;
+  return scans > kMaxScans;
 }
 
 /** Returns why a file can't be read as an image (unreadable, empty, too large), or "". */
@@ -194,7 +194,7 @@ std::string readError(const std::string& path) {
   if (!code && !file) code.assign(errno, std::generic_category());
   if (code) return "it can't be opened (" + code.message() + ")";
   if (size == 0) return "the file is empty";
-  if (size > kFileMost) return "the file is larger than 32 MB";
+  if (size > kMaxFile) return "the file is larger than 32 MB";
   std::string bytes(static_cast<size_t>(size), '\0');
   if (!file.read(bytes.data(), static_cast<std::streamsize>(size))) return "it can't be read";
   return isHuge(bytes) ? kHugeReason : "";
@@ -218,7 +218,7 @@ std::optional<Pictures> picturesOfFile(const std::string& path, size_t maxSprite
     return std::nullopt;
   }
   const Image large = fitted(*image, kPhotoSide);
-  const size_t maxBytes = std::max(maxSprite, kOtherBytesMost) - kOtherBytesMost;
+  const size_t maxBytes = std::max(maxSprite, kMaxOtherBytes) - kMaxOtherBytes;
   Pictures pictures;
   pictures.picture = pictureOf(large, kPictureSide, std::min(maxBytes, kSpritePictureBytes));
   if (pictures.picture.empty()) {

@@ -14,7 +14,7 @@ constexpr int kTitleHeight = 30;  // pixels: height, as the next two
 constexpr int kCaptionHeight = 26;
 constexpr int kButtonHeight = 34;
 constexpr int kGap = 10;
-constexpr double kScaleMost = 3;  // largest scale of the image: more would show no more
+constexpr double kMaxScale = 3;  // largest scale of the image: more would show no more
 
 const std::pair<Action, const char*> kButtons[] = {{Action::kSave, "Save (s)"},
                                                    {Action::kPutAway, "Put away (Delete)"},
@@ -43,7 +43,7 @@ Viewer::Viewer(const OpenedSprite& opened, int width, int height) {
   const double imageWidthMost = std::max(40, width - 2 * kMargin - 2 * kPadding);
   const double imageHeightMost = std::max(40, height - 2 * kMargin - otherHeight);
   const double scale = std::min(
-      {kScaleMost, imageWidthMost / opened.image.width, imageHeightMost / opened.image.height});
+      {kMaxScale, imageWidthMost / opened.image.width, imageHeightMost / opened.image.height});
   const double imageWidth = opened.image.width * scale;
   const double imageHeight = opened.image.height * scale;
   const int cardWidth =

@@ -63,7 +63,7 @@ Attendance withOthers(const Presence& presence, Attendance own) {
   if (presence.otherShares.empty()) return own;
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
-  if (names.size() > kMostNamed) names.resize(kMostNamed);
+  if (names.size() > kMaxNamed) names.resize(kMaxNamed);
   return own;
 }
 
@@ -279,7 +279,7 @@ void Feeds::setShare(std::string_view key, std::string_view server, Attendance s
   Feed* const feed = lookUp(key);
   if (feed == nullptr || !feed->presence) return;
   removeShare(feed->presence.get(), server);
-  const size_t room = std::min<size_t>(kMostNamed, options_.maxNames - nameCount_);
+  const size_t room = std::min<size_t>(kMaxNamed, options_.maxNames - nameCount_);
   if (share.names.size() > room) share.names.resize(room);
   nameCount_ += static_cast<uint32_t>(share.names.size());
   feed->presence->otherShares.emplace(server, std::move(share));
@@ -307,7 +307,7 @@ Attendance Feeds::ownShare(Feed* subject, Presence* presence) const {
       presence->recordPeak(now_, std::max(std::exchange(subject->peakWatchers, now), now)), {}};
   if (!subject->names) return attendance;
   for (const auto& [name, one] : *subject->names) {
-    if (attendance.names.size() == kMostNamed) break;
+    if (attendance.names.size() == kMaxNamed) break;
     if (one.isPresent(now_)) attendance.names.push_back(name);
   }
   return attendance;

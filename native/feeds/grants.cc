@@ -12,13 +12,13 @@ constexpr uint64_t kBadFor = 30000;
 }  // namespace
 
 void Grants::rememberBad(const TokenHash& token, uint64_t now) {
-  badTokens_.resize(kMostBad);
-  badTokens_[Hash()(token) % kMostBad] = {token, now + kBadFor};
+  badTokens_.resize(kMaxBad);
+  badTokens_[Hash()(token) % kMaxBad] = {token, now + kBadFor};
 }
 
 bool Grants::isBad(const TokenHash& token, uint64_t now) const {
   if (badTokens_.empty()) return false;
-  const BadToken& one = badTokens_[Hash()(token) % kMostBad];
+  const BadToken& one = badTokens_[Hash()(token) % kMaxBad];
   return one.token == token && one.until > now;
 }
 
@@ -48,7 +48,7 @@ uint32_t Grants::add(const GrantRights& rights, uint64_t now) {
                  .parts = rights.parts,
                  .showsName = rights.present};
   const uint64_t bytes = bytesOf(grant);
-  while (bytes_ + bytes > kMostBytes || (free_.empty() && grants_.size() > kMost)) {
+  while (bytes_ + bytes > kMaxBytes || (free_.empty() && grants_.size() > kMaxGrants)) {
     if (idle_.empty()) return kNone;
     remove(idle_.front());
   }

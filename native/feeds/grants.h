@@ -82,8 +82,8 @@ struct GrantRights {
 
 class Grants {
  public:
-  static constexpr uint32_t kMost = (1 << 20) - 1;
-  static constexpr uint64_t kMostBytes = uint64_t{512} << 20;
+  static constexpr uint32_t kMaxGrants = (1 << 20) - 1;
+  static constexpr uint64_t kMaxBytes = uint64_t{512} << 20;
 
   /** No grant. */
   static constexpr uint32_t kNone = 0;
@@ -95,7 +95,7 @@ class Grants {
   uint32_t add(const GrantRights& rights, uint64_t now);
 
   /** Most tokens that are no grants. */
-  static constexpr size_t kMostBad = 1024;
+  static constexpr size_t kMaxBad = 1024;
 
   /** Remembers that a token is no grant. */
   void rememberBad(const TokenHash& token, uint64_t now);

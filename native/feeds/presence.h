@@ -49,7 +49,7 @@ struct PresentName {
 using Names = std::map<std::string, PresentName, std::less<>>;
 
 /** Most names in a presence feed. */
-constexpr size_t kMostNamed = 100;
+constexpr size_t kMaxNamed = 100;
 
 /** The value of a presence feed. */
 struct Attendance {

@@ -42,7 +42,7 @@ namespace {
 
 constexpr uint64_t kOnes = 0x0101010101010101;
 constexpr uint64_t kHighs = 0x8080808080808080;
-constexpr uint64_t kNumberMax = (uint64_t{1} << 53) - 1;
+constexpr uint64_t kMaxNumber = (uint64_t{1} << 53) - 1;
 constexpr size_t kLengthDigits = 9;
 constexpr size_t kUuidChars = 36;
 inline bool isPathChar(char c) {
@@ -316,7 +316,7 @@ class HeadReader {
       if (*at_ == 'a' && !hasAck) {
         hasAck = true;
         if (Verdict v = literal("ack="); v != kGoOn) return v;
-        if (Verdict v = number(&out_->ack, kNumberMax); v != kGoOn) return v;
+        if (Verdict v = number(&out_->ack, kMaxNumber); v != kGoOn) return v;
       } else if (*at_ == 'h' && !out_->hasHold) {
         out_->hasHold = true;
         uint64_t hold = 0;
@@ -336,11 +336,11 @@ class HeadReader {
     if (*at_ != '?') return kGoOn;
     out_->hasNumber = true;
     if (Verdict v = literal("?n="); v != kGoOn) return v;
-    return number(&out_->number, kNumberMax);
+    return number(&out_->number, kMaxNumber);
   }
 
   /**
-   * Reads plain decimal digits without leading zeros, up to `max` (at most kNumberMax, so the sum
+   * Reads plain decimal digits without leading zeros, up to `max` (at most kMaxNumber, so the sum
    * can't overflow). Stops at the first other byte, which must be there to go on.
    */
   Verdict number(uint64_t* out, uint64_t max) {

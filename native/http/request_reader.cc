@@ -8,7 +8,7 @@ namespace server {
 
 namespace {
 
-constexpr uint64_t kLengthMax = uint64_t{1} << 53;
+constexpr uint64_t kMaxLength = uint64_t{1} << 53;
 
 /**
  * Whether a character may be in a field's value (RFC 9110, section 5.5); bytes above 127 are
@@ -118,7 +118,7 @@ class Reader {
     uint64_t sum = 0;
     for (const char c : value) {
       if (!isDigit(c)) return false;
-      sum = std::min(sum * 10 + static_cast<uint64_t>(c - '0'), kLengthMax);
+      sum = std::min(sum * 10 + static_cast<uint64_t>(c - '0'), kMaxLength);
     }
     out_->framing = Framing::kLength;
     out_->bodyLength = sum;

@@ -38,11 +38,11 @@ class SendCosts {
     const double measured = static_cast<double>(microseconds) / static_cast<double>(bytes);
     // Bounds an outlier: another process may have had the core meanwhile.
     cost = cost == 0 ? measured
-                     : cost + (std::min(measured, kMostGrowth * cost) - cost) / kAveragedMessages;
+                     : cost + (std::min(measured, kMaxGrowth * cost) - cost) / kAveragedMessages;
   }
 
  private:
-  static constexpr double kMostGrowth = 4;
+  static constexpr double kMaxGrowth = 4;
   static constexpr double kAveragedMessages = 16;
 
   double& costOf(SendMethod method) { return costs_[static_cast<size_t>(method)]; }

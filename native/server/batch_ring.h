@@ -131,7 +131,7 @@ class BatchRing {
     const uint32_t at = takenCount_.load(std::memory_order_relaxed);
     if (at == putCount_.load()) return false;
     // The memory of an unusually long batch is freed.
-    if (batch->capacity() > kMostRetained) *batch = std::string();
+    if (batch->capacity() > kMaxRetained) *batch = std::string();
     batch->clear();
     places_[at % kPlaces].swap(*batch);
     takenCount_.store(at + 1);
@@ -155,7 +155,7 @@ class BatchRing {
 
  private:
   /** Most bytes of a batch whose memory is kept. */
-  static constexpr size_t kMostRetained = 1 << 18;
+  static constexpr size_t kMaxRetained = 1 << 18;
 
   uint32_t waitingBatches() const {
     return putCount_.load(std::memory_order_relaxed) - takenCount_.load();

@@ -26,10 +26,10 @@
 namespace server {
 
 /** Most bytes that wait for the main thread; above this, requests wait in the kernel. */
-constexpr size_t kMostAskBytes = 16 << 20;
+constexpr size_t kMaxAskBytes = 16 << 20;
 
 /** Most requests of a worker that JavaScript has not been asked for yet. */
-constexpr uint32_t kMostRequests = 16;
+constexpr uint32_t kMaxRequests = 16;
 
 class WorkerAsks : public RequestHandler {
  public:
@@ -41,7 +41,7 @@ class WorkerAsks : public RequestHandler {
   explicit WorkerAsks(const Options& options) : options_(options) {}
 
   // Of RequestHandler.
-  bool hasRoom() const override { return gathered_.size() < kMostAskBytes; }
+  bool hasRoom() const override { return gathered_.size() < kMaxAskBytes; }
   std::optional<Outcome> join(Ticket ticket, const Address& address, Id* id) override;
   std::optional<Outcome> throwSprite(Ticket ticket, const HotRequest& request,
                                      std::string_view text) override;
@@ -57,7 +57,7 @@ class WorkerAsks : public RequestHandler {
   void requestCountsOf(Ticket ticket, const Id& id) override;
 
   // Of ScriptHandler.
-  bool mayAsk() const { return waitingRequests_ < kMostRequests; }
+  bool mayAsk() const { return waitingRequests_ < kMaxRequests; }
   void ask(const ScriptRequest& question);
   void gone(Ticket ticket);
 

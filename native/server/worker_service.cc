@@ -175,7 +175,7 @@ void WorkerService::markUnsent(BatchRing* ring) const {
 
 bool WorkerService::send(BatchRing* ring) {
   // Messages after a version must stay after it: an answer may rely on it.
-  if (!queuedNews_.empty() && !ring->hasRoom(kMostAhead)) return false;
+  if (!queuedNews_.empty() && !ring->hasRoom(kMaxAhead)) return false;
   addQueuedNews();
   const bool hasNotices = !gathered_.empty();
   if (hasNotices && !ring->put(&gathered_)) return false;

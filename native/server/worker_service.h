@@ -26,7 +26,7 @@
 namespace server {
 
 /** Number of batches that a worker has not taken from which on news of feeds wait. */
-constexpr uint32_t kMostAhead = 4;
+constexpr uint32_t kMaxAhead = 4;
 
 /** The parts of the services of all workers; all of them outlive the services. */
 struct ServiceParts {

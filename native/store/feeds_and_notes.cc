@@ -146,7 +146,7 @@ bool StoredFeedsAndNotes::publish(const JournalRecord& record, std::string_view 
   const std::string_view key = text.substr(0, head.key);
   const std::string_view value = text.substr(head.key, head.value);
   const bool isItem = head.kind == PublicationKind::kItem;
-  if (!isFeedKey(key) || version == 0 || version > kMostCursor || head.epoch > kMostCursor) {
+  if (!isFeedKey(key) || version == 0 || version > kMaxCursor || head.epoch > kMaxCursor) {
     return false;
   }
   if (isItem) return append({head.epoch, version}, key, value, record.other);
@@ -195,8 +195,8 @@ std::string StoredFeedsAndNotes::read(SnapshotReader* reader) {
     // version.
     const bool fits = isLog ? value.empty() && entry.patches > 0 && entry.patches <= entry.version
                             : !value.empty() && entry.patches < entry.version;
-    if (!isFeedKey(key) || !fits || entry.version == 0 || entry.version > kMostCursor ||
-        entry.epoch > kMostCursor || entry.kind > PublicationKind::kItem ||
+    if (!isFeedKey(key) || !fits || entry.version == 0 || entry.version > kMaxCursor ||
+        entry.epoch > kMaxCursor || entry.kind > PublicationKind::kItem ||
         !arePatchStarts(starts, log)) {
       return kBadFeed;
     }

@@ -43,7 +43,7 @@ constexpr uint32_t kNoteName = 256;
 constexpr uint32_t kNoteBytes = 4 << 20;
 
 /** Largest epoch or version that is read: the largest exact integer of JavaScript. */
-constexpr uint64_t kMostCursor = (uint64_t{1} << 53) - 1;
+constexpr uint64_t kMaxCursor = (uint64_t{1} << 53) - 1;
 
 /** Writes the feeds and notes beside the pool to a snapshot. */
 class FeedsAndNotes {

@@ -207,7 +207,7 @@ class ReplayAccess {
     if (checkSprite(text, kLongestSprite) != Outcome::kOk) return false;
     const Pool::Client& thrower = pool->clients_[record.record];
     if (record.number != kNoNumber &&
-        (record.number > kMostCounted || record.number + kNumberWindow <= thrower.newestNumber ||
+        (record.number > kMaxCounted || record.number + kNumberWindow <= thrower.newestNumber ||
          pool->hasSeenNumber(thrower, record.number))) {
       return false;
     }
@@ -259,19 +259,19 @@ class ReplayAccess {
   // ---- Of a world -----------------------------------------------------------------------------
 
   static bool setMemory(Pool* pool, uint64_t memory) {
-    if (pool->ownedSeams_ != nullptr || memory == 0 || memory > kMostCounted) return false;
+    if (pool->ownedSeams_ != nullptr || memory == 0 || memory > kMaxCounted) return false;
     pool->ownedSeams_ = std::make_unique<Seams>(memory);
     return true;
   }
 
   static bool beginLife(Seams* seams, uint64_t life) {
-    if (life <= seams->self().life || life > kMostCounted) return false;
+    if (life <= seams->self().life || life > kMaxCounted) return false;
     seams->setLife(life);
     return true;
   }
 
   static bool addPeer(Seams* seams, const JournalRecord& record, std::string_view name) {
-    if (!isPeerName(name) || record.other >= kMostPeers) return false;
+    if (!isPeerName(name) || record.other >= kMaxPeers) return false;
     if (record.other < seams->size()) {
       return seams->replacePeer(static_cast<PeerNumber>(record.other), name);
     }
@@ -285,7 +285,7 @@ class ReplayAccess {
     if (text.size() != sizeof meeting) return false;
     memcpy(&meeting, text.data(), sizeof meeting);
     if (life < peer->sender.life ||
-        std::max({life, meeting.memory, meeting.taken}) >= kMostFrameNumber) {
+        std::max({life, meeting.memory, meeting.taken}) >= kMaxFrameNumber) {
       return false;
     }
     peer->sender = {.life = life, .memory = meeting.memory};
@@ -338,7 +338,7 @@ class ReplayAccess {
   static bool crossIn(Pool* pool, Peer* peer, const JournalRecord& record, std::string_view text) {
     CrossText route;
     if (!readRoute(pool, record, &text, &route) || record.from > 3) return false;
-    if (record.number <= peer->lastTaken || record.number >= kMostFrameNumber) return false;
+    if (record.number <= peer->lastTaken || record.number >= kMaxFrameNumber) return false;
     if (checkSprite(text, kLongestSprite) != Outcome::kOk) return false;
     pool->applyCrossIn(peer, record.number, Edge{record.from}, text, route, record.record);
     return true;
@@ -352,7 +352,7 @@ class ReplayAccess {
   }
 
   static bool renumberAfter(Outbox* outbox, uint64_t lastNumber) {
-    if (lastNumber + 1 < outbox->base() || lastNumber >= kMostFrameNumber) return false;
+    if (lastNumber + 1 < outbox->base() || lastNumber >= kMaxFrameNumber) return false;
     outbox->setBase(lastNumber + 1);
     outbox->setSettled();
     return true;
@@ -368,7 +368,7 @@ class ReplayAccess {
 
   static bool giveUp(Pool* pool, Peer* peer, uint64_t count) {
     Outbox& outbox = peer->outbox;
-    if (count > outbox.size() || outbox.base() + count >= kMostFrameNumber) return false;
+    if (count > outbox.size() || outbox.base() + count >= kMaxFrameNumber) return false;
     pool->recordGivenUp(0, count);
     outbox.setBase(outbox.base() + count);
     return true;

@@ -153,8 +153,8 @@ class SnapshotAccess {
       // Records come in rising order: none comes twice, and the free ones between are known.
       if (entry.record < pool->usedRecords_ || entry.id.record() != entry.record ||
           !entry.id.isWellFormed() || entry.unsent > entry.waiting ||
-          entry.waiting > entry.sequence || entry.sequence > kMostCounted ||
-          entry.newestNumber > kMostCounted) {
+          entry.waiting > entry.sequence || entry.sequence > kMaxCounted ||
+          entry.newestNumber > kMaxCounted) {
         return "a client in it makes no sense";
       }
       Pool::Client& client = addClient(pool, entry);
@@ -187,7 +187,7 @@ class SnapshotAccess {
         } else {
           client.mailbox.push(restoredSprite);
         }
-        if (client.mailbox.bytes > kMostMailboxBytes) return "a client in it makes no sense";
+        if (client.mailbox.bytes > kMaxMailboxBytes) return "a client in it makes no sense";
         pool->counts_.mailboxBytes += Sprite::cost(text.size());
         ++pool->counts_.waiting;
       }
@@ -224,7 +224,7 @@ class SnapshotAccess {
                                header.acked,  header.lost, header.flown};
     if (!reader->atEnd() || sprites != header.sprites ||
         std::any_of(std::begin(totals), std::end(totals),
-                    [](uint64_t count) { return count > kMostCounted; }) ||
+                    [](uint64_t count) { return count > kMaxCounted; }) ||
         header.joined != header.clients - moreHeader.leaving + header.left + header.expired ||
         header.thrown + counts.crossedIn !=
             header.acked + header.lost + sprites + counts.crossedOut) {

@@ -96,7 +96,7 @@ struct CrosserEntry {
 static_assert(sizeof(CrosserEntry) == 16, "a change of the format is a new version");
 
 /** Most bytes of a mailbox that is read (Mailbox::bytes). */
-constexpr uint32_t kMostMailboxBytes = UINT32_MAX / 2;
+constexpr uint32_t kMaxMailboxBytes = UINT32_MAX / 2;
 
 }  // namespace server::snapshot_format
 

@@ -96,7 +96,7 @@ class SnapshotWriter {
   static constexpr size_t kPiece = 1 << 20;
 
   /** Most bytes in flight to the disk. */
-  static constexpr uint64_t kMostInFlight = 8 << 20;
+  static constexpr uint64_t kMaxInFlight = 8 << 20;
 
   void flush() {
     for (size_t written = 0; written < buffered_ && error_ == 0;) {
@@ -119,9 +119,9 @@ class SnapshotWriter {
   void startWriteback() {
     if (error_ == 0) error_ = sync(writebackBytes_, buffered_, SYNC_FILE_RANGE_WRITE);
     writebackBytes_ += buffered_;
-    if (error_ == 0 && writebackBytes_ > kMostInFlight) {
+    if (error_ == 0 && writebackBytes_ > kMaxInFlight) {
       error_ =
-          sync(0, writebackBytes_ - kMostInFlight,
+          sync(0, writebackBytes_ - kMaxInFlight,
                SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
     }
   }

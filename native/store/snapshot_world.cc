@@ -85,9 +85,9 @@ std::string readWorld(SnapshotReader* reader,
   if (!reader->read(&header)) return kTooEarly;
   for (const uint64_t number :
        {header.memory, header.life, header.crossedIn, header.crossedOut, header.crossedInDoubt}) {
-    if (number > kMostCounted) return kBadWorld;
+    if (number > kMaxCounted) return kBadWorld;
   }
-  if (header.memory == 0 || header.peers > kMostPeers) return kBadWorld;
+  if (header.memory == 0 || header.peers > kMaxPeers) return kBadWorld;
   *seams = std::make_unique<Seams>(header.memory);
   (*seams)->setLife(header.life);
   for (uint32_t i = 0; i < header.peers; ++i) {
@@ -95,7 +95,7 @@ std::string readWorld(SnapshotReader* reader,
     if (!reader->read(&entry)) return kTooEarly;
     const std::string_view name(entry.name, strnlen(entry.name, sizeof entry.name));
     if (!isPeerName(name) || (*seams)->findPeer(name) != kNoPeer || entry.base == 0 ||
-        std::max({entry.life, entry.memory, entry.lastTaken, entry.base}) >= kMostFrameNumber) {
+        std::max({entry.life, entry.memory, entry.lastTaken, entry.base}) >= kMaxFrameNumber) {
       return kBadWorld;
     }
     Peer& peer = (*seams)->peer((*seams)->addPeer(name));

@@ -39,7 +39,7 @@ Receipt BitPages::set(uint64_t bit, size_t* pagesLeft) {
 }
 
 Receipt Account::addReceived(uint32_t process, uint64_t sprite) {
-  if (process >= kMostProcesses || sprite >= kMostSprites) return Receipt::kUnknown;
+  if (process >= kMaxProcesses || sprite >= kMaxSprites) return Receipt::kUnknown;
   if (process >= received_.size()) received_.resize(process + 1);
   return received_[process].set(sprite, &pagesLeft_);
 }
@@ -51,10 +51,10 @@ void Account::write(uint32_t process, int fd) const {
 
 namespace {
 
-constexpr uint64_t kMostSpritesPerBatch = uint64_t{1} << Batches::kNumberBits;
+constexpr uint64_t kMaxSpritesPerBatch = uint64_t{1} << Batches::kNumberBits;
 
 /** Most batches that another swarm may be ahead: a new batch reaches some swarms late. */
-constexpr uint64_t kMostBatchesAhead = 4;
+constexpr uint64_t kMaxBatchesAhead = 4;
 
 void printBatch(uint64_t number, uint64_t accepted, uint64_t received, std::string* json) {
   char separator = '[';
@@ -75,7 +75,7 @@ void Batches::begin(uint64_t batch) {
 }
 
 uint64_t Batches::nextSprite() {
-  thrownInBatch_ = std::min(thrownInBatch_ + 1, kMostSpritesPerBatch);
+  thrownInBatch_ = std::min(thrownInBatch_ + 1, kMaxSpritesPerBatch);
   return currentBatch_ << kNumberBits | (thrownInBatch_ - 1);
 }
 
@@ -94,10 +94,10 @@ Batches::Batch* Batches::findOrBegin(uint64_t number) {
 void Batches::addAccepted(uint64_t sprite) { findOrBegin(sprite >> kNumberBits)->accepted++; }
 
 Receipt Batches::addReceived(uint32_t process, uint64_t sprite) {
-  if (sprite >> kNumberBits > currentBatch_ + kMostBatchesAhead) return Receipt::kUnknown;
+  if (sprite >> kNumberBits > currentBatch_ + kMaxBatchesAhead) return Receipt::kUnknown;
   Batch* batch = findOrBegin(sprite >> kNumberBits);
   if (batch != &olderSum_) {
-    const uint64_t bit = uint64_t{process} << kNumberBits | (sprite & (kMostSpritesPerBatch - 1));
+    const uint64_t bit = uint64_t{process} << kNumberBits | (sprite & (kMaxSpritesPerBatch - 1));
     const Receipt receipt = batch->pages.set(bit, &batch->pagesLeft);
     if (receipt != Receipt::kNew) return receipt;
   }

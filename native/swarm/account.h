@@ -45,9 +45,9 @@ class BitPages {
 
 class Account {
  public:
-  static constexpr uint32_t kMostProcesses = 1024;
+  static constexpr uint32_t kMaxProcesses = 1024;
   /** No run throws more: at 100,000 sprites a second it would take a day. */
-  static constexpr uint64_t kMostSprites = uint64_t{1} << 33;
+  static constexpr uint64_t kMaxSprites = uint64_t{1} << 33;
 
   /** @param bytes most memory of the pages: 512 MB hold 2,000 million sprites, accepted and
    * received */
@@ -81,14 +81,14 @@ class Account {
 // all swarms.
 //
 // A bit for each sprite detects doubles, in pages of 65,536 bits (8 KB) for each thrower. The last
-// kKeptBatches batches are kept, with kMostPages pages each: at most 32 MB, whatever strangers
+// kKeptBatches batches are kept, with kMaxPages pages each: at most 32 MB, whatever strangers
 // throw. Of older batches two sums are kept.
 
 class Batches {
  public:
   static constexpr uint32_t kNumberBits = 20;
   static constexpr uint64_t kKeptBatches = 32;
-  static constexpr size_t kMostPages = 128;
+  static constexpr size_t kMaxPages = 128;
 
   /** Sets the current batch. A number that is not higher than the current one is ignored. */
   void begin(uint64_t batch);
@@ -110,7 +110,7 @@ class Batches {
     uint64_t accepted = 0;
     uint64_t received = 0;
     BitPages pages;  // by thrower and number within the batch
-    size_t pagesLeft = kMostPages;
+    size_t pagesLeft = kMaxPages;
   };
 
   Batch* findOrBegin(uint64_t number);

@@ -15,10 +15,10 @@ namespace {
 
 constexpr uint64_t kAnswerTimeoutNs = 30 * kSecond;
 constexpr uint64_t kBehindToleranceNs = 10 * kMs;
-constexpr size_t kHeadRoom = 512;            // bytes before the sprite in a lane's buffer
-constexpr uint32_t kMostThrowerChecks = 64;  // most clients checked for a throw
+constexpr size_t kHeadRoom = 512;           // bytes before the sprite in a lane's buffer
+constexpr uint32_t kMaxThrowerChecks = 64;  // most clients checked for a throw
 // Most recorded times of due sprites that were not thrown.
-constexpr uint64_t kMostBehindTimes = 100'000;
+constexpr uint64_t kMaxBehindTimes = 100'000;
 
 }  // namespace
 
@@ -73,7 +73,7 @@ void Lanes::countBehind() {
   const Options& options = core_->options;
   Histogram& times =
       options.process == options.probeProcess ? core_->probeTimes : core_->arrivalTimes;
-  const uint64_t step = 1 + (due - thrownSinceStart_) / kMostBehindTimes;
+  const uint64_t step = 1 + (due - thrownSinceStart_) / kMaxBehindTimes;
   for (uint64_t i = thrownSinceStart_; i < due; i += step) {
     times.record(core_->now - schedule_.dueAt(i), std::min(step, due - i));
   }
@@ -146,7 +146,7 @@ bool Lanes::nextThrower(uint32_t index, uint32_t* client) {
     return clients_->mayThrow(*client);
   }
   const uint32_t openedCount = clients_->openedCount();
-  for (uint32_t tries = std::min(kMostThrowerChecks, openedCount); tries > 0; tries--) {
+  for (uint32_t tries = std::min(kMaxThrowerChecks, openedCount); tries > 0; tries--) {
     lastThrower_ = lastThrower_ + 1 < openedCount ? lastThrower_ + 1 : 0;
     if (clients_->mayThrow(lastThrower_)) {
       *client = lastThrower_;

@@ -5,7 +5,7 @@ namespace server {
 namespace {
 
 /** Most busy ends of rows that are remembered: sprites to any further ones are just tried. */
-constexpr size_t kMostBusy = 4096;
+constexpr size_t kMaxBusy = 4096;
 
 }  // namespace
 
@@ -75,7 +75,7 @@ bool Outbox::nextFrame(uint64_t now, const Identity& self, std::string* frame) {
 /** Asks about busy ends, at most half a frame of them. */
 void Outbox::writeQuestions(FrameWriter* writer) const {
   for (const uint64_t key : busyEnds_) {
-    if (writer->count() == kMostInFrame / 2) break;
+    if (writer->count() == kMaxInFrame / 2) break;
     writer->add({.row = static_cast<uint32_t>(key >> 1), .exitEdge = Edge(key & 1)}, {});
   }
 }
@@ -83,7 +83,7 @@ void Outbox::writeQuestions(FrameWriter* writer) const {
 /** Adds sprites, as far as the frame and the window reach. */
 void Outbox::writeSprites(FrameWriter* writer) {
   while (nextToSend_ < waiting_.size() && bytesInFlight_ < window_ &&
-         writer->count() < kMostInFrame && writer->bytes() < kFrameBytes) {
+         writer->count() < kMaxInFrame && writer->bytes() < kFrameBytes) {
     const Crosser& one = waiting_[nextToSend_++];
     const uint64_t length = one.sprite->length;
     writer->add({.length = static_cast<uint32_t>(length),
@@ -159,7 +159,7 @@ void Outbox::applyRemarks(const FrameHead& ack, std::string_view ends, uint64_t 
     const uint64_t key = keyOf(end.row, end.exitEdge);
     if (!end.busy) {
       busyEnds_.erase(key);
-    } else if (busyEnds_.size() < kMostBusy && busyEnds_.insert(key).second) {
+    } else if (busyEnds_.size() < kMaxBusy && busyEnds_.insert(key).second) {
       askBusyAt_ = now + kAskBusy;
     }
   }

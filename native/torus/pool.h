@@ -61,7 +61,7 @@
 namespace server {
 
 /** Largest count or number. Answers carry them as JSON, and JavaScript would round larger ones. */
-constexpr uint64_t kMostCounted = (uint64_t{1} << 53) - 1;
+constexpr uint64_t kMaxCounted = (uint64_t{1} << 53) - 1;
 
 /** How far back from the newest a throw's number is remembered: the bits of one word. */
 constexpr uint64_t kNumberWindow = 64;

@@ -13,14 +13,14 @@ namespace server {
 namespace {
 
 /** Most leavers in sequence that are passed by on the way to a row's end. */
-constexpr int kMostPassedToEnd = 64;
+constexpr int kMaxPassedToEnd = 64;
 
 /** Returns a number that no other memory has: never 0, and exact in JavaScript. */
 uint64_t newMemory() {
   uint64_t number;
   do {
     if (getrandom(&number, sizeof number, 0) != sizeof number) number = 0;
-    number &= kMostCounted;
+    number &= kMaxCounted;
   } while (number == 0);
   return number;
 }
@@ -64,7 +64,7 @@ void Pool::setLife(uint64_t life) {
 
 PeerNumber Pool::findOrAddPeer(std::string_view name) {
   const PeerNumber known = ownedSeams_->findPeer(name);
-  if (known != kNoPeer || ownedSeams_->size() == kMostPeers) return known;
+  if (known != kNoPeer || ownedSeams_->size() == kMaxPeers) return known;
   const PeerNumber peer = ownedSeams_->addPeer(name);
   if (journal_ != nullptr) journal_->peer(peer, name);
   return peer;
@@ -93,7 +93,7 @@ void Pool::setSender(PeerNumber number, const Identity& sender, uint64_t lastTak
  */
 bool Pool::seamBeyond(uint32_t record, Edge edge, Seam* seam) const {
   if (edge == Edge::kUp || edge == Edge::kDown) return false;
-  for (int passed = 0; passed <= kMostPassedToEnd; ++passed) {
+  for (int passed = 0; passed <= kMaxPassedToEnd; ++passed) {
     if (torus_.closesRow(record, edge)) {
       const uint32_t row = torus_.cycleOf(record);
       *seam = {activeSeams_->peerBeyond(row, edge), row, edge};
@@ -274,7 +274,7 @@ uint32_t Pool::chooseRoute(CrossText* route, uint32_t cost) const {
   const uint32_t rows = landingRows();
   const Edge exitEdge{route->exitEdge};
   // A frame may claim more hops, but a world has no more servers.
-  route->hops = std::min<uint16_t>(route->hops, kMostPeers);
+  route->hops = std::min<uint16_t>(route->hops, kMaxPeers);
   route->peer = activeSeams_ == nullptr ? kNoPeer : activeSeams_->ringNeighbor(exitEdge);
   const bool mayLandAnywhere = route->round > 0 || route->hops == 0 || route->peer == kNoPeer;
   if (route->row < rows || (mayLandAnywhere && rows > 0)) {

@@ -25,7 +25,7 @@ constexpr uint8_t kLostAlone = 0;
  * Most leavers in sequence that a sprite passes by. With more of them ahead it waits until they are
  * gone.
  */
-constexpr int kMostPassedLeavers = 64;
+constexpr int kMaxPassedLeavers = 64;
 
 /** Sprites that have flown into a mailbox may take 1 / kFlownPart of it. */
 constexpr uint32_t kFlownPart = 2;
@@ -97,7 +97,7 @@ void Pool::freeAllLeaving() {
  */
 uint32_t Pool::nextLive(uint32_t record, Edge edge) const {
   uint32_t next = record;
-  for (int passed = 0; passed <= kMostPassedLeavers; ++passed) {
+  for (int passed = 0; passed <= kMaxPassedLeavers; ++passed) {
     next = torus_.neighbor(next, edge);
     if (clients_[next].live) return next;
     if (next == record) break;

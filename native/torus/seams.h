@@ -70,7 +70,7 @@ using PeerNumber = uint16_t;
 constexpr PeerNumber kNoPeer = UINT16_MAX;
 
 /** Most known servers, including those that have left the ring. */
-constexpr size_t kMostPeers = 4096;
+constexpr size_t kMaxPeers = 4096;
 
 /** The servers to the left and to the right, by Edge. */
 struct Sides {

@@ -142,13 +142,13 @@ FrameRefusal readFrame(std::string_view* message, FrameHead* head, std::string_v
   for (uint64_t* number : {&head->life, &head->peerLife, &head->serial, &head->number, &head->base,
                            &head->fence, &head->memory}) {
     *number = readNumber<uint64_t>(message);
-    if (*number >= kMostFrameNumber) return FrameRefusal::kMalformed;
+    if (*number >= kMaxFrameNumber) return FrameRefusal::kMalformed;
   }
   head->count = readNumber<uint32_t>(message);
   const auto length = readNumber<uint32_t>(message);
-  if (length > message->size() || head->count > kMostInFrame) return FrameRefusal::kMalformed;
+  if (length > message->size() || head->count > kMaxInFrame) return FrameRefusal::kMalformed;
   const bool isNumbered = head->kind == FrameKind::kSprites;
-  if (isNumbered && head->number + head->count > kMostFrameNumber) return FrameRefusal::kMalformed;
+  if (isNumbered && head->number + head->count > kMaxFrameNumber) return FrameRefusal::kMalformed;
   std::string_view frame = message->substr(0, length);
   message->remove_prefix(length);
   *body = frame;
@@ -169,7 +169,7 @@ FrameRefusal readMessage(std::string_view message, Frames* frames) {
     if (refusal != FrameRefusal::kNone)
       return frames->count > 0 ? FrameRefusal::kMalformed : refusal;
     ++frames->count;
-  } while (!message.empty() && frames->count < kMostFrames);
+  } while (!message.empty() && frames->count < kMaxFrames);
   if (!message.empty()) return FrameRefusal::kMalformed;
   const FrameHead& first = frames->at[0].head;
   const bool isAckWithSprites = first.kind == FrameKind::kAck &&

@@ -58,13 +58,13 @@ constexpr size_t kCrosserHead = 16;
 constexpr size_t kEndBytes = 8;
 
 /** Most sprites, or ends, in one frame. */
-constexpr uint32_t kMostInFrame = 1024;
+constexpr uint32_t kMaxInFrame = 1024;
 
 /** Most frames in one message. */
-constexpr size_t kMostFrames = 2;
+constexpr size_t kMaxFrames = 2;
 
 /** Bound of the numbers in a frame's head: sprites' numbers and lives are below it. */
-constexpr uint64_t kMostFrameNumber = uint64_t{1} << 62;
+constexpr uint64_t kMaxFrameNumber = uint64_t{1} << 62;
 
 enum class FrameKind : uint8_t { kSprites = 1, kAck = 2 };
 
@@ -151,7 +151,7 @@ struct Frame {
 
 /** The frames of one message. */
 struct Frames {
-  Frame at[kMostFrames];
+  Frame at[kMaxFrames];
   size_t count = 0;
 };
 

@@ -22,7 +22,7 @@ import { answerHelp, takeValues } from '../support/documents.js';
 answerHelp(import.meta.url);
 
 /** Most memory of a watcher, in bytes. */
-const MOST_BYTES = 128;
+const MAX_BYTES = 128;
 
 /** Connections from one source address, which has some 28,000 ports. */
 const ADDRESS_CONNECTIONS = 20000;
@@ -77,8 +77,8 @@ const COLUMNS = {
 const rows = [];
 for (const way of ways) rows.push({ way, ...(await measure(`sprites-${way}`)) });
 const verdictRows = rows.map(({ way, resident }) => [
-  `${WAY_TITLES[way]}: at most ${MOST_BYTES} bytes`,
-  ...[resident, whole.format, resident <= MOST_BYTES]
+  `${WAY_TITLES[way]}: at most ${MAX_BYTES} bytes`,
+  ...[resident, whole.format, resident <= MAX_BYTES]
 ]);
 report(
   { strict },

@@ -71,7 +71,7 @@ const USUAL_CONTENDERS = ['sprites-poll', 'sprites-stream', 'ws', 'sse', 'nchan-
 const SPARE_FILES = 2000;
 
 /** Most clients for which the load generator has addresses. */
-const MOST_CLIENTS = 60000;
+const MAX_CLIENTS = 60000;
 
 /**
  * Warm-up, in seconds: V8 compiles the code, the server stops to make patches that no client takes, and V8 returns
@@ -111,7 +111,7 @@ function readOptions() {
   const options = takeValues(import.meta.url, {
     ...{ rounds: [1, 1, 100], seconds: [hasOption('--short') ? 3 : 6, 0.1], held: [60, 0.1] },
     ...{
-      most: [MOST_CLIENTS, 1],
+      most: [MAX_CLIENTS, 1],
       short: false,
       study: false,
       only: usual.join(),
@@ -120,7 +120,7 @@ function readOptions() {
     ...{ cells: '', 'no-break': false, json: '', strict: false }
   });
   const names = parseNames(options.only, feedContenders, import.meta.url);
-  const most = Math.min(options.most, fileLimit() - SPARE_FILES, MOST_CLIENTS);
+  const most = Math.min(options.most, fileLimit() - SPARE_FILES, MAX_CLIENTS);
   if (most < 1) refuse('clients want as many files');
   const cells = cellsOf({
     ...options,

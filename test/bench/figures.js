@@ -310,7 +310,7 @@ export function verdicts({ sprites = {}, nchan }, memoryClients) {
 
 /** The bound of the server's resident size in bytes, and the number of clients from which it counts. */
 const COUNTING_CLIENTS = 1e6;
-const MOST_RESIDENT = 600e6;
+const MAX_RESIDENT = 600e6;
 
 /**
  * Compares the server's resident size with its bound.
@@ -323,7 +323,7 @@ const MOST_RESIDENT = 600e6;
  *     counts and does not hold fails the run
  */
 export function residentVerdict({ clients, mostResident }, resident) {
-  const most = mostResident ?? MOST_RESIDENT;
+  const most = mostResident ?? MAX_RESIDENT;
   const isBinding = mostResident !== undefined || clients >= COUNTING_CLIENTS;
   return { resident, most, holds: resident <= most, counts: isBinding };
 }

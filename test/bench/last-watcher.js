@@ -8,7 +8,7 @@
  * in their sockets, and the server has all cores. The last watcher has its document when all sending threads are done:
  * when each has used 97% of the CPU time that it uses within QUIET_MS milliseconds.
  *
- * Exit status: 0; 1 with --strict if two workers take more than MOST_RATIO of the time without workers; 2 for a wrong
+ * Exit status: 0; 1 with --strict if two workers take more than MAX_RATIO of the time without workers; 2 for a wrong
  * option.
  */
 import { readFileSync } from 'node:fs';
@@ -33,7 +33,7 @@ import { answerHelp, refuseUsage, takeValues } from '../support/documents.js';
 answerHelp(import.meta.url);
 
 /** Bound: the time with two workers, as a share of the time without workers. */
-const MOST_RATIO = 0.6;
+const MAX_RATIO = 0.6;
 
 /** Publications a round, and a time in which each is surely over, in milliseconds. */
 const PUBLICATIONS = 4;
@@ -125,12 +125,7 @@ report(
     ),
     about: describeMachine(false),
     held: knownVerdicts([
-      [
-        `two workers take at most ${MOST_RATIO} of the time`,
-        ratio,
-        fine.format,
-        ratio <= MOST_RATIO
-      ]
+      [`two workers take at most ${MAX_RATIO} of the time`, ratio, fine.format, ratio <= MAX_RATIO]
     ]),
     took
   }

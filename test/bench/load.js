@@ -24,7 +24,7 @@ const ENGINE_LIMIT_S = 7200;
 const CLIENTS_OF_AN_ADDRESS = 20000;
 
 /** Most connections that open at a time: less than any listen backlog. */
-const MOST_OPENING = 64;
+const MAX_OPENING = 64;
 
 /** Pins a process with all its threads to the core of the load, if there are two cores. @param {number} pid */
 export function pinToLoad(pid) {
@@ -66,7 +66,7 @@ export class Load {
     const swarm = Math.random().toString(36).slice(2, 8).padEnd(6, '0');
     const shared = {
       ...{ address: '127.0.0.1', host: '127.0.0.1', 'server-name': 'localhost', swarm },
-      ...{ ramp: 1e6, 'in-flight': MOST_OPENING, tick: TICK_MS, limit: ENGINE_LIMIT_S }
+      ...{ ramp: 1e6, 'in-flight': MAX_OPENING, tick: TICK_MS, limit: ENGINE_LIMIT_S }
     };
     this.#engines = parts.map((part, i) =>
       this.#start({ ...shared, process: i, seed: 1 + i, ...part }, trusted)

@@ -15,14 +15,14 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
-enum { kMost = 64 * 1024 };
+enum { kMax = 64 * 1024 };
 
 typedef long (*ptrace_call)(int request, pid_t pid, void *address, void *data);
 
 long ptrace(enum __ptrace_request request, ...) {
   static ptrace_call realPtrace;
-  static char padded[kMost]; /* There is one CPU, so no other thread is here. */
-  static size_t hostSize;    /* length of the host's set */
+  static char padded[kMax]; /* There is one CPU, so no other thread is here. */
+  static size_t hostSize;   /* length of the host's set */
   va_list rest;
   va_start(rest, request);
   pid_t pid = va_arg(rest, pid_t);

@@ -115,7 +115,7 @@ const NEW_LOW = 64 * 1024;
 
 /** Interval between two samples until a server is at rest, in milliseconds, and the most samples. */
 const REST_SAMPLE_MS = 200;
-const MOST_REST_SAMPLES = 300;
+const MAX_REST_SAMPLES = 300;
 
 /** CPU time between two samples that counts as rest, in seconds. */
 const REST_CPU_SECONDS = 0.01;
@@ -127,7 +127,7 @@ const REST_CPU_SECONDS = 0.01;
  */
 export async function untilAtRest(pids) {
   let before = cpuSeconds(pids);
-  for (let samples = 0, quietSamples = 0; samples < MOST_REST_SAMPLES; samples++) {
+  for (let samples = 0, quietSamples = 0; samples < MAX_REST_SAMPLES; samples++) {
     await sleep(REST_SAMPLE_MS);
     const now = cpuSeconds(pids);
     quietSamples = now - before <= REST_CPU_SECONDS ? quietSamples + 1 : 0;

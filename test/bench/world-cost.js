@@ -39,7 +39,7 @@ answerHelp(import.meta.url);
 const canPinCores = canPin();
 
 /** Bound of the CPU a sprite of all servers of a world together, as a multiple of one server's: medians. */
-const MOST_RATIO = 1.1;
+const MAX_RATIO = 1.1;
 
 /** Clients that the load opens a second, in all. */
 const RAMP = 3000;
@@ -174,8 +174,8 @@ report(values, {
     summary
       .filter(({ kind }) => kind === 'world')
       .map(({ load, ofOne: { median } }) => [
-        `${load}: CPU at most ${MOST_RATIO} times one server's`,
-        ...[median, fine.format, median <= MOST_RATIO]
+        `${load}: CPU at most ${MAX_RATIO} times one server's`,
+        ...[median, fine.format, median <= MAX_RATIO]
       ])
   ),
   summary

@@ -20,7 +20,7 @@ const CLIENTS = 1_000_000;
 const RINGS = [3, 10, 30, 100, 300, 1000];
 
 /** Larger rings have one history of each kind. */
-const MOST_SERVERS_OF_MANY_ROUNDS = 300;
+const MAX_SERVERS_OF_MANY_ROUNDS = 300;
 
 const { most, throws, lease, rounds, seed } = takeValues(import.meta.url, {
   ...{ most: [1000, 1], throws: [10000, 1], lease: [10, 1], rounds: [3, 1], seed: [1, 1] }
@@ -38,7 +38,7 @@ function printHeading(title, ...cells) {
 async function longestHealing(loss) {
   let healed = 0;
   let conflicts = 0;
-  for (let round = 0; round < (loss.servers > MOST_SERVERS_OF_MANY_ROUNDS ? 1 : rounds); round++) {
+  for (let round = 0; round < (loss.servers > MAX_SERVERS_OF_MANY_ROUNDS ? 1 : rounds); round++) {
     const random = new Random(seed + 1000 * round + loss.servers);
     const history = await healingOf({ ...loss, random, lease: lease * 1000 });
     healed = Math.max(healed, history.healed);

@@ -137,7 +137,7 @@ void namesAHundred() {
     table.watch("open", table.addGrant(name, true, {"open"}), 0);
   EXPECT(table.request("presence/open") == Outcome::kOk);
   std::sort(names.begin(), names.end());
-  names.resize(kMostNamed);
+  names.resize(kMaxNamed);
   EXPECT(table.valueOf("presence/open") == presenceText(130, names));
 }
 
@@ -390,7 +390,7 @@ void addsUpShares() {
   for (int i = 0; i < 150; ++i) names.push_back("a" + std::to_string(100 + i));
   member.feeds.setShare(kOpen, "b", {UINT32_MAX, names});
   member.advance(1100);
-  names.resize(kMostNamed);
+  names.resize(kMaxNamed);
   EXPECT(member.valueOf(kOpen) == presenceText(UINT32_MAX, names));
 }
 
@@ -436,7 +436,7 @@ void remembersBadTokens() {
   EXPECT(table.feeds.isBadGrant(token(7)));
   table.advance(200);
   EXPECT(!table.feeds.isBadGrant(token(7)));
-  const uint32_t most = Grants::kMostBad;
+  const uint32_t most = Grants::kMaxBad;
   for (uint32_t i = 0; i < 2 * most; ++i) table.feeds.rememberBadGrant(token(i));
   uint32_t known = 0;
   for (uint32_t i = 0; i < 2 * most; ++i) known += table.feeds.isBadGrant(token(i));

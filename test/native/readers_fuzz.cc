@@ -39,7 +39,7 @@ constexpr uint64_t kTextsARequest = 15;
 
 // ---- Requests -----------------------------------------------------------------------------------
 
-constexpr uint64_t kNumberMax = (uint64_t{1} << 53) - 1;
+constexpr uint64_t kMaxNumber = (uint64_t{1} << 53) - 1;
 
 Verdict readHot(const std::string& input, size_t length, HotRequest* request) {
   const ExactCopy copy(input.data(), length);
@@ -66,7 +66,7 @@ void checkHot(const std::string& input, const HotRequest& request) {
       (request.route != Route::kFeeds || isList)) {
     fail("a body where none belongs", input);
   }
-  if (request.ack > kNumberMax || request.number > kNumberMax) {
+  if (request.ack > kMaxNumber || request.number > kMaxNumber) {
     fail("a number too large", input);
   }
   const bool isFeed = request.route == Route::kFeed;

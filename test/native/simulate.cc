@@ -360,7 +360,7 @@ class Run : public Actor {
       default:
         machine_.trace("server %" PRIu64 " does not reach the broker, from there to %" PRIu64, one,
                        other);
-        for (uint32_t to = 0; to <= kMostServers; ++to) {
+        for (uint32_t to = 0; to <= kMaxServers; ++to) {
           for (uint32_t name = std::min(one, other); name <= std::max(one, other); ++name) {
             broker_.cut(name, to);
             broker_.cut(to, name);
@@ -765,7 +765,7 @@ int main(int count, char** arguments) {
       order.clients = static_cast<uint32_t>(strtoul(value, nullptr, 10));
     } else if (name == "--servers") {
       order.servers =
-          std::clamp(static_cast<uint32_t>(strtoul(value, nullptr, 10)), 1U, kMostServers);
+          std::clamp(static_cast<uint32_t>(strtoul(value, nullptr, 10)), 1U, kMaxServers);
     } else if (name == "--without") {
       for (const char* aspect : kAspects) {
         if (std::string(value).find(aspect) != std::string::npos) order.without.insert(aspect);

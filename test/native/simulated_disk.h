@@ -328,7 +328,7 @@ class Disk {
 /** The disk of each server. */
 struct Disks {
   Disk* operator->() const { return at[machine->server]; }
-  Disk* at[kMostServers] = {};
+  Disk* at[kMaxServers] = {};
 };
 inline Disks disk;
 

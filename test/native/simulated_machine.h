@@ -33,7 +33,7 @@ namespace sim {
 constexpr uint64_t kMillisecond = 1000;
 constexpr uint64_t kSecond = 1000 * kMillisecond;
 constexpr uint64_t kNever = UINT64_MAX;
-constexpr uint32_t kMostServers = 4;
+constexpr uint32_t kMaxServers = 4;
 
 /** The receiver of events. It must outlive its events. */
 class Actor {

@@ -674,7 +674,7 @@ class Host : public Actor {
 };
 
 /** The hosts by number; nullptr: none. */
-inline Host* hosts[kMostServers] = {};
+inline Host* hosts[kMaxServers] = {};
 
 /** The sums of all servers' counts. */
 struct Totals {

@@ -492,7 +492,7 @@ class Network : public Actor {
   Timers timers_{this};
   std::vector<size_t> freeFds_;
   std::vector<int> listeners_;
-  uint32_t open_[kMostServers] = {};
+  uint32_t open_[kMaxServers] = {};
   uint16_t lastPort_ = 1000;
 };
 

@@ -47,7 +47,7 @@ struct Lease {
     return state == other.state && epoch == other.epoch && run == other.run && rows == other.rows;
   }
 };
-using Leases = std::array<Lease, kMostServers>;
+using Leases = std::array<Lease, kMaxServers>;
 
 /** A message to or from the broker. */
 struct BrokerMessage {
@@ -79,11 +79,11 @@ struct BrokerOdds {
 
 class Broker : public Actor {
  public:
-  static constexpr uint32_t kSelf = kMostServers;
+  static constexpr uint32_t kSelf = kMaxServers;
   static constexpr uint64_t kMaxDuplicateDelay = 10 * kSecond;  // most delay of a doubled message
 
   BrokerOdds odds;
-  BrokerClient* clients[kMostServers] = {};
+  BrokerClient* clients[kMaxServers] = {};
 
   /** Drops all messages from one server to another, until `mend`. */
   void cut(uint32_t from, uint32_t to) { isCut_[from][to] = true; }
@@ -126,14 +126,14 @@ class Broker : public Actor {
       known = lease;
       renewedAt_[from] = now;
     }
-    for (uint32_t name = 0; name < kMostServers; ++name) {
+    for (uint32_t name = 0; name < kMaxServers; ++name) {
       if (!leases_[name].isLiving() || now <= renewedAt_[name] + kLeaseTime + kLeaseMargin)
         continue;
       machine->trace("server %" PRIu64 " is taken out of the ring", name);
       leases_[name].state = Lease::State::kLost;
       ++revision_;
     }
-    for (uint32_t to = 0; to < kMostServers; ++to) {
+    for (uint32_t to = 0; to < kMaxServers; ++to) {
       if (to != from && revision_ == before) continue;
       send({.kind = BrokerMessage::Kind::kLeases,
             .from = kSelf,
@@ -146,9 +146,9 @@ class Broker : public Actor {
   std::map<uint64_t, BrokerMessage> inFlight_;
   uint64_t lastSent_ = 0;
   Leases leases_;
-  std::array<uint64_t, kMostServers> renewedAt_ = {};  // milliseconds
+  std::array<uint64_t, kMaxServers> renewedAt_ = {};  // milliseconds
   uint64_t revision_ = 1;
-  std::array<std::array<bool, kMostServers + 1>, kMostServers + 1> isCut_ = {};
+  std::array<std::array<bool, kMaxServers + 1>, kMaxServers + 1> isCut_ = {};
 };
 inline Broker* broker = nullptr;
 
@@ -430,7 +430,7 @@ class Member : private BrokerClient {
   std::vector<BrokerMessage> received_;
   Messages answers_, heldMessages_;
   Feeds* feeds_ = nullptr;
-  std::array<uint64_t, kMostServers> peerEpochs_ = {};  // epochs of the living others
+  std::array<uint64_t, kMaxServers> peerEpochs_ = {};  // epochs of the living others
   uint64_t callAt_ = kNeverDue;
   uint64_t ringChanges_ = 0;
   // Leases, its own and the others':

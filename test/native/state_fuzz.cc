@@ -275,7 +275,7 @@ class Run : private PollResponder {
     next(&header);
     next(&moreHeader);
     for (const uint64_t count : {header.joined, header.left, header.thrown, header.lost}) {
-      EXPECT(count <= kMostCounted);
+      EXPECT(count <= kMaxCounted);
     }
     EXPECT(header.joined == header.clients - moreHeader.leaving + header.left + header.expired);
     at += moreHeader.holes * sizeof(uint32_t);
@@ -283,7 +283,7 @@ class Run : private PollResponder {
       ClientEntry client;
       next(&client);
       EXPECT(client.id.isWellFormed());
-      EXPECT(client.newestNumber <= kMostCounted && client.sequence <= kMostCounted);
+      EXPECT(client.newestNumber <= kMaxCounted && client.sequence <= kMaxCounted);
       for (uint32_t n = 0; n < client.waiting; ++n) {
         SpriteEntry sprite;
         next(&sprite);

@@ -507,7 +507,7 @@ void owesWhatTheRingHasNot() {
     pair.markUnsent();
     EXPECT(pair.hasUnsent());
     pair.sendNotices();
-    EXPECT(pair.hasUnsent() == (version > 1 + kMostAhead));
+    EXPECT(pair.hasUnsent() == (version > 1 + kMaxAhead));
   }
   // News of a feed that has ended are not owed.
   pair.main.remove("a");
@@ -516,7 +516,7 @@ void owesWhatTheRingHasNot() {
   EXPECT(!pair.hasUnsent());
 }
 
-/** A worker that is behind keeps at most kMostAhead versions of a feed alive. */
+/** A worker that is behind keeps at most kMaxAhead versions of a feed alive. */
 void keepsFewVersions() {
   constexpr size_t kLength = 1 << 20;
   ThreadPair pair;
@@ -526,7 +526,7 @@ void keepsFewVersions() {
   for (uint64_t version = 2; version <= 80; ++version) {
     pair.main.publish("a", version, kLength);
     pair.sendNotices();
-    EXPECT(pair.main.feeds().unsentBytes() < (kMostAhead + 2) * kLength);
+    EXPECT(pair.main.feeds().unsentBytes() < (kMaxAhead + 2) * kLength);
   }
 }
 
@@ -672,7 +672,7 @@ void compressesForAWorkerThatIsBehind() {
   pair.deliverAll();
   EXPECT(pair.worker.answers.size() == 1);
   uint64_t version = 2;
-  for (; version < 2 + kMostAhead; ++version) {
+  for (; version < 2 + kMaxAhead; ++version) {
     pair.main.publish("a", version, kLength);
     pair.sendNotices();
   }

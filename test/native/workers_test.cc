@@ -414,7 +414,7 @@ void standStill() {
     usleep(500);
   }
   // Then sends each worker more than may wait.
-  for (size_t bytes = 0; bytes < 3 * kMostAskBytes / 2 * kWorkers; bytes += text.size()) {
+  for (size_t bytes = 0; bytes < 3 * kMaxAskBytes / 2 * kWorkers; bytes += text.size()) {
     wires.push_back(std::make_unique<Wire>(server.port()));
     wires.back()->send(text);
   }

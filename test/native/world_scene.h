@@ -70,7 +70,7 @@ class Server : private PollResponder {
     pool.setResponder(PollHolder::kDoor, this);
     for (size_t i = 0; i < count; ++i) {
       // Unless a ring says more, the store knows every process.
-      seams.peer(pool.findOrAddPeer(std::to_string(i))).epoch = kMostFrameNumber;
+      seams.peer(pool.findOrAddPeer(std::to_string(i))).epoch = kMaxFrameNumber;
     }
     pool.openSeams(options, [this] { isWoken = true; });
   }

@@ -496,7 +496,7 @@ void anAckedNumberPreventsNoRestart(bool inOrder) {
   FrameWriter({.kind = FrameKind::kAck,
                .life = town.at(1).life,
                .peerLife = town.at(0).life,
-               .number = kMostFrameNumber - 1},
+               .number = kMaxFrameNumber - 1},
               &ack)
       .finish();
   (void)town.at(0).crossings.receive(1, ack, town.now(), &none);
@@ -509,7 +509,7 @@ void anAckedNumberPreventsNoRestart(bool inOrder) {
 /** Nor does a sprite's number prevent a restart: a frame beyond the last number is malformed. */
 void aSpritesNumberPreventsNoRestart(bool inOrder) {
   Town town(2, {0});
-  constexpr uint64_t kLast = kMostFrameNumber - 1;
+  constexpr uint64_t kLast = kMaxFrameNumber - 1;
   std::string frame, none;
   FrameWriter writer({.life = town.at(1).life,
                       .peerLife = town.at(0).life,

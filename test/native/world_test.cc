@@ -460,7 +460,7 @@ void checkForgetting(bool receiverForgets) {
   EXPECT(!to.pool.replacePeer(0, "y", false) && !to.pool.replacePeer(0, "1", true));
   const auto replace = [](Server& one, PeerNumber number, const char* name, bool emptied) {
     EXPECT(one.pool.replacePeer(number, name, emptied));
-    one.seams.peer(number).epoch = kMostFrameNumber;
+    one.seams.peer(number).epoch = kMaxFrameNumber;
   };
   if (receiverForgets) {
     replace(to, 0, "y", true);
@@ -510,7 +510,7 @@ void checkRefusals() {
   to.seams.setRing(ring, 0);
   // The store does not know such a process, which is not told what was taken.
   answer.clear();
-  EXPECT(to.crossings.receive(0, frame(kMostFrameNumber - 1), 0, &answer) ==
+  EXPECT(to.crossings.receive(0, frame(kMaxFrameNumber - 1), 0, &answer) ==
          FrameRefusal::kNotInRing);
   EXPECT(answer.empty());
   EXPECT(to.crossings.receive(0, frame(5, 8), 0, &answer) == FrameRefusal::kOtherLife);
@@ -538,7 +538,7 @@ void checkRefusals() {
  * server that goes on as before are accepted again.
  */
 void checkLeaps() {
-  constexpr uint64_t kLast = kMostFrameNumber - 1;
+  constexpr uint64_t kLast = kMaxFrameNumber - 1;
   ServerPair two;
   Server& from = two.from;
   Server& to = two.to;
@@ -577,7 +577,7 @@ void checkLeaps() {
   EXPECT(send(42, UINT16_MAX) == FrameRefusal::kNone && taken == 42);
   // The sprite goes on around the ring, since no server here has the row, but not without end.
   EXPECT(to.seams.peer(0).outbox.size() == 1);
-  to.seams.peer(0).outbox.each([](const Crosser& one) { EXPECT(one.hops < kMostPeers); });
+  to.seams.peer(0).outbox.each([](const Crosser& one) { EXPECT(one.hops < kMaxPeers); });
   EXPECT(send(43 + kNumbersAhead / 2, 0) == FrameRefusal::kNone && taken == 43 + kNumbersAhead / 2);
 }
 

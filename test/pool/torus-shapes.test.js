@@ -5,7 +5,7 @@ import t from 'tap';
 import { checkLaw1, checkLaw4, TorusModel } from '../model/torus.js';
 import { loadTestAddon } from '../support/addon.js';
 import { lengthOf } from '../support/until.js';
-import { MOST_TOUCHED, Rig } from '../support/torus-rig.js';
+import { MAX_TOUCHED, Rig } from '../support/torus-rig.js';
 
 const { Torus } = loadTestAddon();
 
@@ -112,14 +112,14 @@ t.test(`laws 1, 2 and 4 hold in every shape within ${SLOTS} slots, at every step
   const { torus } = shaper;
   const known = new Map();
   const unvisited = [];
-  const counts = new Array(MOST_TOUCHED + 1).fill(0);
+  const counts = new Array(MAX_TOUCHED + 1).fill(0);
 
   // Checks a step from a known shape. Queues the shape that it leads to, if that is new.
   const checkStep = (from, subject, touched) => {
     const [shape, links] = shaper.get();
     const changed = shaper.changedSince(from.links, subject);
     if (touched !== changed) assert.fail(`counted ${touched} touched, ${changed} changed`);
-    if (touched > MOST_TOUCHED) {
+    if (touched > MAX_TOUCHED) {
       assert.fail(`${touched} touched from ${JSON.stringify(from.shape)}`);
     }
     counts[touched]++;
@@ -280,7 +280,7 @@ for (const [name, history] of Object.entries(HISTORIES)) {
       `${n} nodes: ${mean.toFixed(3)} touched a step, ${most} at most; ` +
         `law 5 for ${share.toFixed(3)}`
     );
-    t.ok(most <= MOST_TOUCHED);
+    t.ok(most <= MAX_TOUCHED);
   });
 }
 
@@ -299,5 +299,5 @@ t.test('very many fall to ten and grow back', async (t) => {
   rig.inspect();
   const growth = rig.account();
   t.comment(`falling touched ${fall.mean.toFixed(3)} a step, growing ${growth.mean.toFixed(3)}`);
-  t.ok(Math.max(fall.most, growth.most) <= MOST_TOUCHED);
+  t.ok(Math.max(fall.most, growth.most) <= MAX_TOUCHED);
 });

@@ -5,7 +5,7 @@ import { cellOf, checkLaw1, checkLaw4, law5Share, TorusModel } from '../model/to
 const { Torus } = loadTestAddon();
 
 /** Law 2: most other nodes that a step may touch. */
-export const MOST_TOUCHED = 12;
+export const MAX_TOUCHED = 12;
 
 /**
  * @param {number} seed
@@ -172,7 +172,7 @@ export class Rig {
     this.steps++;
     this.touched += touched;
     this.most = Math.max(this.most, touched);
-    if (touched > MOST_TOUCHED) assert.fail(`law 2: a step touched ${touched} nodes`);
+    if (touched > MAX_TOUCHED) assert.fail(`law 2: a step touched ${touched} nodes`);
     if (this.allSteps % this.every === 0) this.inspect();
     if (this.every !== 1) return;
     const changed = new Set(moved === undefined ? [] : [moved]);

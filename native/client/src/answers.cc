@@ -10,9 +10,9 @@ namespace sprites {
 
 namespace {
 
-constexpr size_t kIdMost = 64;  // longest id, in bytes; a UUID has 36
-constexpr uint64_t kRetryMost = 600000;
-constexpr uint64_t kResumeNumberMost = uint64_t{1} << 52;  // largest `ack` and `n` of a Resume
+constexpr size_t kMaxId = 64;  // longest id, in bytes; a UUID has 36
+constexpr uint64_t kMaxRetry = 600000;
+constexpr uint64_t kMaxResumeNumber = uint64_t{1} << 52;  // largest `ack` and `n` of a Resume
 
 bool isMadeOf(std::string_view text, const char* characters, size_t maxLength) {
   return !text.empty() && text.size() <= maxLength &&
@@ -31,7 +31,7 @@ bool readObject(std::string_view body, const json::MemberVisitor& visit) {
 /** Reads the wait in "retry", in milliseconds; ignores a value that is no number. */
 void readRetry(const std::string& name, std::string_view slice, Millis* retry) {
   const std::optional<double> wait = name == "retry" ? json::number(slice) : std::nullopt;
-  if (wait) *retry = Millis(static_cast<Millis::rep>(std::clamp<double>(*wait, 0, kRetryMost)));
+  if (wait) *retry = Millis(static_cast<Millis::rep>(std::clamp<double>(*wait, 0, kMaxRetry)));
 }
 
 /** Reads the members of an answer about feeds that are for the next request. */
@@ -69,7 +69,7 @@ bool readFeedItem(std::string_view slice, FeedItem* item) {
 /** Returns whether the id is valid: paths contain it unescaped. */
 bool isId(const std::string& id) {
   static const std::string characters = std::string(kNameCharacters) + "_";
-  return isMadeOf(id, characters.c_str(), kIdMost);
+  return isMadeOf(id, characters.c_str(), kMaxId);
 }
 
 /** Reads whole numbers by their names; false if one is missing. */
@@ -101,9 +101,9 @@ bool readPlaceMember(const std::string& name, std::string_view slice, Resume* pl
   } else if (name == "n") {
     place->n = *number;
   } else if (name == "hold") {
-    place->hold = static_cast<unsigned>(std::min<uint64_t>(*number, kHoldMost));
+    place->hold = static_cast<unsigned>(std::min<uint64_t>(*number, kMaxHold));
   } else if (name == "lease") {
-    place->lease = static_cast<unsigned>(std::min<uint64_t>(*number, kHoldMost));
+    place->lease = static_cast<unsigned>(std::min<uint64_t>(*number, kMaxHold));
   } else if (name == "maxSprite") {
     place->maxSprite = static_cast<size_t>(*number);
   } else if (name == "transient") {
@@ -188,7 +188,7 @@ std::optional<Resume> readResume(std::string_view text) {
     return true;
   });
   if (!read || found != 3 || !isId(resume.id)) return std::nullopt;
-  if (std::max(resume.ack, resume.n) > kResumeNumberMost) return std::nullopt;
+  if (std::max(resume.ack, resume.n) > kMaxResumeNumber) return std::nullopt;
   return resume;
 }
 

@@ -15,7 +15,7 @@
 
 namespace sprites {
 
-constexpr unsigned kHoldMost = 86400;  // longest hold or lease, in seconds
+constexpr unsigned kMaxHold = 86400;  // longest hold or lease, in seconds
 
 /** Answer to POST /join. */
 struct JoinAnswer {

@@ -10,8 +10,8 @@ namespace sprites {
 namespace {
 
 constexpr Millis kProofTimeout{5000};
-constexpr unsigned kPollFailuresMost = 3;
-constexpr unsigned kNotFoundMost = 3;
+constexpr unsigned kMaxPollFailures = 3;
+constexpr unsigned kMaxNotFound = 3;
 
 }  // namespace
 
@@ -51,7 +51,7 @@ void Engine::startProof() {
 
 /** Returns the hold to ask for, in seconds. */
 unsigned Engine::pollHold() const {
-  if (pollFailures_ >= kPollFailuresMost) return kShortestHold;
+  if (pollFailures_ >= kMaxPollFailures) return kShortestHold;
   unsigned hold = options_.hold > 0 ? std::min(options_.hold, place_.hold) : place_.hold;
   return std::min(hold, holdMost_);
 }
@@ -77,7 +77,7 @@ void Engine::onJoin(const Reply& reply, Time now) {
   place_ = answer->place;
   needsProof_ = false;
   cutOffPolls_ = pollFailures_ = notFoundAnswers_ = 0;
-  holdMost_ = kHoldMost;
+  holdMost_ = kMaxHold;
   confirmedAck_ = 0;
   earliestPoll_ = now + answer->retry;
   updateCounts([](Counts* counts) { counts->joins++; });
@@ -90,7 +90,7 @@ void Engine::onProof(const Reply& reply, Time now) {
   if (losePlaceIfUnknown(reply, problem, now)) return;
   if (reply.status == 200 && readPlace(reply.body)) {
     needsProof_ = false;
-    if (pollFailures_ < kPollFailuresMost) setState(State::kOnline);
+    if (pollFailures_ < kMaxPollFailures) setState(State::kOnline);
   } else {
     transport_.cancel(std::exchange(poll_, 0));
     scheduleRetry(reply, now);
@@ -170,7 +170,7 @@ void Engine::onPollFailed(const Reply& reply, Time now) {
   pollFailures_++;
   needsProof_ = true;
   scheduleRetry(reply, now);
-  if (pollFailures_ >= kPollFailuresMost) goOffline(reasonOf(reply, problem), now);
+  if (pollFailures_ >= kMaxPollFailures) goOffline(reasonOf(reply, problem), now);
 }
 
 /** Counts 404 answers; true, the place is lost, when the server does not know it any more. */
@@ -178,7 +178,7 @@ bool Engine::losePlaceIfUnknown(const Reply& reply, const Problem& problem, Time
   if (reply.status == 0) return false;
   const bool isForeign = !isProblem(problem, "unknown-client");
   notFoundAnswers_ = reply.status == 404 ? notFoundAnswers_ + 1 : 0;
-  if (notFoundAnswers_ == 0 || (isForeign && notFoundAnswers_ < kNotFoundMost)) return false;
+  if (notFoundAnswers_ == 0 || (isForeign && notFoundAnswers_ < kMaxNotFound)) return false;
   onUnknownPlace(place_.id, now);
   return true;
 }

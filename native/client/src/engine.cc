@@ -298,7 +298,7 @@ void Engine::finish() {
 
 namespace {
 
-constexpr size_t kQueriesMost = 16;  // most queries at once
+constexpr size_t kMaxQueries = 16;  // most queries at once
 
 }  // namespace
 
@@ -309,7 +309,7 @@ bool Engine::status(StatusCallback result) { return addQuery({nullptr, std::move
 bool Engine::addQuery(Query query) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (leaveRequested_ || openQueries_ >= kQueriesMost) return false;
+    if (leaveRequested_ || openQueries_ >= kMaxQueries) return false;
     queryInbox_.push_back(std::move(query));
     openQueries_++;
   }

@@ -24,9 +24,9 @@
 
 namespace sprites {
 
-constexpr Millis kFirstBackoffMost{500};    // longest wait after the first failure
-constexpr Millis kBackoffMost{15000};       // longest backoff: below a lease, to keep the place
-constexpr Millis kServerWaitMost{600000};   // longest wait that a server may ask for
+constexpr Millis kMaxFirstBackoff{500};     // longest wait after the first failure
+constexpr Millis kMaxBackoff{15000};        // longest backoff: below a lease, to keep the place
+constexpr Millis kMaxServerWait{600000};    // longest wait that a server may ask for
 constexpr Millis kSmallTorusBackoff{1000};  // least bound of the backoff by the number of clients
 
 constexpr unsigned kShortestHold = 5;  // seconds; the server's lower bound
@@ -34,9 +34,9 @@ constexpr unsigned kUsualHold = 120;   // seconds, if the server has not told it
 constexpr Millis kPollSlack{15000};
 constexpr Millis kEarlyAnswer{1000};  // an empty answer sooner than this counts as a failure
 constexpr Millis kLongPark{10000};  // a poll parked so long shows that the network lets polls park
-constexpr unsigned kCutOffPollsMost = 2;   // cut-off polls in a row that shorten the hold
-constexpr Millis kPatienceMost{86400000};  // longest wait of perform() and close()
-constexpr Millis kLeaveReserve{1500};      // part of the time to leave that POST /leave has
+constexpr unsigned kMaxCutOffPolls = 2;   // cut-off polls in a row that shorten the hold
+constexpr Millis kMaxPatience{86400000};  // longest wait of perform() and close()
+constexpr Millis kLeaveReserve{1500};     // part of the time to leave that POST /leave has
 
 /**
  * Returns the longest backoff after so many failures in a row, counted from 1. If the number of
@@ -49,7 +49,7 @@ inline Millis longestWait(uint64_t failures, std::optional<uint64_t> clients, Mi
     const Millis each(static_cast<Millis::rep>(std::min<uint64_t>(*clients, 1U << 30)));
     cap = std::min(cap, std::max(each, kSmallTorusBackoff));
   }
-  return std::min(kFirstBackoffMost * (1U << doublings), cap);
+  return std::min(kMaxFirstBackoff * (1U << doublings), cap);
 }
 
 /** Returns the time limit of a poll with that hold, in seconds. */
@@ -101,7 +101,7 @@ class Driver {
       if (drivingThread_ == std::this_thread::get_id())
         throw std::logic_error("sprites: perform() is running");
       const auto isFree = [this] { return isStarted_ || drivingThread_ == std::thread::id(); };
-      if (!driverChanged_.wait_for(lock, std::clamp(timeout, Millis(0), kPatienceMost), isFree))
+      if (!driverChanged_.wait_for(lock, std::clamp(timeout, Millis(0), kMaxPatience), isFree))
         return true;
       if (isStarted_) throw std::logic_error("sprites: the client has a thread of its own");
       drivingThread_ = std::this_thread::get_id();
@@ -142,7 +142,7 @@ class Driver {
    */
   bool runToEnd(Millis patience) {
     const auto deadline =
-        std::chrono::steady_clock::now() + std::clamp(patience, Millis(0), kPatienceMost);
+        std::chrono::steady_clock::now() + std::clamp(patience, Millis(0), kMaxPatience);
     std::unique_lock<std::mutex> lock(mutex_);
     if (drivingThread_ == std::this_thread::get_id()) return false;
     if (isStarted_) return driverChanged_.wait_until(lock, deadline, [this] { return hasEnded_; });
@@ -203,7 +203,7 @@ class EngineBase {
   EngineBase(const ConnectionOptions& options, size_t maxAnswerBytes)
       : transport_(options, maxAnswerBytes),
         onLog_(options.onLog),
-        maxBackoff_(std::min(kBackoffMost, options.maxBackoff)) {
+        maxBackoff_(std::min(kMaxBackoff, options.maxBackoff)) {
     if (maxBackoff_ < Millis(100)) {
       throw std::invalid_argument("sprites: maxBackoff is at least 100 ms");
     }
@@ -273,7 +273,7 @@ class EngineBase {
   /** Returns the wait that the server asked for and up to half on top; at least the backoff. */
   Millis serverWait(Millis asked, uint64_t failures) {
     std::uniform_int_distribution<Millis::rep> spread(0, asked.count() / 2);
-    return std::min(kServerWaitMost, std::max(backoff(failures), asked + Millis(spread(random_))));
+    return std::min(kMaxServerWait, std::max(backoff(failures), asked + Millis(spread(random_))));
   }
 
   /** Notes how a poll ended that was parked so long. @return whether it was long and cut off */
@@ -282,7 +282,7 @@ class EngineBase {
     failures_ = 0;  // the network let it park
     const bool wasCutOff = isCutOff(reply);
     cutOffPolls_ = wasCutOff ? cutOffPolls_ + 1 : 0;
-    if (cutOffPolls_ >= kCutOffPollsMost) holdMost_ = std::min(holdMost_, shorterHold(parked));
+    if (cutOffPolls_ >= kMaxCutOffPolls) holdMost_ = std::min(holdMost_, shorterHold(parked));
     return wasCutOff;
   }
 
@@ -293,10 +293,10 @@ class EngineBase {
 
   // The engine's thread only.
   std::vector<std::function<void()>> callbacks_;
-  Time lastTurnAt_;                // when the last turn looked for due work
-  uint64_t failures_ = 0;          // in a row
-  unsigned cutOffPolls_ = 0;       // long polls in a row that were cut off
-  unsigned holdMost_ = kHoldMost;  // seconds: the longest hold that the network seems to allow
+  Time lastTurnAt_;               // when the last turn looked for due work
+  uint64_t failures_ = 0;         // in a row
+  unsigned cutOffPolls_ = 0;      // long polls in a row that were cut off
+  unsigned holdMost_ = kMaxHold;  // seconds: the longest hold that the network seems to allow
   std::optional<uint64_t> clientCount_;  // number of clients in the last GET /status
 
  private:

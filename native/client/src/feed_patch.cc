@@ -10,7 +10,7 @@ namespace sprites {
 namespace {
 
 /** Most bytes to scan for one patch: some tenths of a second. */
-constexpr size_t kScannedBytesMost = size_t{256} << 20;
+constexpr size_t kMaxScannedBytes = size_t{256} << 20;
 
 /** One operation, as slices of the patch. */
 struct Operation {
@@ -253,7 +253,7 @@ std::optional<std::string> applyPatch(std::string_view value, std::string_view p
   const bool fits = json::elements(patch, [&](std::string_view slice) {
     Operation operation;
     scannedBytes += text.size();
-    return scannedBytes <= kScannedBytesMost && readOperation(slice, &operation) &&
+    return scannedBytes <= kMaxScannedBytes && readOperation(slice, &operation) &&
            text.apply(operation);
   });
   return fits ? std::optional<std::string>(text.release()) : std::nullopt;

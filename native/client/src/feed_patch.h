@@ -17,7 +17,7 @@ constexpr unsigned kFeedDepth = 64;
  * @param value  canonical JSON (RFC 8785)
  * @param patch  canonical JSON, too: names and pointers are compared in their escaped form
  * @return the patched value, canonical, byte for byte as the server has it. std::nullopt if the
- *         patch is malformed, does not fit, or would take too long (see kScannedBytesMost): then
+ *         patch is malformed, does not fit, or would take too long (see kMaxScannedBytes): then
  *         ask for the whole value. O(operations * length).
  */
 std::optional<std::string> applyPatch(std::string_view value, std::string_view patch);

@@ -27,7 +27,7 @@ bool FeedTable::add(Feeds::WatchId watch, const std::string& key, FeedKind kind,
     change.problem = "bad-key";
   } else if (!isNew && (isLog || found->second.kind == FeedKind::kLog)) {
     change.problem = "other-kind";  // the items of a log are not kept
-  } else if (isNew && entries_.size() >= kFeedsMost) {
+  } else if (isNew && entries_.size() >= kMaxFeeds) {
     change.problem = "too-many-keys";
   }
   if (!change.problem.empty()) {

@@ -13,10 +13,10 @@ namespace {
 constexpr unsigned kFeedHold = 55;  // seconds: many proxies cut off what is silent for a minute
 
 /** Most cached pings in a row after which the client asks at once: a cache has kept few turns. */
-constexpr unsigned kCachedPingsMost = 8;
+constexpr unsigned kMaxCachedPings = 8;
 
 /** Longest path that every cache accepts, in characters; a longer one becomes a POST. */
-constexpr size_t kPathMost = 4000;
+constexpr size_t kMaxPath = 4000;
 
 /** Returns the path of a poll. Equal polls have equal paths, so that a cache can answer. */
 std::string pathOf(const std::map<std::string, std::string>& feeds, unsigned hold, bool delta) {
@@ -168,7 +168,7 @@ void FeedsEngine::startDueRequests(Time now) {
   Request request;
   std::string path = pathOf(poll.feeds, pollHold_, options_.patches);
   isCacheable_ = options_.cached && !grant_ && !std::exchange(bypassesCache_, false) &&
-                 path.size() <= kPathMost;
+                 path.size() <= kMaxPath;
   cacheableKey_ = isCacheable_ && poll.feeds.size() == 1 ? poll.feeds.begin()->first : "";
   const std::string cacheTurn = std::exchange(nextCacheTurn_, {});
   const std::string previousPath = std::exchange(cacheablePath_, {});
@@ -257,7 +257,7 @@ void FeedsEngine::onAnswer(FeedsAnswer answer, Time now) {
   nextCacheTurn_ = answer.turn;
   // The ping came from a cache: with the new turn the next path is another.
   if (!nextCacheTurn_.empty() && nextCacheTurn_ != sentCacheTurn_ &&
-      ++cachedPings_ <= kCachedPingsMost)
+      ++cachedPings_ <= kMaxCachedPings)
     return;
   // An empty answer should come at the end of the hold. A sender of early ones is not hammered.
   clientWaitEnd_ = now + nextBackoff();
@@ -311,12 +311,12 @@ void FeedsEngine::setState(FeedsState state, const Reason& reason) {
 // ---- waits
 
 Millis FeedsEngine::timeUntilDue(Time now) const {
-  constexpr std::chrono::minutes kMost(1);
-  if (poll_ != 0 || table_.size() == 0) return kMost;
+  constexpr std::chrono::minutes kMax(1);
+  if (poll_ != 0 || table_.size() == 0) return kMax;
   const FeedTable::Poll poll = table_.nextPoll(now);
   Time next = std::max(clientWaitEnd_, serverWaitEnd_);
   if (poll.feeds.empty()) next = std::max(next, poll.nextDue);
-  return std::clamp<Millis>(std::chrono::ceil<Millis>(next - now), Millis(0), kMost);
+  return std::clamp<Millis>(std::chrono::ceil<Millis>(next - now), Millis(0), kMax);
 }
 
 }  // namespace sprites

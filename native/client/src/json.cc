@@ -304,7 +304,7 @@ std::optional<double> number(std::string_view slice) {
 }
 
 std::optional<uint64_t> count(std::string_view slice) {
-  constexpr uint64_t kMost = (uint64_t{1} << 53) - 1;
+  constexpr uint64_t kMax = (uint64_t{1} << 53) - 1;
   if (slice.empty() || slice.size() > 16) return std::nullopt;
   if (slice.size() > 1 && slice[0] == '0') return std::nullopt;
   uint64_t result = 0;
@@ -312,7 +312,7 @@ std::optional<uint64_t> count(std::string_view slice) {
     if (!isDigit(c)) return std::nullopt;
     result = result * 10 + static_cast<uint64_t>(c - '0');
   }
-  if (result > kMost) return std::nullopt;
+  if (result > kMax) return std::nullopt;
   return result;
 }
 

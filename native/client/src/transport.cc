@@ -84,16 +84,16 @@ void checkOptions(const ConnectionOptions& options, size_t maxAnswerBytes) {
 /** Longest single wait for sockets, in milliseconds. On Windows (seen with Wine) one answer in some
  * thousand is not signaled: it is found at the end of a wait. */
 #ifdef _WIN32
-constexpr Millis::rep kSingleWaitMost = 1000;
+constexpr Millis::rep kMaxSingleWait = 1000;
 #else
-constexpr Millis::rep kSingleWaitMost = 60000;
+constexpr Millis::rep kMaxSingleWait = 60000;
 #endif
 
 /** Most 421 answers in a row that are followed; with the next one the place counts as forgotten. */
-constexpr unsigned kRedirectsMost = 6;
+constexpr unsigned kMaxRedirects = 6;
 
 /** Longest header line that is read, in bytes. */
-constexpr size_t kHeaderMost = 2048;
+constexpr size_t kMaxHeader = 2048;
 
 constexpr char kMisdirected[] = "urn:sprites:misdirected";
 constexpr char kUnknownClientBody[] = R"({"type":"urn:sprites:unknown-client"})";
@@ -248,7 +248,7 @@ struct Transport::Transfer {
     auto* transfer = static_cast<Transfer*>(self);
     const std::string_view line(data, size * count);
     const size_t colon = line.find(':');
-    if (line.size() >= kHeaderMost || colon == line.npos) return line.size();
+    if (line.size() >= kMaxHeader || colon == line.npos) return line.size();
     std::string_view value = line.substr(colon + 1, line.find_last_not_of(" \t\r\n") - colon);
     value.remove_prefix((std::min)(value.find_first_not_of(" \t"), value.size()));
     const auto is = [line, colon](std::string_view name) {
@@ -343,7 +343,7 @@ struct Transport::State {
       redirects++;
       placeServer = target;
     }
-    if ((std::max)(redirects, ++transfer->redirects) > kRedirectsMost) return false;
+    if ((std::max)(redirects, ++transfer->redirects) > kMaxRedirects) return false;
     curl_multi_remove_handle(multi.get(), transfer->easy.get());
     send(transfer, target);
     return true;
@@ -509,8 +509,7 @@ std::vector<Reply> Transport::takeReplies() {
 
 void Transport::wait(Millis timeout) {
   if (state_->wakeRequested.exchange(false)) timeout = Millis(0);
-  const auto capped =
-      static_cast<int>(std::clamp<Millis::rep>(timeout.count(), 0, kSingleWaitMost));
+  const auto capped = static_cast<int>(std::clamp<Millis::rep>(timeout.count(), 0, kMaxSingleWait));
   curl_multi_poll(state_->multi.get(), nullptr, 0, capped, nullptr);
 }
 

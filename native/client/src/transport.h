@@ -12,7 +12,7 @@
 // In a world of several servers another one may have the place: the answer then is 421
 // `misdirected` with Location. The request is repeated there at once, and later requests of the
 // place go there, too, until that server gives no answer, or garbage. The answer after
-// kRedirectsMost such redirects in a row becomes 404 `unknown-client`: the place counts as
+// kMaxRedirects such redirects in a row becomes 404 `unknown-client`: the place counts as
 // forgotten.
 //
 // Rejected: curl_multi_socket_action(). With some dozens of sockets curl_multi_poll() costs very

@@ -291,7 +291,7 @@ void checkClientVectors(Checks& check, const std::string& file) {
     const auto failures = json::count(member(vector, "failures"));
     const auto most = json::count(member(vector, "most"));
     const auto wait = sprites::longestWait(
-        failures.value_or(0), json::count(member(vector, "clients")), sprites::kBackoffMost);
+        failures.value_or(0), json::count(member(vector, "clients")), sprites::kMaxBackoff);
     check(most && wait.count() == static_cast<long>(*most), "a wait: " + std::string(vector));
     vectorCount++;
     return true;

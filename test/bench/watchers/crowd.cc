@@ -24,11 +24,11 @@ namespace watchers {
 namespace {
 
 /** Most connections that open at a time: less than any listen backlog. */
-constexpr uint32_t kMostOpening = 64;
+constexpr uint32_t kMaxOpening = 64;
 constexpr size_t kReadBytes = 256 * 1024;
 constexpr int kEvents = 256;
 /** Most unanswered publications; further due documents are left out, and counted. */
-constexpr uint32_t kMostUnanswered = 8;
+constexpr uint32_t kMaxUnanswered = 8;
 /** Time for the last document to arrive, in seconds. */
 constexpr double kLastDocumentTimeout = 5;
 /** Pause after all have connected, and after all have sent the second request, in seconds. */
@@ -190,7 +190,7 @@ class Crowd : private Listener {
       allowed += options_.newPerSecond * static_cast<double>(microseconds() - growsSince_) / 1e6;
     }
     while (begunCount_ < connections_.size() && begunCount_ < allowed &&
-           openingCount_ < kMostOpening) {
+           openingCount_ < kMaxOpening) {
       connections_[begunCount_].fd = connectTo(begunCount_, begunCount_);
       ++begunCount_;
       ++openingCount_;
@@ -200,7 +200,7 @@ class Crowd : private Listener {
   void reopen() {
     const uint64_t now = microseconds();
     while (!reopenQueue_.empty() && reopenQueue_.front().first <= now &&
-           openingCount_ < kMostOpening) {
+           openingCount_ < kMaxOpening) {
       const size_t number = reopenQueue_.front().second;
       reopenQueue_.pop_front();
       connections_[number].fd = connectTo(static_cast<uint32_t>(number), number);
@@ -357,7 +357,7 @@ class Crowd : private Listener {
   }
 
   void publish() {
-    if (unanswered_ >= kMostUnanswered) {
+    if (unanswered_ >= kMaxUnanswered) {
       ++unpublished_;
       return;
     }

@@ -100,7 +100,7 @@ NAN_METHOD(readHeadMethod) {
 /** Reads a body in two pieces, cut at `cut`. `*length`: its length in `bytes`. */
 ChunkDecoder::State readBody(const RequestHead& head, std::string_view bytes, size_t cut,
                              std::string* body, size_t* length) {
-  constexpr size_t kMost = 1 << 20;
+  constexpr size_t kMaxBody = 1 << 20;
   if (head.framing != Framing::kChunked) {
     if (head.bodyLength > bytes.size()) return ChunkDecoder::State::kIncomplete;
     *length = head.bodyLength;
@@ -109,10 +109,10 @@ ChunkDecoder::State readBody(const RequestHead& head, std::string_view bytes, si
   }
   ChunkDecoder chunks;
   std::string_view left = bytes.substr(0, cut);
-  ChunkDecoder::State state = chunks.decode(&left, kMost, body);
+  ChunkDecoder::State state = chunks.decode(&left, kMaxBody, body);
   if (state == ChunkDecoder::State::kIncomplete) {
     left = bytes.substr(std::min(cut, bytes.size()));
-    state = chunks.decode(&left, kMost, body);
+    state = chunks.decode(&left, kMaxBody, body);
     *length = bytes.size() - left.size();
   } else {
     *length = std::min(cut, bytes.size()) - left.size();

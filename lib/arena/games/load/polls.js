@@ -17,10 +17,10 @@ import {
  */
 
 /** Most polls of one phone. */
-const MOST_POLLS = 3;
+const MAX_POLLS = 3;
 
 /** Most throws without an answer at once, so that throws don't pile up behind a slow answer. */
-const MOST_THROWS = 2;
+const MAX_THROWS = 2;
 
 /** Most times in one report. */
 const MAX_TIMES = 256;
@@ -71,7 +71,7 @@ export class Polls {
   /** @param {{polls: number, throws: number, batch: number}} load the wanted load from now on */
   steer({ polls, throws, batch }) {
     this.#batch = Math.max(this.#batch, batch);
-    const wantedPolls = Math.min(polls, MOST_POLLS);
+    const wantedPolls = Math.min(polls, MAX_POLLS);
     while (this.#clients.length < wantedPolls) this.#addClient();
     while (this.#clients.length > wantedPolls) this.#clients.pop().leave();
     if (throws === this.#rate) return;
@@ -116,7 +116,7 @@ export class Polls {
 
   async #throw() {
     const ready = this.#clients.filter(({ state }) => state === 'online');
-    if (this.#batch === 0 || ready.length === 0 || this.#unansweredThrows >= MOST_THROWS) return;
+    if (this.#batch === 0 || ready.length === 0 || this.#unansweredThrows >= MAX_THROWS) return;
     this.#throwTurn += 1;
     const client = ready[this.#throwTurn % ready.length];
     const edge = EDGES[Math.floor(Math.random() * EDGES.length)];

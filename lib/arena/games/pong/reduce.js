@@ -12,7 +12,7 @@ export const PADDLE = { inset: 0.6, half: 1.05 }; // distance of its face from t
 
 const START_SPEED = 7;
 const FASTER = 1.05; // factor of the speed, with every return
-const MOST_SPEED = 16;
+const MAX_SPEED = 16;
 const STEEPEST = 1.05; // angle from the horizontal after a return by a paddle's end, in radians
 const PADDLE_SPEED = 14;
 const MACHINE_SPEED = 4.6; // slow enough to be beaten
@@ -90,7 +90,7 @@ function bounceOff(memory, side) {
   if (!isApproaching || isPast || Math.abs(offset) > PADDLE.half + RADIUS) return;
   const angle = clamp(offset / PADDLE.half, -1, 1) * STEEPEST;
   memory.speed = [(side === 0 ? 1 : -1) * Math.cos(angle), Math.sin(angle)];
-  memory.pace = Math.min(MOST_SPEED, memory.pace * FASTER);
+  memory.pace = Math.min(MAX_SPEED, memory.pace * FASTER);
   memory.ball[0] = face;
   memory.hits += 1;
   memory.aim = (random(memory) - 0.5) * MACHINE_AIM;

@@ -56,7 +56,7 @@ struct FeedChange {
   /**
    * Name of the problem, or empty. After "unknown-feed", "upstream-failed", other problems from the
    * server, and "other-kind" (the feed is a log) the client asks for the feed again. "bad-key",
-   * "too-many-keys" (more than kFeedsMost), and "other-kind" if this Feeds follows the key, end the
+   * "too-many-keys" (more than kMaxFeeds), and "other-kind" if this Feeds follows the key, end the
    * watch.
    */
   std::string problem;
@@ -106,7 +106,7 @@ struct FeedHeld {
   std::string value;
 };
 
-constexpr size_t kFeedsMost = 32;  ///< most keys that a Feeds may watch
+constexpr size_t kMaxFeeds = 32;  ///< most keys that a Feeds may watch
 
 /** Options of a Feeds. The client copies them: later changes have no effect. */
 struct FeedsOptions : ConnectionOptions {
