@@ -49,10 +49,13 @@ async function serve(t, options = {}) {
   return server;
 }
 
-/** Returns a log that adds the message of each line to `lines`. */
+/**
+ * Returns a log that adds the message of each line above `debug` to `lines`. At `debug` the server logs joins and refusals up
+ * to a second late.
+ */
 function collectingLog(lines) {
   const note = (fields, message = fields) => lines.push(fields.err?.message ?? message);
-  return { debug: note, info: note, warn: note, error: note };
+  return { debug() {}, info: note, warn: note, error: note };
 }
 
 /** Runs a program in this checkout. Returns its output. */
@@ -525,8 +528,7 @@ t.test('an application of its own, at the same port', async (t) => {
   ];
   const lines = [];
   const server = await serve(t, {
-    // At `debug` the server logs joins and refusals a second late.
-    log: { ...collectingLog(lines), debug() {} },
+    log: collectingLog(lines),
     async fetch(request, about) {
       lastRequest = { request, about };
       const answer = answers[new URL(request.url).pathname];
