@@ -127,7 +127,7 @@ void Arena::admit(uint32_t record, const Id& id, uint32_t room, uint32_t number)
   renewLease(record);
 }
 
-/** Renews the lease. As in Pool::arm, it never ends early. */
+/** Renews the lease. As in Pool::armTimer, it never ends early. */
 void Arena::renewLease(uint32_t record) {
   wheel_.arm(record, now_ + options_.lease * uint64_t{1000} + 2 * kTickMilliseconds);
 }

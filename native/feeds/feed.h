@@ -34,7 +34,7 @@ struct LogBounds {
 /** The part of a log in an answer. */
 struct LogPart {
   uint64_t from, to;    // versions: the items after `from`, up to `to`
-  uint32_t begin, end;  // their bytes in FeedValue::log
+  uint32_t begin, end;  // their bytes in FeedValue::history
   bool gap;             // older items after the cursor are gone
 };
 

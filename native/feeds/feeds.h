@@ -207,7 +207,7 @@ struct Publication {
   std::string_view value;  // canonical JSON
   // Operations from the version before, joined by commas; empty: none.
   std::string_view patch = {};
-  std::string_view gzip = {};  // Feed::whole(cursor), compressed; empty: none
+  std::string_view gzip = {};  // the answer with the value, compressed; empty: none
   bool upstream = false;       // fetched, not published
 };
 

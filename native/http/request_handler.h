@@ -60,7 +60,8 @@ class RequestHandler {
 
   /**
    * Called when the client of a parked poll has ended its half. Returns whether the poll may be
-   * dropped now. If not, an answer may be on its way; without one, Door::over is called later.
+   * dropped now. If not, an answer may be on its way; without one, Door::closeParkedPoll is called
+   * later.
    */
   virtual bool mayDropEndedPoll(Ticket) { return true; }
 

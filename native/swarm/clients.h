@@ -7,9 +7,9 @@
 //               waiting ◀── connection ── pausing
 //                              lost
 //
-// With a transient port the joins are errands of the lanes (joinQueued), and a client connects once
-// it has an id. A client joins again after the answer unknown-client. Clients reconnect until the
-// end of the run.
+// With a transient port the joins are errands of the lanes (kJoinQueued), and a client connects
+// once it has an id. A client joins again after the answer unknown-client. Clients reconnect until
+// the end of the run.
 //
 // A parked client costs 72 bytes here, 12 in the wheel, and its socket; it has no buffers. Requests
 // are built on the stack and fit into any socket's buffer; connections.h describes the answers.

@@ -196,7 +196,7 @@ class Pool {
   /** Returns the seams; nullptr: this server was never in a world. */
   const Seams* ownedSeams() const { return ownedSeams_.get(); }
 
-  /** Lets rows go on at other servers, as the ring of Seams::set says. `wake`: see Seams::open.
+  /** Lets rows go on at other servers, as the ring of Seams::setRing says. `wake`: see Seams::open.
    */
   void openSeams(const SeamsOptions& options, std::function<void()> wake);
 
