@@ -51,16 +51,16 @@ struct Address {
    * text.
    */
   static bool parse(std::string_view text, Address* out) {
-    if (text.size() >= 2 && text.front() == '[' && text.back() == ']') {
-      text = text.substr(1, text.size() - 2);
-    }
+    const bool isBracketed = text.size() >= 2 && text.front() == '[' && text.back() == ']';
+    if (isBracketed) text = text.substr(1, text.size() - 2);
     char terminated[INET6_ADDRSTRLEN];
     if (text.size() >= sizeof terminated) return false;
+    if (text.find('\0') != text.npos) return false;  // inet_pton would stop there
     memcpy(terminated, text.data(), text.size());
     terminated[text.size()] = '\0';
     in_addr v4;
     in6_addr v6;
-    if (inet_pton(AF_INET, terminated, &v4) == 1) {
+    if (!isBracketed && inet_pton(AF_INET, terminated, &v4) == 1) {
       *out = from(v4);
     } else if (inet_pton(AF_INET6, terminated, &v6) == 1) {
       *out = from(v6);

@@ -89,6 +89,16 @@ t.test('an address is banned, and no more', async (t) => {
   for (const wrong of ['PUT /bans/nobody', 'PUT /bans/1.2.3.4?seconds=0', 'DELETE /bans/x']) {
     t.equal(problemOf(await ask(...wrong.split(' '))), 'bad-ban', wrong);
   }
+  for (const text of [
+    '1.2.3.4%00',
+    '2001:db8::1%00',
+    '%001.2.3.4',
+    '[1.2.3.4]',
+    'fe80::1%25eth0'
+  ]) {
+    t.equal(problemOf(await ask('PUT', `/bans/${text}`)), 'bad-ban', text);
+    t.equal(problemOf(await ask('DELETE', `/bans/${text}`)), 'bad-ban', text);
+  }
   for (const far of ['31536001', '1e3', '-1', '']) {
     t.equal(problemOf(await ask('PUT', `/bans/1.2.3.4?seconds=${far}`)), 'bad-ban', far);
   }
