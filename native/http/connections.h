@@ -101,6 +101,7 @@ struct Connection {
   bool willResume : 1;         // its input, or its handshake, goes on in a later turn
   bool inputRefused : 1;       // the input behind a decided request was not kept: a 503 is the last
                                // answer
+  bool inputIsHead : 1;        // the refused input begins with a HEAD request
   bool closesAfterAnswer : 1;  // the connection closes after the next answer
   bool isHttp10 : 1;           // HTTP/1.0: the client reads no chunks
   bool isTls : 1;              // TLS

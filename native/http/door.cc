@@ -36,6 +36,12 @@ constexpr int kMaxAcceptsATurn = 64;
  */
 constexpr uint32_t kMaxRefusedPerTick = 50;
 
+/** Whether bytes begin a HEAD request. Empty lines may come before it (RFC 9112, section 2.2). */
+bool isHead(std::string_view request) {
+  request.remove_prefix(std::min(request.find_first_not_of("\r\n"), request.size()));
+  return request.starts_with("HEAD ");
+}
+
 }  // namespace
 
 Door::Door(const DoorOptions& options, const DoorParts& parts, Replies replies,
@@ -200,9 +206,19 @@ void Door::continueQueuedHandshakes() {
 }
 
 /** Sends a problem as the last answer of a connection: the start of its next request is unknown. */
-void Door::refuse(Connection& connection, Outcome problem) {
+/**
+ * Composes the last answer of a connection. The answer to HEAD has no content (RFC 9110,
+ * section 9.3.2).
+ */
+std::string_view Door::lastAnswer(Outcome problem, bool isHead) {
+  const std::string_view answer = replies_.writeLast(replies_.reply(problem));
+  return isHead ? answer.substr(0, answer.find("\r\n\r\n") + 4) : answer;
+}
+
+/** Refuses a request, and closes its connection. `request`: its bytes, where they are known. */
+void Door::refuse(Connection& connection, Outcome problem, std::string_view request) {
   noteOutcome(connection, Route::kCold, problem);
-  answers_.sendLast(connection, replies_.writeLast(replies_.reply(problem)));
+  answers_.sendLast(connection, lastAnswer(problem, isHead(request)));
 }
 
 /** Refuses a connection. A TLS client can't be answered before its handshake. */
@@ -329,7 +345,7 @@ void Door::readInput(Connection& connection) {
   if (got == 0 && connection.state == ConnectionState::kReading && connection.proxyHeaderRead &&
       (connection.inputLength > 0 || connection.hasColdRequest)) {
     // The input has ended in the middle of a request.
-    return refuse(connection, Outcome::kBadRequest);
+    return refuse(connection, Outcome::kBadRequest, unfinishedRequest(connection));
   }
   if (got <= 0) {
     if (got == 0 || (errno != EAGAIN && errno != EINTR)) connections_.close(connection);
@@ -354,6 +370,13 @@ void Door::readInput(Connection& connection) {
   }
   // Sent ahead, behind a poll that waits.
   storeOrRefuse(connection, readBuffer_.get(), length, 0);
+}
+
+/** The bytes of a request that is not complete, as far as they have come. */
+std::string_view Door::unfinishedRequest(const Connection& connection) {
+  const ColdRequest* const request = coldRequests_.find(connections_.indexOf(connection));
+  if (request != nullptr) return request->head;
+  return {connection.input, connection.inputLength};
 }
 
 /** Whether a client that has ended its half still gets an answer. */
@@ -504,12 +527,15 @@ bool Door::storeOrRefuse(Connection& connection, const char* data, size_t length
   }
   if (connection.hasDecidedAnswer) {
     connection.inputRefused = true;
+    connection.inputIsHead = isHead({data, length});
     return false;
   }
   // The 503 also answers a parked poll.
+  const bool isForInput = state == ConnectionState::kReading;
   beforeClose(connection);
   connection.state = ConnectionState::kReading;
-  refuse(connection, Outcome::kTooMuchHeld);
+  refuse(connection, Outcome::kTooMuchHeld,
+         isForInput ? std::string_view(data, length) : std::string_view());
   return false;
 }
 
@@ -563,7 +589,7 @@ void Door::handleDeadline(Connection& connection) {
   const bool isMidRequest =
       connection.deadline == Deadline::kHead || connection.deadline == Deadline::kBody;
   if (connection.state == ConnectionState::kReading && isMidRequest) {
-    return refuse(connection, Outcome::kRequestTimeout);
+    return refuse(connection, Outcome::kRequestTimeout, unfinishedRequest(connection));
   }
   if (connection.deadline == Deadline::kWrite) {
     ++counts_.slowReaders;

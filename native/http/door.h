@@ -302,7 +302,8 @@ class Door : public PollResponder {
   void continueHandshakeNow(Connection& connection);
   void continueQueuedHandshakes();
   void wakeAgain();
-  void refuse(Connection& connection, Outcome problem);
+  std::string_view lastAnswer(Outcome problem, bool isHead);
+  void refuse(Connection& connection, Outcome problem, std::string_view request = {});
   void refuseConnection(Connection& connection);
   bool countForAddress(Connection& connection, const Address& client);
   bool acceptProxyHeader(Connection& connection, const char** data, size_t* length);
@@ -311,6 +312,7 @@ class Door : public PollResponder {
   void handleEvent(Connection& connection, uint32_t events);
   void readInput(Connection& connection);
   bool awaitsAnswer(const Connection& connection);
+  std::string_view unfinishedRequest(const Connection& connection);
   void serveInput(Connection& connection, const char* data, size_t length);
   uint32_t maxHotBody(const HotRequest& request) const;
   bool storeOrRefuse(Connection& connection, const char* data, size_t length, size_t requestLength);

@@ -47,11 +47,11 @@ void Door::readColdHead(Connection& connection, std::string_view data) {
     case ReadResult::kIncomplete:
       return awaitRest(connection, data.data(), data.size(), 0);
     case ReadResult::kBad:
-      return refuse(connection, Outcome::kBadRequest);
+      return refuse(connection, Outcome::kBadRequest, data);
     case ReadResult::kTooLarge:
-      return refuse(connection, Outcome::kHeadTooLarge);
+      return refuse(connection, Outcome::kHeadTooLarge, data);
     case ReadResult::kExpectation:
-      return refuse(connection, Outcome::kExpectationFailed);
+      return refuse(connection, Outcome::kExpectationFailed, data);
     case ReadResult::kComplete:
       return beginColdRequest(connection, data);
   }
@@ -82,7 +82,7 @@ void Door::beginColdRequest(Connection& connection, std::string_view data) {
   }
   const uint64_t cost = head.size() + coldHead_.bodyLength;
   if (!connections_.reserveMemory(connection, cost))
-    return refuse(connection, Outcome::kTooMuchHeld);
+    return refuse(connection, Outcome::kTooMuchHeld, head);
   ColdRequest& request = coldRequests_.add(connections_.indexOf(connection));
   request.head = head;
   request.framing = coldHead_.framing;
@@ -115,11 +115,13 @@ void Door::proceed(Ticket ticket) {
 void Door::readColdBody(Connection& connection, std::string_view data) {
   ColdRequest& request = *coldRequests_.find(connections_.indexOf(connection));
   const ChunkDecoder::State state = request.readBody(&data);
-  if (state == ChunkDecoder::State::kBad) return refuse(connection, Outcome::kBadRequest);
+  if (state == ChunkDecoder::State::kBad) {
+    return refuse(connection, Outcome::kBadRequest, request.head);
+  }
   const uint64_t cost = request.head.size() + std::max(request.bodyLength, request.body.size());
   if (cost > request.countedBytes) {
     if (!connections_.reserveMemory(connection, cost - request.countedBytes))
-      return refuse(connection, Outcome::kTooMuchHeld);
+      return refuse(connection, Outcome::kTooMuchHeld, request.head);
     request.countedBytes = cost;
   }
   if (state == ChunkDecoder::State::kIncomplete) return connections_.updateInterest(connection);
@@ -161,7 +163,7 @@ void Door::handleOrQueue(Connection& connection, std::string_view head, Body bod
   if (!connection.hasColdRequest) {
     const uint64_t cost = head.size() + body.bytes.size();
     if (!connections_.reserveMemory(connection, cost))
-      return refuse(connection, Outcome::kTooMuchHeld);
+      return refuse(connection, Outcome::kTooMuchHeld, head);
     connection.hasColdRequest = true;
     ColdRequest& request = coldRequests_.add(connections_.indexOf(connection));
     request.head = head;

@@ -233,7 +233,7 @@ void Door::sendAnswers() {
       while (isNextOfSame()) joinedAnswers_ += textOf(decidedAnswers_[i++]);
       if (inputRefused) {
         noteOutcome(*connection, Route::kCold, Outcome::kTooMuchHeld);
-        joinedAnswers_ += replies_.writeLast(replies_.reply(Outcome::kTooMuchHeld));
+        joinedAnswers_ += lastAnswer(Outcome::kTooMuchHeld, connection->inputIsHead);
       }
       bytes = joinedAnswers_;
     }

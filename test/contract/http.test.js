@@ -185,6 +185,22 @@ contract(t, { options: { 'throw-rate': 0 } }, (t, server) => {
     }
   });
 
+  t.test('the refusal of a HEAD request has no content', async (t) => {
+    const unreadable = 'HEAD / HTTP/1.1\r\n\r\n';
+    const start = `HEAD / HTTP/1.1\r\n${HOST}`;
+    for (const [status, bytes] of [
+      [400, unreadable],
+      [400, `\r\n${unreadable}`],
+      [400, `${start}${CHUNKED}\r\nzz\r\n`],
+      [417, `${start}Expect: more\r\n\r\n`],
+      [431, `${start}X: ${'x'.repeat(20_000)}`]
+    ]) {
+      const answer = await last(bytes, { head: true });
+      t.equal(answer.status, status);
+      t.ok(answer.headers['content-length'] > 0, 'the length is that of GET');
+    }
+  });
+
   t.test('an unknown method is told which there are', async (t) => {
     for (const [method, target = '/join'] of [
       ...[['FROB'], ['post'], ['CONNECT', 'example.org:443'], ['TRACE'], ["M!#$%&'*+-.^_`|~9"]],

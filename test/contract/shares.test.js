@@ -81,6 +81,12 @@ testShare('what is held for one address', { 'address-held': '64K' }, async (t, s
   }
   t.ok(refused.length > 0, 'the last are refused');
   for (const answer of refused) t.equal(problemOf(answer), 'too-much-held');
+  const headWire = await Wire.open(server.port, server.host, HOSTILE);
+  headWire.send('HEAD / HTTP/1.1\r\nHost: a\r\nContent-Length: 15000\r\n\r\n1');
+  t.equal((await headWire.read({ head: true })).status, 503);
+  await headWire.closed();
+  t.equal(headWire.unreadBytes.length, 0, 'the refusal of a HEAD request has no content');
+  await headWire.destroy();
   const { heldBytes, parked } = await server.status();
   t.ok(heldBytes <= 65536, `${heldBytes} bytes are held`);
   t.equal(parked, 6 - refused.length, 'what was parked there is no more');
