@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import t from 'tap';
 
 import { plainEnvironment } from '../support/cpp-build.js';
-import { trend } from './trend.js';
+import { MIN_VALUES, trend } from './trend.js';
 
 /** Tests the fault suite's runner: how it reports skipped cases. */
 
@@ -45,37 +45,54 @@ const series = (count, value) => Array.from({ length: count }, (_, i) => value(i
 t.test('what only scatters is hardly ever said to grow, by ten values as by sixty', async (t) => {
   for (const count of [10, 60]) {
     const value = scattering();
-    const grown = series(10_000, () => trend(series(count, value), 16)).filter(({ flat }) => !flat);
+    const grown = series(10_000, () => trend(series(count, value), 16)).filter(
+      ({ verdict }) => verdict === 'GROWS'
+    );
     t.ok(grown.length <= 10, `${grown.length} of 10,000 with ${count} values`);
   }
 });
 
 t.test('what grows is seen: steadily by few values, through its scatter by many', async (t) => {
-  t.notOk(
-    trend(
-      [1, 3, 2, 4, 5, 7, 6, 8, 10, 9].map((one) => one * 1000),
-      16
-    ).flat
-  );
+  const steady = [1, 3, 2, 4, 5, 7, 6, 8, 10, 9].map((one) => one * 1000);
+  t.equal(trend(steady, 16).verdict, 'GROWS');
   const value = scattering();
-  const { rise, flat } = trend(
+  const { rise, verdict } = trend(
     series(60, (i) => value() + i * MEAN * 0.1),
     16
   );
-  t.notOk(flat);
+  t.equal(verdict, 'GROWS');
   t.ok(rise > 5 * MEAN && rise < 7 * MEAN, `a rise of ${rise}`);
 });
 
 t.test('what falls, stays or rises by less than its slack or 5% of its mean is flat', async (t) => {
-  t.ok(
+  for (const [verdict, first, step] of [
+    ['flat', 9000, -1000],
+    ['flat', 5, 0],
+    ['flat', 0, 1.7],
+    ['GROWS', 0, 2],
+    ['flat', 1000, 5],
+    ['GROWS', 1000, 10]
+  ]) {
+    const line = series(10, (i) => first + i * step);
+    t.equal(trend(line, 16).verdict, verdict, `from ${first} by ${step}`);
+  }
+});
+
+t.test('fewer than ten values are not judged, whatever they are', async (t) => {
+  for (let count = 1; count < MIN_VALUES; count += 1)
+    t.equal(
+      trend(
+        series(count, (i) => i * 1000),
+        16
+      ).verdict,
+      'too short',
+      `${count} values`
+    );
+  t.equal(
     trend(
-      [9, 8, 7, 6, 5, 4].map((one) => one * 1000),
+      series(MIN_VALUES, (i) => i * 1000),
       16
-    ).flat
+    ).verdict,
+    'GROWS'
   );
-  t.ok(trend([5, 5, 5, 5, 5, 5], 16).flat);
-  t.ok(trend([0, 3, 6, 9, 12, 15], 16).flat);
-  t.notOk(trend([0, 3, 6, 9, 12, 17], 16).flat);
-  t.ok(trend([1000, 1010, 1020, 1030, 1040, 1050], 16).flat);
-  t.notOk(trend([1000, 1020, 1040, 1060, 1080, 1100], 16).flat);
 });

@@ -5,7 +5,7 @@ import { ReconnectingClient, Wire } from '../support/http.js';
 import { answerHelp, takeOptions } from '../support/documents.js';
 import { resident } from '../support/processes.js';
 import { ROOT, startServer } from '../support/server.js';
-import { chart, GC_OPTIONS, slackOf, trend } from './trend.js';
+import { chart, GC_OPTIONS, MIN_VALUES, slackOf, trend } from './trend.js';
 import { NO_ADDRESS_LIMITS } from '../support/launch.js';
 
 /**
@@ -17,7 +17,8 @@ import { NO_ADDRESS_LIMITS } from '../support/launch.js';
  *
  * Each second `churn` per cent of the clients are replaced or interrupted: a third leaves, a third
  * vanishes without a word and expires, a third loses its connection and polls again. Ends with 1
- * when a figure grows, a promised sprite is missing, or something is left when all have gone.
+ * when a figure grows, a promised sprite is missing, or something is left when all have gone. Growth is judged by the
+ * second half of the run, if that has ten samples: 100 s with the defaults.
  */
 
 answerHelp(import.meta.url);
@@ -213,21 +214,25 @@ await Promise.all(work);
 
 let grownCount = 0;
 const secondHalf = samples.slice(Math.floor(samples.length / 2));
-process.stdout.write(`\nA mark every ${every} s; flat or not: the second half\n\n`);
+const judged =
+  secondHalf.length < MIN_VALUES
+    ? `not judged, since the second half has fewer than ${MIN_VALUES} marks`
+    : 'flat or not: the second half';
+process.stdout.write(`\nA mark every ${every} s; ${judged}\n\n`);
 for (const name of Object.keys(samples[0])) {
-  const { mean, rise, flat } = trend(
+  const { mean, rise, verdict } = trend(
     secondHalf.map((one) => one[name]),
     slackOf(name)
   );
-  if (!flat) grownCount++;
+  if (verdict === 'GROWS') grownCount++;
   const round = (value) => Math.round(value).toLocaleString('en');
+  const change = rise === undefined ? '' : `${rise < 0 ? '' : '+'}${round(rise)}`;
+  const line = chart(
+    samples.map((one) => one[name]),
+    60
+  );
   process.stdout.write(
-    `${name.padEnd(14)} ${chart(
-      samples.map((one) => one[name]),
-      60
-    )} ` +
-      `${round(mean).padStart(12)} ${(rise < 0 ? '' : '+') + round(rise)}`.padEnd(24) +
-      ` ${flat ? 'flat' : 'GROWS'}\n`
+    `${name.padEnd(14)} ${line} ${round(mean).padStart(12)} ${change.padEnd(11)} ${verdict}\n`
   );
 }
 
