@@ -5,7 +5,9 @@
  *     revoked/sub/ann  ─▶   1763785200000        the end of the revocation, in milliseconds since 1970
  *     revoked/sub/bo   ─▶  -1763785200000        a withdrawn revocation, and its end
  *
- * A revocation ends --grant-longest after it was made: all older grants have expired then.
+ * A revocation ends --grant-longest after it was made: all older grants have expired then. It is kept for longer, since a
+ * clock that has jumped ahead may be set right: until the clock has been steady for a day, or other revocations need its
+ * room.
  *
  * Servers of a world exchange their revocations (lib/world/shared-revocations.js). Of two ends of the same name the later
  * one holds; of equal ends the withdrawn one. So all servers agree, in whatever order and however often they receive them.
@@ -15,6 +17,12 @@ const NOTE_PREFIX = 'revoked/';
 
 /** Most revocations, with the withdrawn ones. The oldest withdrawn ones make room. */
 const MAX_REVOCATIONS = 10_000;
+
+/** How long the clock must have been steady before ended revocations are discarded, in milliseconds. */
+const STEADY_TIME = 86_400_000;
+
+/** Least change of the clock that is a jump, in milliseconds. */
+const CLOCK_JUMP = 60_000;
 
 /** Parts of a grant that can be revoked. */
 export const REVOCABLE_PARTS = ['jti', 'sub'];
@@ -38,22 +46,39 @@ export function openRevocations({ options, pool, log }) {
   const ends = new Map();
   const longest = options.grantLongest * 1000;
   let shareWithOthers = async () => true;
+  let steadySince = performance.now();
+  let clockOffset = Date.now() - steadySince;
   for (const [target, end] of pool.notes(NOTE_PREFIX)) ends.set(target, Number(end));
-  discardExpired();
 
   function discard(target) {
     ends.delete(target);
     pool.removeNote(NOTE_PREFIX + target);
   }
 
-  function discardExpired() {
+  /** @returns {[string, number][]} the revocations that have not ended, and their ends */
+  function current() {
+    const now = Date.now();
+    return [...ends].filter(([, end]) => Math.abs(end) > now);
+  }
+
+  function discardEnded() {
     const now = Date.now();
     for (const [target, end] of ends) if (Math.abs(end) <= now) discard(target);
   }
 
+  /** Discards ended revocations, unless the clock has jumped lately, or the server has just started. */
+  function discardIfSteady() {
+    const running = performance.now();
+    const offset = Date.now() - running;
+    if (Math.abs(offset - clockOffset) > CLOCK_JUMP) steadySince = running;
+    clockOffset = offset;
+    if (running - steadySince >= STEADY_TIME) discardEnded();
+  }
+
   function makeRoom(target) {
+    discardIfSteady();
     if (ends.has(target) || ends.size < MAX_REVOCATIONS) return true;
-    discardExpired();
+    discardEnded();
     if (ends.size < MAX_REVOCATIONS) return true;
     const [withdrawn] = [...ends].find(([, end]) => end < 0) ?? [];
     if (withdrawn !== undefined) discard(withdrawn);
@@ -106,8 +131,8 @@ export function openRevocations({ options, pool, log }) {
 
     /** @returns {{sub?: string, jti?: string, seconds: number}[]} all revocations, and the time to their ends */
     list() {
-      discardExpired();
-      return [...ends]
+      discardIfSteady();
+      return current()
         .filter(([, end]) => end > 0)
         .map(([target, end]) => ({
           [target.slice(0, 3)]: target.slice(4),
@@ -127,8 +152,8 @@ export function openRevocations({ options, pool, log }) {
 
     /** @returns {Map<string, number>} all ends, by name */
     all() {
-      discardExpired();
-      return ends;
+      discardIfSteady();
+      return new Map(current());
     },
 
     /**

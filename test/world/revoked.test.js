@@ -125,6 +125,47 @@ t.test('the bound: one more is refused, also of another server', async (t) => {
   t.notOk(list.merge('sub/old', Date.now() - 1), 'what is over is not taken');
 });
 
+t.test('a clock that jumps ahead ends revocations only until it is set right', async (t) => {
+  const DAY = 86_400_000;
+  const { now } = Date;
+  const { now: running } = performance;
+  t.teardown(() => {
+    Date.now = now;
+    performance.now = running;
+  });
+  const setClock = (ahead, days = 0) => {
+    Date.now = () => now() + ahead + days * DAY;
+    performance.now = () => running.call(performance) + days * DAY;
+  };
+  const notes = new Map();
+  const pool = {
+    ...STATELESS_POOL,
+    notes: (prefix) => [...notes].map(([name, end]) => [name.slice(prefix.length), end]),
+    note: (name, end) => notes.set(name, end),
+    removeNote: (name) => notes.delete(name)
+  };
+  const open = () => openRevocations({ options: { grantLongest: 60 }, pool, log: {} });
+  const namesOf = (list) => list.list().map(({ sub }) => sub);
+
+  const list = open();
+  await list.add('sub', 'ann');
+  setClock(400 * DAY);
+  await list.add('sub', 'bo');
+  t.same(namesOf(list), ['bo']);
+  t.same([...list.all().keys()], ['sub/bo'], 'another server gets what has not ended');
+  const restarted = open();
+  t.same(namesOf(restarted), ['bo']);
+  setClock(0);
+  for (const one of [list, restarted]) t.ok(one.has('sub', 'ann'), 'it has not ended');
+
+  setClock(400 * DAY + 61_000);
+  t.same(namesOf(restarted), []);
+  t.equal(notes.size, 2);
+  setClock(400 * DAY + 61_000, 2);
+  t.same(namesOf(restarted), []);
+  t.equal(notes.size, 0, 'after a day without a jump none is kept');
+});
+
 t.test('taking it back is shared each time it is asked for', async (t) => {
   const list = openRevocations({ options: { grantLongest: 60 }, pool: STATELESS_POOL, log: {} });
   let isReached = false;
