@@ -243,8 +243,8 @@ write-time 20 seconds 1..3600: time that a client may stop reading in the middle
 drain 2 seconds 0..3600: on SIGTERM, the time in which all parked polls are answered
 state none file: file that keeps the whole state over a restart
 state-bytes 4G bytes 1024..1048576G: largest state that is written or read
-sync second one-of never|second|turn: when the journal of --state is synced to the disk: never, within a
-    second, or before answers
+sync second one-of never|second|turn: when the journal of --state is synced: never, within a second, or
+    before answers; snapshots always are
 journal-bytes 256M bytes 65536..1048576G: the server makes a new snapshot when the journal reaches this size
 snapshot-every 60 seconds 1..86400: the server makes a new snapshot when the journal reaches this age
 state-wait 60 seconds 0..3600: how long a start waits for another server with the same state to end
