@@ -324,6 +324,14 @@ export function createRoutes({
     );
   }
 
+  /** Returns the phone's page for a browser at the address of an unknown arena: the page says so, and what to do. */
+  function pageOfUnknownArena(request) {
+    const { path, headers } = request;
+    const isPhone = path.length === 2 && path[0] === 'play' && /^[\w.~-]*$/.test(path[1]);
+    if (!isPhone || !/\btext\/html\b/i.test(headers.accept)) return undefined;
+    return pages.answer(request, `/play/${options.arena[0]}`, options);
+  }
+
   async function route(request) {
     const { method, path } = request;
     const found =
@@ -339,7 +347,7 @@ export function createRoutes({
     }
     if (request.transient && !TRANSIENT_PATHS.includes(path[0])) throw new Refusal('misdirected');
     if (!found) {
-      const file = pages.answer(request, name, options);
+      const file = pages.answer(request, name, options) ?? pageOfUnknownArena(request);
       if (file !== undefined) return { ...file, headers: { ...common, ...file.headers } };
       if (!pages.has(name)) throw new Refusal('not-found');
       throw new Refusal('method-not-allowed', { headers: { Allow: 'GET, HEAD, OPTIONS' } });

@@ -89,6 +89,22 @@ function plays(t, server) {
     await tell(server, { running: false, page: 'lobby' });
   });
 
+  t.test('a browser gets a page for an unknown arena, a program a problem', async (t) => {
+    const accept = (type) => ({ headers: { Accept: type } });
+    const browser = accept('text/html,application/xml;q=0.9,*/*;q=0.8');
+    const { bytes } = await server.ask('GET', '/play/hall');
+    for (const path of ['/play/yard', '/play/Hall', '/play/'])
+      t.strictSame((await server.ask('GET', path, browser)).bytes, bytes, path);
+    for (const [path, how] of [
+      ['/play/yard', {}],
+      ['/play/yard', accept('application/json')],
+      ['/play/yard/more', browser],
+      ['/play/%00', browser],
+      ['/field/yard', browser]
+    ])
+      await refused(t, server, 'not-found', () => server.ask('GET', path, how), path);
+  });
+
   t.test('bad inputs of every kind change nothing', async (t) => {
     // Waits until the changes of earlier tests are published.
     await valueOf(server, ({ players }) => players === 0);

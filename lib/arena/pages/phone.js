@@ -126,7 +126,7 @@ function showControl() {
 
 const REASONS = {
   'arena-full': 'The game is full. You come in as soon as a player leaves.',
-  'unknown-arena': 'There is no game at this address.',
+  'unknown-arena': 'There is no game at this address. Scan the code on the big screen again.',
   'too-many-joins': 'Many come at once. You are in soon.',
   'too-many-clients': 'Too many play from your network. You come in as soon as a player leaves.',
   ...INVITATION_WORDS,
