@@ -1,33 +1,49 @@
-import { closeSync, constants, openSync, readFileSync, readSync, statSync } from 'node:fs';
+import { closeSync, constants, openSync, readSync, statSync } from 'node:fs';
+
+/** Largest file of an option, in bytes: a device such as /dev/zero has no end. */
+const MAX_BYTES = 16 * 2 ** 20;
 
 /** Interval between two reads of an empty pipe, in milliseconds. */
 const READ_INTERVAL = 10;
 
-/** Reads a pipe to its end, such as `<(program)` of a shell, or a FIFO. An open that waits for a writer could wait permanently. */
-function readPipe(file) {
-  const fd = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK);
+const errorWith = (code) => Object.assign(new Error(code), { code });
+
+/** Reads into a buffer. Waits for the program that writes to a pipe: it may ask a person for a password. */
+function readSome(fd, buffer) {
+  for (;;) {
+    try {
+      return readSync(fd, buffer);
+    } catch (error) {
+      if (error.code !== 'EAGAIN') throw error;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, READ_INTERVAL);
+    }
+  }
+}
+
+/** @returns {Buffer} the bytes up to the end of the file, or of the pipe */
+function readToEnd(fd) {
   const buffer = Buffer.alloc(65536);
   const parts = [];
+  for (let length = 0; length <= MAX_BYTES; length += parts.at(-1).length) {
+    const bytes = readSome(fd, buffer);
+    if (bytes === 0) return Buffer.concat(parts);
+    parts.push(Buffer.from(buffer.subarray(0, bytes)));
+  }
+  throw errorWith(`it has more than ${MAX_BYTES} bytes`);
+}
+
+/** Reads a file, or a pipe, such as `<(program)` of a shell, or a FIFO. */
+function readFile(file) {
+  const isPipe = statSync(file).isFIFO();
+  // An open that waits for a writer could wait permanently.
+  const fd = openSync(file, constants.O_RDONLY | (isPipe ? constants.O_NONBLOCK : 0));
   try {
-    for (;;) {
-      try {
-        const bytes = readSync(fd, buffer);
-        if (bytes === 0) break;
-        parts.push(Buffer.from(buffer.subarray(0, bytes)));
-      } catch (error) {
-        if (error.code !== 'EAGAIN') throw error;
-        // The program has not written yet: it may ask a person for a password.
-        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, READ_INTERVAL);
-      }
-    }
+    const bytes = readToEnd(fd);
+    if (isPipe && bytes.length === 0) throw errorWith('no program writes to this pipe');
+    return bytes;
   } finally {
     closeSync(fd);
   }
-  if (parts.length === 0) {
-    const code = 'no program writes to this pipe';
-    throw Object.assign(new Error(code), { code });
-  }
-  return Buffer.concat(parts);
 }
 
 /**
@@ -40,7 +56,7 @@ function readPipe(file) {
  */
 export function readOptionFile(name, file) {
   try {
-    return statSync(file).isFIFO() ? readPipe(file) : readFileSync(file);
+    return readFile(file);
   } catch (error) {
     throw new Error(`--${name} ${file} can't be read (${error.code})`, { cause: error });
   }

@@ -1,6 +1,6 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, readFileSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -132,6 +132,9 @@ t.test('a wrong option is exit code 2, and what can not be had 1', async (t) => 
   execFileSync('mkfifo', [fifo]);
   const empty = join(dir, 'empty');
   writeFileSync(empty, '');
+  const large = join(dir, 'large');
+  writeFileSync(large, '');
+  truncateSync(large, 2 ** 25);
   const listen = ['--port', '0', '--host', '127.0.0.1', '--tls-port', '0'];
   const tls = (one, two) => [...listen, '--tls-cert', one, '--tls-key', two];
   const withListenOptions = (...args) => ['--port', '0', '--host', '127.0.0.1', ...args];
@@ -168,6 +171,7 @@ t.test('a wrong option is exit code 2, and what can not be had 1', async (t) => 
       /^sprites: 203\.0\.113\.7:0 is no .*--admin-host/
     ],
     [tls(fifo, key), /^sprites: --tls-cert \S+ can't be read \(no program writes to this pipe\)\n/],
+    [tls(large, key), /^sprites: --tls-cert \S+ can't be read \(it has more than 16777216 bytes\)/],
     [tls('/nope', key), /^sprites: --tls-cert \/nope can't be read \(ENOENT\)\n/],
     [tls(cert, '/nope'), /^sprites: --tls-key \/nope can't be read \(ENOENT\)\n/],
     [tls(SPRITES, key), noPair],
