@@ -106,10 +106,15 @@ function readGame(name, folder) {
     throw new Error(`${folder}: it has more than ${MAX_FILES} files to serve`);
   const content = readGameContent(folder);
   const path = join(folder, 'inputs.json');
+  const text = readBounded(path, MAX_FORMAT_BYTES).toString();
   const reduce = join(folder, 'reduce.js');
+  const version = versionOf([
+    ...[...files].flat(),
+    content,
+    { body: readBounded(reduce, MAX_FILE_BYTES) }
+  ]);
   try {
-    const format = readFormat(readBounded(path, MAX_FORMAT_BYTES).toString());
-    const version = versionOf([...[...files].flat(), content, { body: readFileSync(reduce) }]);
+    const format = readFormat(text);
     return { name, reduce: pathToFileURL(reduce).href, files, format, content, version };
   } catch (error) {
     throw new Error(`${path}: ${error.message}`, { cause: error });

@@ -10,10 +10,8 @@ import { contract } from '../support/server.js';
 import { until } from '../support/until.js';
 
 const format = JSON.parse(MIRROR['inputs.json']);
-const withFormat = (change) => ({
-  ...MIRROR,
-  'inputs.json': JSON.stringify({ ...format, ...change })
-});
+const withFile = (name, content) => ({ ...MIRROR, [name]: content });
+const withFormat = (change) => withFile('inputs.json', JSON.stringify({ ...format, ...change }));
 
 /** Returns options with a folder of other games. */
 const inFolder = (t, games) => ({ arena: ['hall'], games: t.testdir(games) });
@@ -144,9 +142,14 @@ t.test('a folder that is no game says so in one line', async (t) => {
     [{ one: rest }, /one: it has no field\.js$/],
     [{ One: MIRROR }, /One: a game's name is/],
     [MIRROR, /^--games \/.*: it is a game itself: give the folder that has its folder$/],
-    [{ one: { ...MIRROR, 'inputs.json': '{' } }, /inputs\.json: it is no JSON$/],
-    [{ one: { ...MIRROR, 'inputs.json': ' '.repeat(17000) } }, /more than 16384 bytes$/],
-    [{ one: { ...MIRROR, 'big.js': 'x'.repeat(2 ** 20 + 1) } }, /big\.js: it has more than/],
+    [{ one: withFile('inputs.json', '{') }, /inputs\.json: it is no JSON$/],
+    [
+      { one: withFile('inputs.json', ' '.repeat(17000)) },
+      /^\S*inputs\.json: it has more than 16384 /
+    ],
+    [{ one: withFile('big.js', 'x'.repeat(2 ** 20 + 1)) }, /^\S*big\.js: it has more than/],
+    [{ one: withFile('reduce.js', 'x'.repeat(2 ** 20 + 1)) }, /^\S*reduce\.js: it has more than/],
+    [{ one: withFile('reduce.js', {}) }, /^\S*reduce\.js: it is no file$/],
     [
       {
         one: {
