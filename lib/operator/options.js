@@ -113,7 +113,10 @@ const text = (unit, pattern, expects) => ({
   expects
 });
 
-/** A file or a folder, as an absolute path: a surrounding program may change its folder later. */
+/**
+ * A file or a folder, as an absolute path: a surrounding program may change its folder later. Without a NUL, at which
+ * native code would end the name.
+ */
 const path = (unit, pattern) => ({
   unit,
   read: (value) => (value === 'none' ? value : pattern.test(value) ? resolve(value) : undefined),
@@ -155,9 +158,9 @@ const TYPES = {
     read: readServerUrl,
     expects: 'http:// or https:// with a host, and perhaps a port, such as http://a.example:8080'
   },
-  file: path('file', /./),
-  folder: path('folder', /^[^\s\0]/),
-  address: text('address', /^[^\s]+$/, 'an address or a host name'),
+  file: path('file', /^[^\0]+$/),
+  folder: path('folder', /^[^\s\0][^\0]*$/),
+  address: text('address', /^[^\s\0]+$/, 'an address or a host name'),
   name: text('name', NAME, 'a-z, 0-9 and -, a letter first, 32 at most')
 };
 

@@ -8,6 +8,9 @@ import { suggest, UsageError, withoutPassword } from '../base/option-help.js';
 /** Options of a whole process, and options that start no server. */
 const PROCESS_OPTIONS = { 'log-level': 'give a log', check: 'run "sprites" with it' };
 
+/** Units of the options that a program may give as a number. */
+const NUMBER_UNITS = ['number', 'seconds', 'bytes'];
+
 /** The options of createServer. */
 export const programOptionTable = optionTable.filter(({ name }) => !(name in PROCESS_OPTIONS));
 
@@ -33,8 +36,9 @@ export function readProgramOptions(values) {
         `there is no option ${name}${suggestion ? `; did you mean ${suggestion}?` : ''}`
       );
     }
-    if (!['string', 'number', 'undefined'].includes(typeof value)) {
-      const { type } = programOptionTable.find((option) => camelCase(option.name) === name);
+    const { type } = programOptionTable.find((option) => camelCase(option.name) === name);
+    const mayBeNumber = NUMBER_UNITS.includes(type.unit);
+    if (!['string', 'undefined', ...(mayBeNumber ? ['number'] : [])].includes(typeof value)) {
       const shown = withoutPassword(inspect(value, { depth: 0, breakLength: Infinity }));
       throw new UsageError(`${name} takes ${type.expects}, not ${shown.slice(0, 60)}`);
     }
