@@ -56,8 +56,9 @@ export function createClientRoutes({ pool, bans, grants, log }) {
 
   const sendFailure = (response, name, detail) => sendProblem(response, name, { detail });
 
-  /** Returns the length of the ban in a query; undefined for an invalid one. */
+  /** Returns the length of the ban in a query; undefined for an invalid one. A misspelled `?second=60` is not an hour. */
   function secondsOf(query) {
+    if (!['', 'seconds'].includes([...query.keys()].join())) return undefined;
     const secondsText = query.get('seconds') ?? String(DEFAULT_BAN_SECONDS);
     const seconds = /^[0-9]{1,8}$/.test(secondsText) ? Number(secondsText) : 0;
     return seconds >= 1 && seconds <= MAX_BAN_SECONDS ? seconds : undefined;

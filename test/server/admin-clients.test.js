@@ -99,9 +99,10 @@ t.test('an address is banned, and no more', async (t) => {
     t.equal(problemOf(await ask('PUT', `/bans/${text}`)), 'bad-ban', text);
     t.equal(problemOf(await ask('DELETE', `/bans/${text}`)), 'bad-ban', text);
   }
-  for (const far of ['31536001', '1e3', '-1', '']) {
-    t.equal(problemOf(await ask('PUT', `/bans/1.2.3.4?seconds=${far}`)), 'bad-ban', far);
+  for (const wrong of ['31536001', '1e3', '-1', '', '60&seconds=60', '60&x']) {
+    t.equal(problemOf(await ask('PUT', `/bans/1.2.3.4?seconds=${wrong}`)), 'bad-ban', wrong);
   }
+  t.equal(problemOf(await ask('PUT', '/bans/1.2.3.4?second=60')), 'bad-ban');
   for (const nothing of ['bans/192.0.2.2', 'revoked/sub/ann']) {
     t.equal((await ask('DELETE', `/${nothing}`)).status, 204);
   }
