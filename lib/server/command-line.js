@@ -85,11 +85,11 @@ async function run(start, options, unknown) {
     await server.stop();
     throw error;
   }
-  await stopRequest.received;
+  const signal = await stopRequest.received;
   trial?.stop();
   announce(
     'Answering every parked poll.',
-    { drain: options.drain },
+    { signal, drain: options.drain },
     'answers every parked poll, and ends'
   );
   await server.stop();
@@ -110,7 +110,8 @@ function exitSoon() {
  * The listeners stay, so that a second signal does not end the process while it drains and saves its state.
  * SIGQUIT has no listener here: it ends the server at once, as a crash would.
  *
- * @returns {{received: Promise<void>, signal: AbortSignal}} `signal` ends a start that is under way
+ * @returns {{received: Promise<string>, signal: AbortSignal}} `received` resolves to the signal's name; `signal` ends a
+ *     start that is under way
  */
 function listenForStop() {
   const startAbort = new AbortController();
@@ -118,7 +119,7 @@ function listenForStop() {
     for (const name of ['SIGTERM', 'SIGINT', 'SIGHUP']) {
       process.on(name, () => {
         startAbort.abort();
-        resolve();
+        resolve(name);
       });
     }
   });

@@ -309,7 +309,7 @@ t.test('where stderr is no terminal, the log says where it listens, and no refus
     { level: 30, url: `http://127.0.0.1:${server.port}/`, msg: 'listens' },
     { msg: 'metrics are served' },
     { level: 30, capacity: 1000000, msg: 'room for clients' },
-    { msg: 'answers every parked poll, and ends' }
+    { signal: 'SIGTERM', drain: 0, msg: 'answers every parked poll, and ends' }
   ]);
   t.equal(server.logLines.length, 4);
 });
