@@ -210,9 +210,9 @@ void Door::continueQueuedHandshakes() {
  * Composes the last answer of a connection. The answer to HEAD has no content (RFC 9110,
  * section 9.3.2).
  */
-std::string_view Door::lastAnswer(Outcome problem, bool isHead) {
+std::string_view Door::lastAnswer(Outcome problem, bool isForHead) {
   const std::string_view answer = replies_.writeLast(replies_.reply(problem));
-  return isHead ? answer.substr(0, answer.find("\r\n\r\n") + 4) : answer;
+  return isForHead ? answer.substr(0, answer.find("\r\n\r\n") + 4) : answer;
 }
 
 /** Refuses a request, and closes its connection. `request`: its bytes, where they are known. */

@@ -302,7 +302,7 @@ class Door : public PollResponder {
   void continueHandshakeNow(Connection& connection);
   void continueQueuedHandshakes();
   void wakeAgain();
-  std::string_view lastAnswer(Outcome problem, bool isHead);
+  std::string_view lastAnswer(Outcome problem, bool isForHead);
   void refuse(Connection& connection, Outcome problem, std::string_view request = {});
   void refuseConnection(Connection& connection);
   bool countForAddress(Connection& connection, const Address& client);
