@@ -205,7 +205,6 @@ void Door::continueQueuedHandshakes() {
   }
 }
 
-/** Sends a problem as the last answer of a connection: the start of its next request is unknown. */
 /**
  * Composes the last answer of a connection. The answer to HEAD has no content (RFC 9110,
  * section 9.3.2).
@@ -215,7 +214,10 @@ std::string_view Door::lastAnswer(Outcome problem, bool isForHead) {
   return isForHead ? answer.substr(0, answer.find("\r\n\r\n") + 4) : answer;
 }
 
-/** Refuses a request, and closes its connection. `request`: its bytes, where they are known. */
+/**
+ * Sends a problem as the last answer of a connection: the start of its next request is unknown.
+ * `request`: the bytes of the refused one, where they are known.
+ */
 void Door::refuse(Connection& connection, Outcome problem, std::string_view request) {
   noteOutcome(connection, Route::kCold, problem);
   answers_.sendLast(connection, lastAnswer(problem, isHead(request)));
