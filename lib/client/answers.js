@@ -60,6 +60,17 @@ export function isCutOff({ status = 0, json, failure }) {
   return failure !== undefined || (status >= 500 && problemOf({ status, json }) === undefined);
 }
 
+/** Largest stored count: counting goes on from there. */
+const MAX_STORED_COUNT = 2 ** 52;
+
+/**
+ * @param {unknown} value
+ * @returns {value is number} whether it is a count that may have been stored
+ */
+export function isCount(value) {
+  return Number.isSafeInteger(value) && Number(value) >= 0 && Number(value) <= MAX_STORED_COUNT;
+}
+
 /**
  * @param {unknown} value
  * @returns {Resume|null} null for an invalid one: a store may return anything
@@ -98,11 +109,4 @@ export function readPlace({ status, json }) {
   return [row, column, rows, columns].every(Number.isSafeInteger)
     ? { row, column, rows, columns }
     : null;
-}
-
-/** Largest count in a stored Resume: counting goes on from there. */
-const MAX_STORED_COUNT = 2 ** 52;
-
-function isCount(value) {
-  return Number.isSafeInteger(value) && value >= 0 && value <= MAX_STORED_COUNT;
 }

@@ -1,7 +1,7 @@
 import { callBack } from './call-back.js';
 import { sendWithGrant, grantFrom } from './grant.js';
 import { globalTimers, Requests } from './requests.js';
-import { positive, problemOf } from './answers.js';
+import { isCount, positive, problemOf } from './answers.js';
 import { DEFAULTS } from './limits.js';
 import { Waits } from './waits.js';
 
@@ -100,7 +100,7 @@ export class Player {
   #resume(saved) {
     const identity = readIdentity(saved ?? {});
     const { n } = saved ?? {};
-    if (identity === null || !Number.isSafeInteger(n)) return;
+    if (identity === null || !isCount(n)) return;
     this.#identity = identity;
     this.#inputNumber = n + 2 * NUMBERS_PER_SAVE; // The earlier run has used some numbers after the saved one.
   }

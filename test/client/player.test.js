@@ -193,7 +193,9 @@ t.test('a reload is the same player, with numbers that were not used before', as
   await again.clock.settle();
   t.equal(again.player.number, 3);
   t.strictSame(again.sent(), [['/p3?n=193', {}]], 'and says at once that it is there');
-  for (const rubbish of [{}, { player: 1 }, { player: 'p', number: 1 }, 'p', 4]) {
+  const noCounts = [undefined, -1, 1.5, Number.MAX_SAFE_INTEGER];
+  const badNumbers = noCounts.map((n) => ({ player: 'p', number: 1, n }));
+  for (const rubbish of [{}, { player: 1 }, ...badNumbers, 'p', 4]) {
     const fresh = start([joins(9), TAKEN], { saved: rubbish });
     await fresh.clock.settle();
     t.equal(fresh.player.number, 9, JSON.stringify(rubbish));
