@@ -95,6 +95,8 @@ export function openApplication(fetch) {
     let bytes;
     try {
       response = await fetch(fetchRequest, { address, secure });
+      if (typeof response?.headers?.getSetCookie !== 'function')
+        throw new TypeError('fetch of the application returned no Response');
       if (response.type === 'error')
         throw new TypeError('the application answered Response.error()');
       // A second read would get an empty body.
