@@ -2,10 +2,19 @@
 
 const KEY = 'sprites.grant';
 
+/** Longest grant that a server reads. Of a longer one it gets as much, and answers `bad-grant`; a longer head is 431. */
+const MAX_LENGTH = 4096;
+
+/**
+ * Returns a grant without characters that a mail may have put around the link: no header can have these, so all
+ * requests would fail.
+ */
+const sendable = (grant) => grant?.replace(/[^\w.-]/g, '').slice(0, MAX_LENGTH);
+
 /** Returns the grant that the tab has stored. */
 function storedGrant() {
   try {
-    return sessionStorage.getItem(KEY) ?? undefined;
+    return sendable(sessionStorage.getItem(KEY));
   } catch {
     return undefined; // Storage is switched off.
   }
@@ -19,12 +28,8 @@ function storeGrant(grant) {
   }
 }
 
-/**
- * Returns the grant in the address, without characters that a mail may have put around the link: no header can have
- * these, so all requests would fail.
- */
-const grantInAddress = () =>
-  new URLSearchParams(location.hash.slice(1)).get('grant')?.replace(/[^\w.-]/g, '');
+/** Returns the grant in the address. */
+const grantInAddress = () => sendable(new URLSearchParams(location.hash.slice(1)).get('grant'));
 
 /**
  * Moves the grant from the page's link, `…#grant=TOKEN`, into the tab's storage. A browser sends a fragment to no
