@@ -1,4 +1,4 @@
-/* global axe, document, innerWidth */
+/* global axe, CanvasRenderingContext2D, document, drawnLabels, innerWidth */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -33,6 +33,38 @@ async function faultsOf(page) {
   return wide > room ? [...found, `${wide} pixels wide`] : found;
 }
 
+/** In the page, before its scripts: notes the centered texts on each canvas, those below a plot. */
+function noteLabels() {
+  const { clearRect, fillText } = CanvasRenderingContext2D.prototype;
+  globalThis.drawnLabels = new Map();
+  CanvasRenderingContext2D.prototype.clearRect = function (...box) {
+    drawnLabels.set(this.canvas, []);
+    clearRect.apply(this, box);
+  };
+  CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
+    const half = this.measureText(text).width / 2;
+    if (this.textAlign === 'center')
+      drawnLabels.get(this.canvas)?.push({ text, left: x - half, right: x + half });
+    fillText.call(this, text, x, y);
+  };
+}
+
+/** In the page: returns the labels below plots that run into the next one, or over the edge. */
+const crowdedLabels = () =>
+  [...drawnLabels].flatMap(([canvas, labels]) => {
+    const inOrder = canvas.isConnected ? labels.toSorted((a, b) => a.left - b.left) : [];
+    const gap = (4 * canvas.width) / canvas.clientWidth;
+    const isCrowded = ({ right }, i) =>
+      i + 1 < inOrder.length ? right + gap > inOrder[i + 1].left : right > canvas.width;
+    return inOrder.filter(isCrowded).map(({ text }) => text);
+  });
+
+/** In the page: whether each plot is as wide as its place. */
+const arePlotsDrawn = () =>
+  [...document.querySelectorAll('.plot .lines')].every(
+    (place) => place.querySelector('canvas')?.clientWidth === place.clientWidth
+  );
+
 t.test('the admin page, in a browser', { skip }, async (t) => {
   const publishTokenFile = tokenFile(t);
   const options = { host: '127.0.0.1', drain: 0, throwRate: 0, arena: 'hall', publishTokenFile };
@@ -56,6 +88,7 @@ t.test('the admin page, in a browser', { skip }, async (t) => {
   });
   const visitor = await browser.visit(server.addresses[0]);
   const page = await visitor.context().newPage();
+  await page.addInitScript(noteLabels);
   await page.goto(server.adminAddresses[0]);
   /** Waits until a cell of a row matches `cells`. Returns the texts of all cells of that row. */
   const row = async (name, cells) => {
@@ -123,6 +156,8 @@ t.test('the admin page, in a browser', { skip }, async (t) => {
     ]) {
       await page.setViewportSize({ width, height });
       t.same(await faultsOf(page), [], `${colorScheme}, ${width} pixels`);
+      await page.waitForFunction(arePlotsDrawn);
+      t.same(await page.evaluate(crowdedLabels), [], `${colorScheme}, ${width} pixels`);
     }
   }
   // The page gets one answer of a restarted server, and no answer after that.

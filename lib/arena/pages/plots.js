@@ -19,6 +19,9 @@ const FONT = '12px ui-rounded, system-ui, sans-serif';
 const AXIS_WIDTH = 58;
 const LABEL_DISTANCE = 56;
 
+/** Room for the right half of a label below, in CSS pixels. */
+const RIGHT_ROOM = 20;
+
 /** Possible steps of an axis of bytes: whole megabytes. */
 const MEGABYTES = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000].map(
   (megabytes) => megabytes * 2 ** 20
@@ -165,7 +168,7 @@ export class Plot {
       {
         width: this.#width,
         height: this.#height,
-        padding: [8, 12, 0, 0],
+        padding: [8, RIGHT_ROOM, 0, 0],
         scales: {
           x: { time: false, ...(span && { range: (u, low, high) => [high - span, high] }) },
           y: { range }

@@ -37,15 +37,15 @@ const SHOWN_COUNTS = [
   ['rss', 'resident', 'bytes']
 ];
 
+const CLOCK = { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' };
+
 /** Plots are of an hour; the time below them is that of the wall. */
 const hourAxis = {
   span: 3600,
   time: {
     incrs: [60, 120, 300, 600, 900, 1800],
-    values: (plot, all) =>
-      all.map((at) =>
-        new Date(at * 1000).toLocaleTimeString([], { hour: '2-digit', minute: '2-digit' })
-      )
+    // Twelve hours would need a word beside each label, and labels on a phone would overlap.
+    values: (plot, all) => all.map((at) => new Date(at * 1000).toLocaleTimeString([], CLOCK))
   }
 };
 
