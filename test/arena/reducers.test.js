@@ -64,6 +64,21 @@ t.test('two halves that follow the ball play on, the ball within the field', asy
   t.ok(values.every(isWithin));
 });
 
+t.test('the page of the result ends the round: the half that leads wins', async (t) => {
+  const memory = {};
+  rally(memory, 1000);
+  for (const [score, winner] of [
+    [[0, 0], undefined],
+    [[2, 1], 'left'],
+    [[0, 1], 'right']
+  ]) {
+    memory.score = score;
+    const end = pong(room({}, { page: 'result' }), memory);
+    t.match(end, { score, page: 'result', over: true });
+    t.equal(end.winner, winner);
+  }
+});
+
 t.test('a half that misses loses points, then the round', async (t) => {
   const memory = {};
   const values = rally(memory, 60_000, { left: 0 });

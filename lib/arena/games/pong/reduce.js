@@ -148,7 +148,9 @@ export function reduce(now, memory) {
     hits: memory.hits,
     serving: memory.pause > 0
   };
-  if (!isWon) return value;
-  const winner = memory.score[0] > memory.score[1] ? 'left' : 'right';
-  return { ...value, winner, page: 'result', over: true };
+  // The host may show the result before a half has won: the half that leads then wins, if one does.
+  if (!isWon && now.page !== 'result') return value;
+  const [left, right] = memory.score;
+  const winner = left > right ? 'left' : 'right';
+  return { ...value, ...(left !== right && { winner }), page: 'result', over: true };
 }
