@@ -319,7 +319,8 @@ export const camelCase = (name) => name.replace(/-(.)/g, (_, letter) => letter.t
 const isOptionVariable = (name, value) =>
   Boolean(value) && !(name.endsWith('port') && /^(tcp|udp|sctp):\/\//.test(value));
 
-const variableOf = (name) => `SPRITES_${name.toUpperCase().replaceAll('-', '_')}`;
+const VARIABLE_PREFIX = 'SPRITES_';
+const variableOf = (name) => VARIABLE_PREFIX + name.toUpperCase().replaceAll('-', '_');
 
 /** Largest sprite in a world, in bytes: it must fit in a message to the NATS server. */
 const MAX_WORLD_SPRITE = 512 * 2 ** 10;
@@ -500,13 +501,15 @@ const KUBERNETES = /^SPRITES_(SERVICE_(HOST|PORT\b.*)|PORT(_[0-9]+_(TCP|UDP|SCTP
 export function unknownVariables(environment, { options: commandOptions = [] } = {}) {
   const known = [...optionTable, ...commandOptions].map(({ name }) => variableOf(name));
   return Object.keys(environment)
-    .filter((name) => name.startsWith('SPRITES_') && !known.includes(name))
+    .filter((name) => name.startsWith(VARIABLE_PREFIX) && !known.includes(name))
     .filter((name) => !KUBERNETES.test(name))
     .map((name) => {
       const removedOption = Object.keys(REMOVED_OPTIONS).find((one) => variableOf(one) === name);
       if (removedOption !== undefined)
         return { variable: name, instead: REMOVED_OPTIONS[removedOption] };
-      const suggestion = suggest(name, known);
-      return { variable: name, ...(suggestion && { meant: suggestion }) };
+      // What all names begin with makes none more alike.
+      const [word, ...names] = [name, ...known].map((one) => one.slice(VARIABLE_PREFIX.length));
+      const suggestion = suggest(word, names);
+      return { variable: name, ...(suggestion && { meant: VARIABLE_PREFIX + suggestion }) };
     });
 }

@@ -300,7 +300,7 @@ t.test('IPv6 and names are listened on', async (t) => {
 t.test('a variable that is no option is named, and what was meant', async (t) => {
   const server = await startServer(t, {
     env: {
-      ...{ SPRITES_PROT: '1', SPRITES_ZZZZZZZ: '2', SPRITES_HANDED_OVER: '3' },
+      ...{ SPRITES_PROT: '1', SPRITES_BOGUS: '2', SPRITES_HANDED_OVER: '3' },
       // As Kubernetes sets them.
       ...{ SPRITES_SERVICE_HOST: '10.0.0.1', SPRITES_SERVICE_PORT_HTTP: '80' },
       ...{ SPRITES_PORT: 'tcp://10.0.0.1:80', SPRITES_PORT_80_TCP_ADDR: '10.0.0.1' }
@@ -309,7 +309,7 @@ t.test('a variable that is no option is named, and what was meant', async (t) =>
   await server.stop();
   t.match(server.logLines, [
     { level: 40, variable: 'SPRITES_PROT', meant: 'SPRITES_PORT' },
-    { level: 40, variable: 'SPRITES_ZZZZZZZ', meant: undefined },
+    { level: 40, variable: 'SPRITES_BOGUS', meant: undefined },
     { level: 40, variable: 'SPRITES_HANDED_OVER', instead: /--connections/ }
   ]);
 });
