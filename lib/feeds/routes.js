@@ -110,7 +110,7 @@ export function feedRoutes({ publisher, feeds, grants, options, tools }) {
 
   /** Answers with the headers that GET without a cursor would have. Does not fetch from the upstream. */
   async function head(request) {
-    const { keys, last, noneMatch = '', gzip } = readWatch(request);
+    const { keys, afters, last, noneMatch = '', gzip, stream } = readWatch(request);
     await grantFor(request, keys[0]);
     const answer = feeds.answerHead(keys[0]);
     if (answer === null) throw new Refusal('unknown-feed');
@@ -119,7 +119,9 @@ export function feedRoutes({ publisher, feeds, grants, options, tools }) {
     // A compressed answer, and the end of a log, have a length and a tag of their own (RFC 9110, section 9.3.2).
     const hasOwnTag = last > 0 || (gzip && answer.length >= COMPRESS_FROM);
     if (!hasOwnTag) headers['Content-Length'] = answer.length;
-    const mayCache = options.feedCache > 0 && !isPrivate(keys[0]);
+    // For GET, an answer to a cursor has a tag of its own, and a stream none: a cache must not mistake one for the other.
+    const isFirst = ['', 'none'].includes(afters[0]) && !stream;
+    const mayCache = options.feedCache > 0 && isFirst && !isPrivate(keys[0]);
     if (hasOwnTag || !mayCache) {
       const uncached = { ...common, ...varyHeaders(common) };
       if (mayCache && noneMatch === '*') return { status: 304, headers: uncached };

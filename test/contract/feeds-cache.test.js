@@ -207,6 +207,14 @@ contract(t, { options: { ...options, 'feed-cache': SECONDS } }, async (t, server
     const { key, cursor } = await fresh();
     const { headers } = await server.ask('HEAD', `/feed/${key}`);
     t.match(headers, { etag: `"${cursor}"`, 'cache-control': NEWEST });
+    const later = await server.ask('HEAD', `/feed/${key}?after=${cursor}`);
+    const streamed = await server.ask('HEAD', `/feed/${key}`, {
+      headers: { Accept: 'text/event-stream' }
+    });
+    for (const answer of [later, streamed]) {
+      const { status, headers } = answer;
+      t.strictSame([status, headers.etag, cacheOf(answer)], [200, undefined, 'no-store']);
+    }
     const log = `${key}/log`;
     for (const item of [1, 2]) await append(server, log, item);
     const { etag, 'content-length': length } = (await get(server, log)).headers;
