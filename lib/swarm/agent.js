@@ -106,7 +106,9 @@ export class Agent {
       limits: { feedAnswerMost: ANSWER_BYTES },
       onState: (state, { why }) => state === 'offline' && this.#announce(`no contact (${why})`)
     });
-    this.#feeds.watch(`arena/${arena}/control`, (control) => this.#applyControl(control));
+    this.#feeds.watch(`arena/${arena}/control`, (control, { problem }) =>
+      this.#applyControl(control, problem)
+    );
     this.#timer = setInterval(() => this.#report(), REPORT_MS);
   }
 
@@ -116,12 +118,15 @@ export class Agent {
     this.#lastAnnounced = words;
   }
 
-  #applyControl(control) {
+  #applyControl(control, problem) {
     if (this.#isEnding) return;
     this.#control = readControl(control);
-    if (this.#control !== null) this.#joinArena();
-    else
-      this.#leaveArena(control === undefined ? 'there is no such arena' : 'another game is played');
+    if (this.#control !== null) {
+      this.#joinArena();
+    } else {
+      this.#announce(problem ? `no word of the arena (${problem})` : 'another game is played');
+      this.#leaveArena();
+    }
     this.#applySettings();
   }
 
@@ -152,9 +157,8 @@ export class Agent {
   }
 
   /** Leaves the arena. */
-  async #leaveArena(why) {
+  async #leaveArena() {
     if (this.#player === null) return;
-    this.#announce(why);
     const { leaveUrl } = this.#player;
     this.#player.stop();
     this.#reducedWatch.close();
@@ -244,7 +248,8 @@ export class Agent {
         await sleep(100);
     }
     this.kill();
-    await this.#leaveArena('has left');
+    if (this.#player !== null) this.#announce('has left');
+    await this.#leaveArena();
   }
 
   /** Ends the agent at once, with its processes and its requests. */

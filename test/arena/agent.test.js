@@ -7,6 +7,7 @@ import t from 'tap';
 import { parse } from '../../lib/swarm/options.js';
 import { listening } from '../support/addresses.js';
 import { arenaOptions, tell, valueOf } from '../support/arena.js';
+import { keyFile } from '../support/grants.js';
 import { childrenOf } from '../support/processes.js';
 import { startServer } from '../support/server.js';
 import { start } from '../support/swarm.js';
@@ -26,6 +27,10 @@ const load = (server, holds) => valueOf(server, ({ value }) => value !== null &&
 t.test('any number of machines swarm by one hand, and nothing is missing', async (t) => {
   const server = await startServer(t, { options: { ...arenaOptions(t, {}), lease: 5 } });
   const [one, other] = [agent(t, server), agent(t, server, '--clients-max 25 --rate-max 30')];
+
+  await t.test('before its game it says why it waits', () =>
+    Promise.all([one, other].map((machine) => machine.says(/another game is played/)))
+  );
 
   await t.test('up and down', async (t) => {
     const settings = { clients: 40, throws: 60 };
@@ -99,6 +104,14 @@ t.test('no server, or no such arena there', async (t) => {
   for (const [i, [url, err]] of cases.entries()) {
     t.match(await ends[i], { code: 2, out: '', err }, url);
   }
+});
+
+t.test('an arena for grants only is named as such', async (t) => {
+  const options = { ...arenaOptions(t, {}), grants: keyFile(t), private: 'arena/*' };
+  const one = agent(t, await startServer(t, { options }));
+  await one.says(/no word of the arena \(grant-required\)/);
+  one.kill('SIGTERM');
+  t.match(await one.result(), { code: 0 });
 });
 
 t.test('a second signal ends it at once, and its engines, whatever the server does', async (t) => {
