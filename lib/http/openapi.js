@@ -13,7 +13,7 @@ const object = (properties, required = Object.keys(properties)) => ({
   properties,
   required
 });
-const list = (items, more) => ({ type: 'array', items, ...more });
+const list = (items) => ({ type: 'array', items });
 const schemaRef = (name) => ({ $ref: `#/components/schemas/${name}` });
 const whole = (minimum, maximum) => ({ type: 'integer', minimum, maximum });
 const COUNT = whole(0);

@@ -200,14 +200,13 @@ export function startNode(name, pin, args) {
  * @param {object} [how]
  * @param {boolean} [how.pin]
  * @param {boolean} [how.probed] whether the server has probe.js
- * @param {string} [how.program]
  * @returns {Promise<Server & {tlsPort?: number, adminPort?: number, errors: Buffer[], status: () => Promise<object>}>}
  *     `errors`: the output on stderr
  */
-export async function startSprites(options, { pin, probed = true, program = SPRITES[1] } = {}) {
+export async function startSprites(options, { pin, probed = true } = {}) {
   const core = coreOf(pin);
   const node = probed ? probedNodeWords(core) : [...pinningWords(core), process.execPath];
-  const how = { command: [...node, program], ipc: probed };
+  const how = { command: [...node, SPRITES[1]], ipc: probed };
   const { child, errors, listening } = launch({ ...MEASURED_OPTIONS, ...options }, how);
   killAtExit(child).stderr.pipe(process.stderr, { end: false });
   const ports = await listening;

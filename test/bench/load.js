@@ -57,9 +57,8 @@ export class Load {
    *
    * @param {Array<Record<string, string | number>>} parts options as native/swarm/options.h names them
    * @param {boolean} [pinned] whether the load has a core
-   * @param {?string} [trusted] accepted certificates, for a server with TLS: see lib/swarm/engine.js
    */
-  constructor(parts, pinned = false, trusted = null) {
+  constructor(parts, pinned = false) {
     this.tally = new Tally(60);
     this.clients = parts.reduce((sum, { clients }) => sum + clients, 0);
     this.#pinned = pinned;
@@ -69,11 +68,11 @@ export class Load {
       ...{ ramp: 1e6, 'in-flight': MAX_OPENING, tick: TICK_MS, limit: ENGINE_LIMIT_S }
     };
     this.#engines = parts.map((part, i) =>
-      this.#start({ ...shared, process: i, seed: 1 + i, ...part }, trusted)
+      this.#start({ ...shared, process: i, seed: 1 + i, ...part })
     );
   }
 
-  #start(options, trusted) {
+  #start(options) {
     const events = {
       tick: (tick) => {
         this.tally.add(tick);
@@ -86,7 +85,7 @@ export class Load {
         for (const resolve of this.#tickWaiters.splice(0)) resolve();
       }
     };
-    const engine = new Engine(options, events, trusted);
+    const engine = new Engine(options, events);
     if (this.#pinned) pinToLoad(engine.pid);
     return engine;
   }
@@ -97,12 +96,12 @@ export class Load {
   }
 
   /** Waits until the counts fulfil a condition. Throws if an engine dies. */
-  async until(isFulfilled, what, seconds = ENGINE_LIMIT_S) {
+  async until(isFulfilled, what) {
     const check = () => {
       if (this.#deathReasons.length > 0) throw new Error(this.#deathReasons.join());
       return isFulfilled(this.tally.counts);
     };
-    await until(check, what, seconds);
+    await until(check, what, ENGINE_LIMIT_S);
   }
 
   /** Opens all clients. Resolves when all have written their polls. */

@@ -33,9 +33,9 @@ const grantOptions = (t) => ({
 const getWithToken = (server, key, token) => get(server, key, '', bearer(token));
 
 /** Parks a poll for a private feed at its current cursor. */
-async function parkPrivate(server, token, key = 'team/a') {
-  const { body } = await getWithToken(server, key, token);
-  return park(server, request('GET', `/feed/${key}?after=${body.cursor}&hold=10`, bearer(token)));
+async function parkPrivate(server, token) {
+  const { body } = await getWithToken(server, 'team/a', token);
+  return park(server, request('GET', `/feed/team/a?after=${body.cursor}&hold=10`, bearer(token)));
 }
 
 const revoke = (server, revocation, method = 'PUT') =>

@@ -13,20 +13,20 @@ const CHUNKED = 'Transfer-Encoding: chunked\r\n';
 
 contract(t, { options: { 'throw-rate': 0 } }, (t, server) => {
   /** Sends bytes and reads one answer. Asserts that the server then closes the connection. */
-  async function last(bytes, options) {
+  async function last(bytes) {
     const wire = await server.wire();
     wire.send(bytes);
-    const answer = await server.read(wire, options);
+    const answer = await server.read(wire);
     await wire.closed();
     t.equal(wire.unreadBytes.length, 0, 'and nothing more is answered');
     return answer;
   }
 
   /** Sends bytes and reads one answer. */
-  async function first(bytes, options) {
+  async function first(bytes) {
     const wire = await server.wire();
     wire.send(bytes);
-    const answer = await server.read(wire, options);
+    const answer = await server.read(wire);
     await wire.destroy();
     return answer;
   }
@@ -338,7 +338,7 @@ for (const workers of [0, 2]) {
     // The first publication starts the feeds' threads: before the baseline.
     await put(server, 'a', { n: 0 });
     server.baseline = undefined;
-    await server.untilConnectionsAtMost(0);
+    await server.untilDisconnected();
     server.baseline = server.descriptors();
 
     for (const way of Object.keys(ways).filter((name) => name !== 'admin')) {

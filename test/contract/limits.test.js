@@ -26,7 +26,7 @@ contract(t, { options: limitOptions }, (t, server) => {
       await wire.destroy();
     };
     // The connections for /status count for this address too: wait until they are gone.
-    await server.untilConnectionsAtMost(0);
+    await server.untilDisconnected();
     const wires = await Promise.all(Array.from({ length: 3 }, () => server.wire()));
     await letIn(3);
     await refused(await server.wire());
@@ -38,7 +38,7 @@ contract(t, { options: limitOptions }, (t, server) => {
     for (const wire of wires)
       t.equal((await asks(wire)).status, 204, 'those that are there are served');
     await Promise.all([...wires, elsewhere].map((wire) => wire.destroy()));
-    await server.untilConnectionsAtMost(0);
+    await server.untilDisconnected();
     const { connectionsRefused, joined } = await server.until(
       ({ connections, heldBytes = 0 }) => connections === 1 && heldBytes === 0
     );

@@ -39,8 +39,10 @@ const LEFT = { x: 10, y: 20, width: 600, height: 440 };
 const RIGHT = { x: 630, y: 20, width: 600, height: 440 };
 const at = ({ x, y, width, height }) => `${width}x${height}+${x}+${y}`;
 /** Drags the sprite in the middle of the left window to the right, and throws it over the right edge. */
-const throwRight = (screen, from = middle(LEFT)) =>
-  screen.fling(from, { x: LEFT.x + LEFT.width - 40, y: from.y }, { dx: 24 });
+const throwRight = (screen) => {
+  const from = middle(LEFT);
+  return screen.fling(from, { x: LEFT.x + LEFT.width - 40, y: from.y }, { dx: 24 });
+};
 /** Opens a sprite large by a double click. Tries again if a busy machine made two single clicks of it. */
 async function openLarge(screen, color, area, { x, y, count }) {
   for (let tries = 5; ; tries -= 1) {

@@ -81,10 +81,10 @@ t.test('pages and a desktop', { skip }, async (t) => {
     return { server, screen, desktop, visit, fling };
   }
 
-  /** Waits until a page has caught `count` sprites, and returns the newest one, at rest. */
-  async function caught(page, count) {
+  /** Waits until a page has caught a sprite, and returns the newest one, at rest. */
+  async function caught(page) {
     const before = (await look(page)).list.map(({ id }) => id);
-    await until(page, 'caught', count);
+    await until(page, 'caught', 1);
     await resting(page);
     const { list } = await look(page);
     return list.find(({ id }) => !before.includes(id)) ?? list.at(-1);
@@ -111,11 +111,11 @@ t.test('pages and a desktop', { skip }, async (t) => {
     await right.waitForFunction(() => document.body.dataset.place === '0 1 2 2');
 
     await fling(await screen.until(GLASS, WINDOW, 20), 'right');
-    const first = await caught(right, 1);
+    const first = await caught(right);
     await screen.until(GLASS, WINDOW, 0);
     await throwFromPage(right, first, 'left');
     await fling(await screen.until(GLASS, WINDOW, 20), 'down');
-    const second = await caught(below, 1);
+    const second = await caught(below);
     t.equal(second.id, first.id, 'it is the same one');
     await screen.until(GLASS, WINDOW, 0);
     await throwFromPage(below, second, 'up');

@@ -252,7 +252,7 @@ await Promise.all(
 );
 for (const line of idleLines) line.close();
 const last = await server.until((status) => status.clients === 0, seconds);
-await server.untilConnectionsAtMost(0, 30);
+await server.untilDisconnected();
 const leftovers = ['clients', 'parked', 'waiting', 'mailboxBytes', 'heldBytes'].filter(
   (name) => last[name] !== 0
 );

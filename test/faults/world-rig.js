@@ -35,6 +35,9 @@ const PACE = 100;
 
 const COUNTS = ['thrown', 'acked', 'waiting', 'lost', 'crossedIn', 'crossedOut'];
 
+/** Lease of a server, in seconds. */
+export const LEASE = 3;
+
 /** The promise: a ring heals within this many seconds after the lease. */
 export const MAX_HEALING = 2;
 
@@ -68,7 +71,7 @@ class Member {
         world: this.way?.url ?? this.rig.nats.url,
         name: this.name
       },
-      ...{ 'world-lease': this.rig.lease, lease: 120, hold: 5, drain: 5, 'log-level': 'warn' },
+      ...{ 'world-lease': LEASE, lease: 120, hold: 5, drain: 5, 'log-level': 'warn' },
       ...{ 'throw-rate': 0, mailbox: 1000 },
       ...NO_ADDRESS_LIMITS,
       ...this.rig.extraOptions(this.name)
@@ -210,18 +213,17 @@ export class Rig {
 
   /**
    * @param {import('./scene.js').Scene} scene
-   * @param {number} lease seconds
    * @param {object} [how]
    * @param {boolean} [how.states] whether each server keeps a state
    * @param {number} [how.workers] workers of each server
    * @param {string[]} [how.feeds] feeds that are published and watched at each server
    * @param {boolean} [how.cluster] whether the broker is a cluster, without ways between servers and broker
    */
-  static async start(scene, lease, how = {}) {
+  static async start(scene, how) {
     const rig = new Rig();
     const { states = false, workers = 0, feeds = [], cluster = false } = how;
     const folder = states || feeds.length > 0 ? await scene.folder() : undefined;
-    Object.assign(rig, { scene, lease, states, workers, folder, cluster });
+    Object.assign(rig, { scene, states, workers, folder, cluster });
     if (folder) writeFileSync(join(folder, 'tokens'), `${TOKEN}\n`);
     rig.nats = await (cluster ? startCluster : startNats)(scene);
     scene.ledger.onLine = (line, crowd) => rig.#record(line, crowd);

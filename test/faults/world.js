@@ -2,16 +2,13 @@ import assert from 'node:assert/strict';
 import { setTimeout as pause } from 'node:timers/promises';
 
 import { Skip } from './scene.js';
-import { MAX_HEALING, NAMES, Rig } from './world-rig.js';
+import { LEASE, MAX_HEALING, NAMES, Rig } from './world-rig.js';
 import { BUCKET } from '../../lib/world/broker.js';
 import { STREAM } from '../../lib/world/feed-store.js';
 import { noLimit } from '../support/processes.js';
 import { skip } from '../support/nats.js';
 
 /** Kills, stops and cuts off servers of a world under load, and kills and slows down their broker. */
-
-/** Lease of a server, in seconds. */
-const LEASE = 3;
 
 /** Milliseconds that a fault goes on after the others have healed. */
 const EXTRA_TIME = 1000;
@@ -313,7 +310,7 @@ function summaryOf(rig, { promised, missing, heldByKilled, repeated, unacknowled
 /** Plays all faults of a list, and checks the counts after each. */
 async function run(scene, list, rigOptions) {
   if (skip) throw new Skip(skip);
-  const rig = await Rig.start(scene, LEASE, rigOptions);
+  const rig = await Rig.start(scene, rigOptions);
   let account;
   for (const one of list) {
     await one(rig);

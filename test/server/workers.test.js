@@ -22,8 +22,8 @@ import { until } from '../support/until.js';
 
 const NOBODY = '11111111-2222-8333-8444-000000000000';
 
-const startWithWorkers = (t, options = {}) =>
-  startServer(t, { options: { workers: 2, 'transient-port': 0, drain: 0, ...options } });
+const startWithWorkers = (t) =>
+  startServer(t, { options: { workers: 2, 'transient-port': 0, drain: 0 } });
 
 /** Sends a request over a connection of its own. Returns the answer. */
 async function ask(port, method, target, more) {

@@ -51,17 +51,17 @@ export const authorized = (server, method, target, { headers, ...more } = {}) =>
   server.ask(method, target, { ...more, headers: { ...BEARER, ...headers } });
 
 /** Sends a command to an arena, as the panel does. */
-export const tell = (server, command, arena = 'hall') =>
-  authorized(server, 'PATCH', `/feed/arena/${arena}/control`, {
+export const tell = (server, command) =>
+  authorized(server, 'PATCH', '/feed/arena/hall/control', {
     body: typeof command === 'string' ? command : JSON.stringify(command),
     headers: { 'Content-Type': 'application/merge-patch+json' }
   });
 
 /** Enters an arena. Returns the player and its actions. */
-export async function enter(server, arena = 'hall') {
-  const { status, body } = await server.ask('POST', `/arena/${arena}`);
+export async function enter(server) {
+  const { status, body } = await server.ask('POST', '/arena/hall');
   assert.equal(status, 201);
-  const path = `/arena/${arena}/${body.player}`;
+  const path = `/arena/hall/${body.player}`;
   return {
     ...body,
     path,

@@ -103,13 +103,13 @@ export class Probe {
   }
 
   /** Waits for a state. Returns its event. */
-  state(name, options) {
-    return this.until((event) => event.event === 'state' && event.state === name, options);
+  state(name) {
+    return this.until((event) => event.event === 'state' && event.state === name);
   }
 
   /** Waits for the next sprite. Returns its event. */
-  sprite(options) {
-    return this.until((event) => event.event === 'sprite', options);
+  sprite() {
+    return this.until((event) => event.event === 'sprite');
   }
 
   async counts() {

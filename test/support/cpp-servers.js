@@ -50,9 +50,9 @@ export class Stub {
   }
 
   /** Answers the next join. */
-  async join(id, more = {}) {
+  async join(id) {
     const request = await this.next(/^\/join$/);
-    request.answer(201, { id, hold: 120, lease: 30, maxSprite: 16384, ...more });
+    request.answer(201, { id, hold: 120, lease: 30, maxSprite: 16384 });
     return request;
   }
 
@@ -84,11 +84,7 @@ export class Stub {
 }
 
 /** Returns a problem of the wire contract, a body for Stub's `answer`. */
-export const problem = (name, detail = name) => ({
-  type: `urn:sprites:${name}`,
-  title: name,
-  detail
-});
+export const problem = (name) => ({ type: `urn:sprites:${name}`, title: name, detail: name });
 
 /** A second host name of the same server, which stands for another server of the world. */
 const OTHER_HOST = 'localhost';

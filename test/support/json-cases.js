@@ -116,13 +116,12 @@ function depthOf(text) {
 }
 
 /**
- * Returns whether the bytes are a sprite: one JSON object in UTF-8, nested no deeper than `depth`.
+ * Returns whether the bytes are a sprite: one JSON object in UTF-8, nested 32 deep at most.
  *
  * @param {Uint8Array} bytes
- * @param {number} [depth] the deepest nesting allowed; the object itself is 1
  * @returns {boolean}
  */
-export function isSprite(bytes, depth = 32) {
+export function isSprite(bytes) {
   let text;
   let value;
   try {
@@ -133,7 +132,7 @@ export function isSprite(bytes, depth = 32) {
     throw error;
   }
   const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
-  return isObject && depthOf(text) <= depth;
+  return isObject && depthOf(text) <= 32;
 }
 
 /**

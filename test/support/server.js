@@ -49,7 +49,7 @@ export async function startServer(t, how = {}) {
   const { host, cors } = all;
   const server = new Server({ ...launched, host, ports, cors, greeting });
   await server.status();
-  await server.untilConnectionsAtMost(0);
+  await server.untilDisconnected();
   server.baseline = server.descriptors();
   return server;
 }
@@ -248,8 +248,8 @@ class Server {
     return readdirSync(folder).filter((fd) => !isLoopDescriptor(`${folder}/${fd}`)).length;
   }
 
-  /** Waits until the process has no more than `count` descriptors beyond the baseline. */
-  async untilConnectionsAtMost(count) {
+  /** Waits until the process has no more descriptors than the baseline. */
+  async untilDisconnected() {
     let lastCount;
     let stableTimes = 0;
     await until(
@@ -258,7 +258,7 @@ class Server {
         stableTimes = now === lastCount ? stableTimes + 1 : 0;
         lastCount = now;
         // Without a baseline yet: waits until the number is stable.
-        return this.baseline === undefined ? stableTimes >= 5 : now <= this.baseline + count;
+        return this.baseline === undefined ? stableTimes >= 5 : now <= this.baseline;
       },
       () => `${lastCount} descriptors are open, and there were ${this.baseline}`
     );
@@ -272,7 +272,7 @@ class Server {
     if (this.#child.exitCode !== null) return;
     await Promise.all([...this.#wires].map((wire) => wire.destroy()));
     this.#wires.clear();
-    await this.untilConnectionsAtMost(0);
+    await this.untilDisconnected();
     for (const id of this.#ids.splice(0)) assert.equal((await this.leave(id)).status, 204);
     const { clients, parked, waiting, mailboxBytes, watching } = await this.until(
       (status) => status.watching === 0
@@ -282,7 +282,7 @@ class Server {
       { clients: 0, parked: 0, waiting: 0, mailboxBytes: 0, watching: 0 },
       'nothing is left'
     );
-    await this.untilConnectionsAtMost(0);
+    await this.untilDisconnected();
   }
 
   /** Stops the server by a signal. It must exit well and in time. */

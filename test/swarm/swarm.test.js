@@ -507,7 +507,7 @@ for (const name of ['SIGINT', 'SIGHUP']) {
   t.test(`${name} stops it with the account so far`, async (t) => {
     const server = await startServer(t);
     const child = start(t, `throw 50 --rate 100 --time 600 --port ${server.port} --json`);
-    await untilThrown(server, 20);
+    await untilThrown(server);
     // A terminal sends the signal to all processes of the group.
     for (const pid of [...childrenOf(child.pid), child.pid]) process.kill(pid, name);
     const { code, out } = await child.result();
@@ -519,12 +519,12 @@ for (const name of ['SIGINT', 'SIGHUP']) {
   });
 }
 
-const untilThrown = (server, count) => server.until((status) => status.thrown >= count);
+const untilThrown = (server) => server.until(({ thrown }) => thrown >= 20);
 
 t.test('a second signal ends it at once', async (t) => {
   const server = await startServer(t);
   const child = start(t, `throw 50 --rate 100 --time 600 --drain 600 --port ${server.port} --json`);
-  await untilThrown(server, 20);
+  await untilThrown(server);
   server.child.kill('SIGSTOP');
   child.kill('SIGTERM');
   await child.says(/^throwing: /m);

@@ -20,11 +20,9 @@ t.jobs = 3;
 const TLS = /^TLS is served on https:\/\/.*:([0-9]+)\/$/;
 
 /** @returns {Promise<{server: object, url: string, ca: string, run: Function}>} */
-async function startTls(t, options = {}) {
+async function startTls(t) {
   const files = certificate(temporary(t));
-  const server = await startServer(t, {
-    options: { 'tls-port': 0, 'throw-rate': 0, ...files, ...options }
-  });
+  const server = await startServer(t, { options: { 'tls-port': 0, 'throw-rate': 0, ...files } });
   const [, port] = server.lines.map((line) => TLS.exec(line)).find(Boolean);
   const ca = files['tls-cert'];
   const run = async (args, url = `https://localhost:${port}`) => {

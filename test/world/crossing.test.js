@@ -76,16 +76,15 @@ function makeWorld(t, sizes, crossingOptions = {}) {
 }
 
 /** Polls. Resolves with the answer, which comes at once or later. */
-function poll({ pool }, id, options = {}) {
+function poll({ pool }, id) {
   return new Promise((resolve) => {
     const receive = (body) => resolve(JSON.parse(body));
-    const { body } = pool.poll(id, options, receive);
+    const { body } = pool.poll(id, {}, receive);
     if (body) receive(body);
   });
 }
 
-const throwSprite = ({ pool }, id, edge, sprite, n = -1) =>
-  pool.throw(id, edge, n, bytesOf(sprite));
+const throwSprite = ({ pool }, id, edge, sprite) => pool.throw(id, edge, -1, bytesOf(sprite));
 
 t.test('without answers the outbox fills up, and then the neighbor is busy', async (t) => {
   const world = makeWorld(t, { a: 1, b: 1 }, { outboxBytes: 2000 });

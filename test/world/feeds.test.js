@@ -54,21 +54,21 @@ async function untilFeed(server, key, holds = ({ status }) => status === 200) {
 
 const hasCursor = (cursor) => (answer) => answer.body.cursor === cursor;
 
-/** Returns a server's items of a log, once it has reached a cursor. */
-async function itemsAt(server, key, cursor) {
+/** Returns a server's items of the chat, once it has reached a cursor. */
+async function itemsAt(server, cursor) {
   const read = async () => {
-    const { body } = await get(server, key, 'last=1000000');
+    const { body } = await get(server, 'chat', 'last=1000000');
     const { gap, items = [] } = body;
     let at = body.cursor;
     while (at && at !== cursor) {
-      const { body: more } = await get(server, key, `after=${at}&hold=5`);
+      const { body: more } = await get(server, 'chat', `after=${at}&hold=5`);
       if (!more.items || more.gap) return false;
       items.push(...more.items);
       at = more.cursor;
     }
     return at === cursor && { gap, items };
   };
-  return until(read, () => `${key} at ${server.name} comes to ${cursor}`);
+  return until(read, () => `the chat at ${server.name} comes to ${cursor}`);
 }
 
 t.test('published at one server, at all', { skip, timeout: 120_000 }, async (t) => {
@@ -188,7 +188,7 @@ t.test('published at one server, at all', { skip, timeout: 120_000 }, async (t) 
     });
     const last = `${epoch}-61`;
     t.strictSame(cursors.toSorted(), numbers.map((n) => `${epoch}-${n + 1}`).toSorted());
-    const log = await itemsAt(a, 'chat', last);
+    const log = await itemsAt(a, last);
     t.strictSame(
       log.items.map(({ n }) => n).toSorted((x, y) => x - y),
       [0, ...numbers]
@@ -196,8 +196,7 @@ t.test('published at one server, at all', { skip, timeout: 120_000 }, async (t) 
     for (const [at, cursor] of cursors.entries()) {
       t.equal(log.items[Number(cursor.split('-')[1]) - 1].n, at + 1, 'a cursor is of its item');
     }
-    for (const server of [b, c])
-      t.strictSame(await itemsAt(server, 'chat', last), log, server.name);
+    for (const server of [b, c]) t.strictSame(await itemsAt(server, last), log, server.name);
     const streamed = [];
     while (streamed.length < 60) streamed.push(...(await stream.news()).data.items);
     t.strictSame(streamed, log.items.slice(1));
@@ -206,8 +205,8 @@ t.test('published at one server, at all', { skip, timeout: 120_000 }, async (t) 
     const d = await enter(t, nats, 'late');
     const small = await enter(t, nats, 'small', { 'log-items': 20 });
     await untilReady([d, small]);
-    t.strictSame(await itemsAt(d, 'chat', last), log, 'a new server has all, from several parts');
-    const { gap, items } = await itemsAt(small, 'chat', last);
+    t.strictSame(await itemsAt(d, last), log, 'a new server has all, from several parts');
+    const { gap, items } = await itemsAt(small, last);
     t.ok(gap && items.length >= 20);
     t.strictSame(items, log.items.slice(-items.length), 'or what it keeps');
 
@@ -225,7 +224,7 @@ t.test('published at one server, at all', { skip, timeout: 120_000 }, async (t) 
     const again = await append(b, 'chat', 'again');
     t.equal(again.status, 201);
     for (const server of [a, c, d, small]) {
-      t.strictSame((await itemsAt(server, 'chat', again.body.cursor)).items, ['again']);
+      t.strictSame((await itemsAt(server, again.body.cursor)).items, ['again']);
     }
     await Promise.all([d, small].map((server) => server.stop()));
   });

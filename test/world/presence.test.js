@@ -10,12 +10,12 @@ import { enterWorld, untilReady, untilEach } from '../support/world-servers.js';
 /** The watchers of a feed at all servers of a world, with server processes and a real nats-server. */
 
 /** Returns a grant that outlives the test on any machine. */
-const reads = (keys, more) => grantOf(keys, { exp: inSeconds(600), ...more });
+const readsAll = (more) => grantOf('*', { exp: inSeconds(600), ...more });
 
-const grantNamed = (sub) => reads('*', { sub, present: true });
+const grantNamed = (sub) => readsAll({ sub, present: true });
 
 /** Opens an event stream of the feed: a watcher. */
-async function openWatcher(server, key, token = reads('*')) {
+async function openWatcher(server, key, token = readsAll()) {
   const stream = await EventStream.open(server, key, bearer(token));
   await stream.news();
   return stream;
@@ -23,7 +23,7 @@ async function openWatcher(server, key, token = reads('*')) {
 
 /** Waits until all servers tell the same of a feed. */
 async function untilPresence(servers, key, watching, who) {
-  const look = (server) => get(server, `presence/${key}`, '', bearer(reads('*')));
+  const look = (server) => get(server, `presence/${key}`, '', bearer(readsAll()));
   await untilEach(servers, { watching, who }, async (server) => (await look(server)).body.value);
 }
 
@@ -69,9 +69,9 @@ t.test('a watcher at any server is told of at all', { skip, timeout: 180_000 }, 
     await openWatcher(c, 'plan');
     await untilPresence(all, 'plan', 4, ['ann', 'bo']);
     // A waiting watcher gets the change of watchers at another server.
-    const told = await get(c, 'presence/plan', '', bearer(reads('*')));
+    const told = await get(c, 'presence/plan', '', bearer(readsAll()));
     const query = `after=${told.body.cursor}`;
-    const waiting = await parkGet(c, 'presence/plan', query, bearer(reads('*')));
+    const waiting = await parkGet(c, 'presence/plan', query, bearer(readsAll()));
     await tab.wire.destroy();
     await waiting.answer;
     await untilPresence(all, 'plan', 3, ['ann']);
@@ -123,7 +123,7 @@ t.test('a watcher at any server is told of at all', { skip, timeout: 180_000 }, 
     await connection.flush();
     await openWatcher(a, 'plan', grantNamed('zoe'));
     await untilPresence(all, 'plan', 5, ['ann', 'zoe']);
-    t.strictSame((await get(a, 'presence/plan', '', bearer(reads('*')))).body.value, {
+    t.strictSame((await get(a, 'presence/plan', '', bearer(readsAll()))).body.value, {
       watching: 5,
       who: ['ann', 'zoe']
     });
