@@ -2,8 +2,7 @@ import { loadAddon } from '../base/addon.js';
 import { nativelyCanonical } from './canonical.js';
 import { change } from './change.js';
 import { cursorText, newEpoch, nextCursor, PRESENCE } from './names.js';
-import { PART_BYTES } from './log-parts.js';
-import { digestOf } from './packing.js';
+import { digestOf, PART_BYTES } from './packing.js';
 import { JobTimeError } from './threads.js';
 import { Unanswerable } from '../torus/pool.js';
 
@@ -490,7 +489,7 @@ export class Feeds {
     });
   }
 
-  // ---- Logs for other servers: see log-parts.js
+  // ---- Logs for other servers: see packing.js
 
   /** @returns {Buffer} the newest item of a log */
   newestItem(key) {
@@ -507,7 +506,7 @@ export class Feeds {
     return this.#threads.run('readPart', this.#partJob(part));
   }
 
-  /** @returns {ReturnType<import('./log-parts.js').splitLog>} the parts of a log, or of the items given */
+  /** @returns {ReturnType<import('./packing.js').splitLog>} the parts of a log, or of the items given */
   splitLog(key, items = this.native.itemsAfter(key, '').items) {
     return this.#threads.run('splitLog', { items });
   }

@@ -1,5 +1,3 @@
-import { change } from './change.js';
-
 /**
  * Fetches a value from the upstream, in a worker thread. Time and size are bounded, and an unchanged value is not sent
  * again (ETag). Redirects are not followed: a redirect could lead to any address that this host reaches, and every client
@@ -50,10 +48,10 @@ function describeError(error, time) {
  * @param {string} job.url
  * @param {number} job.time timeout of the whole fetch, in seconds
  * @param {string} [job.etag] of the current value
- * @param {(job: object) => object} [computeChange] computes the Change: `change` of lib/feeds/change.js
+ * @param {(job: object) => object} computeChange computes the Change: `change` of lib/feeds/change.js
  * @returns {Promise<object>} a Change with the new `etag`, or `{failed}` with the reason
  */
-export async function fetchValue({ url, time, etag, ...job }, computeChange = change) {
+export async function fetchValue({ url, time, etag, ...job }, computeChange) {
   // One timeout for the whole fetch: a source that sends byte by byte must not occupy a fetch for good.
   const signal = AbortSignal.timeout(time * 1000);
   try {

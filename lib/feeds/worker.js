@@ -2,8 +2,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 
 import { change, compress } from './change.js';
 import { fetchValue } from './fetch-value.js';
-import { growPart, readPart, splitLog } from './log-parts.js';
-import { digestOf, pack } from './packing.js';
+import { digestOf, growPart, pack, readPart, splitLog } from './packing.js';
 
 /**
  * A worker thread of the feeds: parses, compares, compresses and fetches, one message a job
@@ -12,26 +11,25 @@ import { digestOf, pack } from './packing.js';
 
 const underWay = new Int32Array(workerData);
 
-/** Runs the synchronous part of a job. The main thread can see which job that is. */
-function runAsCurrent(id, part) {
+/** The synchronous tasks. */
+const tasks = {
+  change,
+  compress: ({ key, cursor, value }) => ({ gzip: compress(key, cursor, value) }),
+  pack: ({ value }) => ({ ...pack(value), digest: digestOf(value) }),
+  growPart,
+  readPart,
+  splitLog
+};
+
+/** Runs a synchronous task. The main thread can see which job that is. */
+function run(id, task, job) {
   Atomics.store(underWay, 0, id);
   try {
-    return part();
+    return tasks[task](job);
   } finally {
     Atomics.store(underWay, 0, 0);
   }
 }
-
-const tasks = {
-  change: (job, id) => runAsCurrent(id, () => change(job)),
-  compress: ({ key, cursor, value }, id) =>
-    runAsCurrent(id, () => ({ gzip: compress(key, cursor, value) })),
-  pack: ({ value }, id) => runAsCurrent(id, () => ({ ...pack(value), digest: digestOf(value) })),
-  growPart: (job, id) => runAsCurrent(id, () => growPart(job)),
-  readPart: (job, id) => runAsCurrent(id, () => readPart(job)),
-  splitLog: (job, id) => runAsCurrent(id, () => splitLog(job)),
-  fetch: (job, id) => fetchValue(job, (fetched) => runAsCurrent(id, () => change(fetched)))
-};
 
 /** Returns bytes whose memory can be transferred to the main thread: a view of a larger buffer is copied. */
 function ownBytes(bytes) {
@@ -40,7 +38,9 @@ function ownBytes(bytes) {
 
 parentPort.on('message', async ({ id, task, job }) => {
   try {
-    const outcome = await tasks[task](job, id);
+    const outcome = await (task === 'fetch'
+      ? fetchValue(job, (fetched) => run(id, 'change', fetched))
+      : run(id, task, job));
     const transfer = [];
     for (const [name, value] of Object.entries(outcome)) {
       if (!(value instanceof Uint8Array)) continue;

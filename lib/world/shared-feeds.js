@@ -1,4 +1,4 @@
-import { PART_BYTES } from '../feeds/log-parts.js';
+import { PART_BYTES } from '../feeds/packing.js';
 import { cursorText, LAST_VERSION, newEpoch, nextCursor, PRESENCE } from '../feeds/names.js';
 import { clock as systemClock } from './clock.js';
 import { FeedMarks, isNewer } from './feed-message.js';

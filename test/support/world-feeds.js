@@ -1,8 +1,7 @@
 import { canonical } from '../../lib/feeds/canonical.js';
 import { change } from '../../lib/feeds/change.js';
-import { growPart, readPart, splitLog } from '../../lib/feeds/log-parts.js';
 import { cursorText, LAST_VERSION } from '../../lib/feeds/names.js';
-import { digestOf } from '../../lib/feeds/packing.js';
+import { digestOf, growPart, readPart, splitLog } from '../../lib/feeds/packing.js';
 import { isNewer } from '../../lib/world/feed-message.js';
 import { SharedFeeds } from '../../lib/world/shared-feeds.js';
 import { Conflict, WorldError } from '../../lib/world/world-error.js';
