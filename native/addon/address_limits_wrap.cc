@@ -24,7 +24,7 @@ class AddressLimitsObject : public Nan::ObjectWrap {
   explicit AddressLimitsObject(const AddressLimitsOptions& options) : limits_(options) {}
 
   // new AddressLimits({connections, …})
-  static void create(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void create(const Info& info) {
     auto* object = new AddressLimitsObject({.connections = uint32In(info[0], "connections"),
                                             .clients = uint32In(info[0], "clients"),
                                             .joinRate = uint32In(info[0], "joinRate"),
@@ -33,11 +33,10 @@ class AddressLimitsObject : public Nan::ObjectWrap {
                                             .heldBytes = uint64In(info[0], "heldBytes"),
                                             .feeds = uint32In(info[0], "feeds")});
     object->Wrap(info.This());
-    info.GetReturnValue().Set(info.This());
   }
 
   // ban(address, milliseconds or 0) → true; false: there are too many bans; null: it is no address
-  static void ban(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void ban(const Info& info) {
     Address address;
     if (!Address::parse(textOf(info[0]), &address)) return info.GetReturnValue().SetNull();
     info.GetReturnValue().Set(unwrap<AddressLimitsObject>(info)->limits_.ban(
@@ -45,24 +44,23 @@ class AddressLimitsObject : public Nan::ObjectWrap {
   }
 
   // bans() → [{address, milliseconds: how long the ban still lasts}, …]
-  static void bans(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void bans(const Info& info) {
     const uint64_t now = uv_hrtime() / 1000000;
-    Local<v8::Array> list = Nan::New<v8::Array>();
+    Local<Array> list = Nan::New<Array>();
     for (const auto& ban : unwrap<AddressLimitsObject>(info)->limits_.bans()) {
       if (ban.end <= now) continue;
-      Local<Object> entry = Nan::New<Object>();
-      set(entry, "address", Nan::New(ban.address.text()).ToLocalChecked());
-      set(entry, "milliseconds", static_cast<double>(ban.end - now));
+      Local<Object> entry =
+          makeObject({{"address", ban.address.text()}, {"milliseconds", ban.end - now}});
       Nan::Set(list, list->Length(), entry).Check();
     }
     info.GetReturnValue().Set(list);
   }
 
   // size() → how many addresses have counts
-  static void size(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void size(const Info& info) {
     AddressLimits& limits = unwrap<AddressLimitsObject>(info)->limits_;
     limits.tick(uv_hrtime() / 1000000);
-    info.GetReturnValue().Set(static_cast<double>(limits.size()));
+    info.GetReturnValue().Set(valueOf(limits.size()));
   }
 
   AddressLimits limits_;

@@ -3,7 +3,6 @@
 
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "arena/arena.h"
 #include "base/deadline_clock.h"
@@ -57,10 +56,10 @@ class ArenaObject : public Nan::ObjectWrap {
     ticker_.setQuiet(arena_.isQuiet(kRestTicks));
   }
 
-  static uint32_t roomIn(const Nan::FunctionCallbackInfo<Value>& info) { return uint32Of(info[0]); }
+  static uint32_t roomIn(const Info& info) { return uint32Of(info[0]); }
 
   // new Arena({rooms: [name, …], players, lease, rate, tag}, AddressLimits)
-  static void create(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void create(const Info& info) {
     const ArenaOptions options = {.rooms = textsOf(get(info[0], "rooms")),
                                   .players = uint32In(info[0], "players"),
                                   .lease = uint32In(info[0], "lease"),
@@ -71,26 +70,23 @@ class ArenaObject : public Nan::ObjectWrap {
       arena->Wrap(info.This());
       // An object with a timer is alive until close().
       arena->Ref();
-      info.GetReturnValue().Set(info.This());
     } catch (const std::bad_alloc&) {
       Nan::ThrowError("no address space for arenas of this many players");
     }
   }
 
   // setFields(room, [{name, min, max, start, integer}, …])
-  static void setFields(const Nan::FunctionCallbackInfo<Value>& info) {
-    std::vector<InputField> fields;
-    Local<Array> given = info[1].As<Array>();
-    for (uint32_t i = 0; i < given->Length(); ++i) {
-      Local<Value> one = Nan::Get(given, i).ToLocalChecked();
-      fields.push_back({textIn(one, "name"), numberOf(get(one, "min")), numberOf(get(one, "max")),
-                        numberOf(get(one, "start")), flagIn(one, "integer")});
-    }
-    unwrap<ArenaObject>(info)->arena_.setFields(roomIn(info), std::move(fields));
+  static void setFields(const Info& info) {
+    const auto fieldOf = [](Local<Value> given) {
+      return InputField{textIn(given, "name"), numberOf(get(given, "min")),
+                        numberOf(get(given, "max")), numberOf(get(given, "start")),
+                        flagIn(given, "integer")};
+    };
+    unwrap<ArenaObject>(info)->arena_.setFields(roomIn(info), vectorOf(info[1], fieldOf));
   }
 
   // join(name, address, id: Uint8Array(16), number: Uint32Array(1)) → outcome
-  static void join(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void join(const Info& info) {
     Id id;
     uint32_t number = 0;
     const Outcome outcome = unwrap<ArenaObject>(info)->arena_.join(
@@ -103,7 +99,7 @@ class ArenaObject : public Nan::ObjectWrap {
   }
 
   // input(name, id, n or -1, text: Buffer) → outcome
-  static void input(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void input(const Info& info) {
     const double number = numberOf(info[2]);
     returnOutcome(info, unwrap<ArenaObject>(info)->arena_.input(
                             textOf(info[0]), idOf(info[1]),
@@ -112,24 +108,24 @@ class ArenaObject : public Nan::ObjectWrap {
   }
 
   // leave(name, id) → outcome
-  static void leave(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void leave(const Info& info) {
     returnOutcome(info, unwrap<ArenaObject>(info)->arena_.leave(textOf(info[0]), idOf(info[1])));
   }
 
   // players(room) → how many
-  static void players(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void players(const Info& info) {
     info.GetReturnValue().Set(unwrap<ArenaObject>(info)->arena_.players(roomIn(info)));
   }
 
   // playerNumber(name, id) → the number by which a reducer knows that player, or 0
-  static void playerNumber(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void playerNumber(const Info& info) {
     info.GetReturnValue().Set(
         unwrap<ArenaObject>(info)->arena_.playerNumber(textOf(info[0]), idOf(info[1])));
   }
 
   // collectInputs(room, numbers: Uint32Array(most), fresh: Uint8Array(most),
   //     values: Float64Array(16 · most)) → how many players
-  static void collectInputs(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void collectInputs(const Info& info) {
     const auto bytes = [&](int i) { return node::Buffer::Data(info[i]); };
     const Arena::Columns columns = {
         .capacity = static_cast<uint32_t>(node::Buffer::Length(info[2])),
@@ -142,30 +138,26 @@ class ArenaObject : public Nan::ObjectWrap {
   }
 
   // drain(): joins are refused from now on
-  static void drain(const Nan::FunctionCallbackInfo<Value>& info) {
-    unwrap<ArenaObject>(info)->arena_.drain();
-  }
+  static void drain(const Info& info) { unwrap<ArenaObject>(info)->arena_.drain(); }
 
   // status() → the counts
-  static void status(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void status(const Info& info) {
     const ArenaCounts& counts = unwrap<ArenaObject>(info)->arena_.counts();
-    Local<Object> result = Nan::New<Object>();
-    set(result, "players", counts.players);
-    set(result, "playersJoined", counts.joined);
-    set(result, "playersLeft", counts.left);
-    set(result, "playersExpired", counts.expired);
-    set(result, "inputs", counts.inputs);
-    set(result, "inputsReduced", counts.reduced);
-    set(result, "inputsSuperseded", counts.superseded);
-    set(result, "inputsWaiting", counts.waiting);
-    set(result, "inputsRepeated", counts.repeated);
-    info.GetReturnValue().Set(result);
+    info.GetReturnValue().Set(makeObject({
+        {"players", counts.players},
+        {"playersJoined", counts.joined},
+        {"playersLeft", counts.left},
+        {"playersExpired", counts.expired},
+        {"inputs", counts.inputs},
+        {"inputsReduced", counts.reduced},
+        {"inputsSuperseded", counts.superseded},
+        {"inputsWaiting", counts.waiting},
+        {"inputsRepeated", counts.repeated},
+    }));
   }
 
   // close(): no lease ends any more
-  static void close(const Nan::FunctionCallbackInfo<Value>& info) {
-    unwrap<ArenaObject>(info)->stop();
-  }
+  static void close(const Info& info) { unwrap<ArenaObject>(info)->stop(); }
 
   Nan::Global<Value> limitsHandle_;  // the limits outlive the arena
   base::DeadlineClock clock_;

@@ -9,7 +9,7 @@ namespace {
 
 // canonical(text: bytes, depth, out: bytes, of the same length) → bytes written to `out`; 0:
 // lib/feeds/canonical.js must write the text
-void canonicalCall(const Nan::FunctionCallbackInfo<Value>& info) {
+void canonicalCall(const Info& info) {
   const std::string_view text = bytesOf(info[0]);
   char* const out = node::Buffer::Data(info[2]);
   info.GetReturnValue().Set(

@@ -9,6 +9,7 @@
 #include <initializer_list>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "base/address.h"
@@ -27,40 +28,75 @@ using v8::Object;
 using v8::Uint32Array;
 using v8::Value;
 
+/** What JavaScript passes to a method, and where the method's result goes. */
+using Info = Nan::FunctionCallbackInfo<Value>;
+
 /** A property's name: interned, because the engine would look a plain string up each time. */
 inline Local<v8::String> nameOf(const char* name) {
   return v8::String::NewFromUtf8(v8::Isolate::GetCurrent(), name, v8::NewStringType::kInternalized)
       .ToLocalChecked();
 }
 
-inline void set(Local<Object> object, const char* name, Local<Value> value) {
-  Nan::Set(object, nameOf(name), value).Check();
-}
+template <typename Range, typename Make>
+Local<Array> listOf(const Range& range, Make&& make);
 
-inline void set(Local<Object> object, const char* name, double value) {
-  set(object, name, Nan::New<Number>(value));
-}
-
-/** Sets a property to an array of numbers. */
-template <typename Numbers>
-void setList(Local<Object> object, const char* name, const Numbers& numbers) {
-  Local<Array> list = Nan::New<Array>(static_cast<int>(numbers.size()));
-  for (uint32_t i = 0; i < numbers.size(); ++i) {
-    Nan::Set(list, i, Nan::New<Number>(static_cast<double>(numbers[i]))).Check();
+/** Converts a flag, a number, a text, or a range of those; a JavaScript value stays as it is. */
+template <typename T>
+Local<Value> valueOf(const T& value) {
+  if constexpr (std::is_convertible_v<T, Local<Value>>) {
+    return value;
+  } else if constexpr (std::is_same_v<T, bool>) {
+    return Nan::New(value);
+  } else if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T>) {
+    return Nan::New<Number>(static_cast<double>(value));
+  } else if constexpr (std::is_convertible_v<T, std::string_view>) {
+    const std::string_view text = value;
+    return Nan::New(text.data(), static_cast<int>(text.size())).ToLocalChecked();
+  } else {
+    return listOf(value, [](const auto& one) { return one; });
   }
-  set(object, name, list);
 }
 
-/** Sets a property to an array of texts. */
-template <typename Names>
-void setTexts(Local<Object> object, const char* name, const Names& names) {
+/** Returns an array of what `make` returns for each element. */
+template <typename Range, typename Make>
+Local<Array> listOf(const Range& range, Make&& make) {
   Local<Array> list = Nan::New<Array>();
-  for (const std::string_view one : names) {
-    Nan::Set(list, list->Length(),
-             Nan::New(one.data(), static_cast<int>(one.size())).ToLocalChecked())
-        .Check();
+  for (const auto& one : range) {
+    Nan::Set(list, list->Length(), valueOf(make(one))).Check();
   }
-  set(object, name, list);
+  return list;
+}
+
+template <typename First, typename Second>
+Local<Array> pairOf(const First& first, const Second& second) {
+  Local<Array> pair = Nan::New<Array>(2);
+  Nan::Set(pair, 0, valueOf(first)).Check();
+  Nan::Set(pair, 1, valueOf(second)).Check();
+  return pair;
+}
+
+/** Returns a copy of the bytes, as a Buffer. */
+inline Local<Object> bufferOf(std::string_view bytes) {
+  return Nan::CopyBuffer(bytes.data(), static_cast<uint32_t>(bytes.size())).ToLocalChecked();
+}
+
+template <typename T>
+void set(Local<Object> object, const char* name, const T& value) {
+  Nan::Set(object, nameOf(name), valueOf(value)).Check();
+}
+
+struct Member {
+  template <typename T>
+  Member(const char* key, const T& what) : name(key), value(valueOf(what)) {}
+
+  const char* name;
+  Local<Value> value;
+};
+
+inline Local<Object> makeObject(std::initializer_list<Member> members) {
+  Local<Object> object = Nan::New<Object>();
+  for (const Member& member : members) set(object, member.name, member.value);
+  return object;
 }
 
 inline Local<Value> get(Local<Value> object, const char* name) {
@@ -117,15 +153,21 @@ inline Id idOf(Local<Value> value) {
   return id;
 }
 
-/** A list of texts. */
-inline std::vector<std::string> textsOf(Local<Value> given) {
-  Local<v8::Array> list = given.As<v8::Array>();
-  std::vector<std::string> texts;
-  for (uint32_t i = 0; i < list->Length(); ++i) {
-    texts.push_back(textOf(Nan::Get(list, i).ToLocalChecked()));
-  }
-  return texts;
+inline Local<Value> elementOf(Local<Value> array, uint32_t index) {
+  return Nan::Get(array.As<Object>(), index).ToLocalChecked();
 }
+
+/** Returns a vector of what `read` returns for each element of an array. */
+template <typename Read>
+auto vectorOf(Local<Value> array, Read&& read) {
+  std::vector<decltype(read(array))> result;
+  const uint32_t length = array.As<Array>()->Length();
+  for (uint32_t i = 0; i < length; ++i) result.push_back(read(elementOf(array, i)));
+  return result;
+}
+
+/** A list of texts. */
+inline std::vector<std::string> textsOf(Local<Value> array) { return vectorOf(array, textOf); }
 
 /** Returns the address in a text. Every text without an address gives the same address. */
 inline Address addressOf(Local<Value> text) {
@@ -136,12 +178,10 @@ inline Address addressOf(Local<Value> text) {
 
 /** A place in the torus. */
 inline Local<Object> objectOf(const Place& place) {
-  Local<Object> result = Nan::New<Object>();
-  set(result, "row", place.row);
-  set(result, "column", place.column);
-  set(result, "rows", place.rows);
-  set(result, "columns", place.columns);
-  return result;
+  return makeObject({{"row", place.row},
+                     {"column", place.column},
+                     {"rows", place.rows},
+                     {"columns", place.columns}});
 }
 
 /** A method of a class that JavaScript sees. */
@@ -162,12 +202,12 @@ inline void defineClass(Local<Object> target, const char* name, Nan::FunctionCal
 
 /** The C++ object inside `info.This()`, where `T` is a Nan::ObjectWrap. */
 template <typename T>
-T* unwrap(const Nan::FunctionCallbackInfo<Value>& info) {
+T* unwrap(const Info& info) {
   return Nan::ObjectWrap::Unwrap<T>(info.This());
 }
 
 /** Returns an outcome to JavaScript, by its number. */
-inline void returnOutcome(const Nan::FunctionCallbackInfo<Value>& info, Outcome outcome) {
+inline void returnOutcome(const Info& info, Outcome outcome) {
   info.GetReturnValue().Set(static_cast<uint32_t>(outcome));
 }
 

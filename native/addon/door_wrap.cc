@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "base/deadline_clock.h"
-#include "callback_resource.h"
 #include "convert.h"
 #include "loop.h"
 #include "loop_turns.h"
@@ -40,26 +39,21 @@ Replies repliesOf(Local<Value> given) {
   replies.afterJoinedId = joined[1];
   replies.json = Reply(textIn(given, "json"));
   replies.keepAliveFields = textIn(given, "stays");
-  Local<Array> fixed = get(given, "fixed").As<Array>();
-  for (uint32_t i = 0; i < fixed->Length(); ++i) {
-    Local<Array> entry = Nan::Get(fixed, i).ToLocalChecked().As<Array>();
-    Reply reply(textOf(Nan::Get(entry, 1).ToLocalChecked()));
-    reply.afterStatusLine.append(bytesOf(Nan::Get(entry, 2).ToLocalChecked()));
-    replies.fixed.emplace(textOf(Nan::Get(entry, 0).ToLocalChecked()), std::move(reply));
+  Local<Value> fixed = get(given, "fixed");
+  for (uint32_t i = 0; i < fixed.As<Array>()->Length(); ++i) {
+    Local<Value> entry = elementOf(fixed, i);
+    Reply reply(textOf(elementOf(entry, 1)));
+    reply.afterStatusLine.append(bytesOf(elementOf(entry, 2)));
+    replies.fixed.emplace(textOf(elementOf(entry, 0)), std::move(reply));
   }
   return replies;
 }
 
 /** [[first segment of a path, bytes], …] */
 std::vector<std::pair<std::string, uint32_t>> bodyBoundsOf(Local<Value> given) {
-  Local<Array> list = given.As<Array>();
-  std::vector<std::pair<std::string, uint32_t>> bounds;
-  for (uint32_t i = 0; i < list->Length(); ++i) {
-    Local<Array> entry = Nan::Get(list, i).ToLocalChecked().As<Array>();
-    bounds.emplace_back(textOf(Nan::Get(entry, 0).ToLocalChecked()),
-                        uint32Of(Nan::Get(entry, 1).ToLocalChecked()));
-  }
-  return bounds;
+  return vectorOf(given, [](Local<Value> entry) {
+    return std::pair(textOf(elementOf(entry, 0)), uint32Of(elementOf(entry, 1)));
+  });
 }
 
 /** Factor of a worker's number in the number by which JavaScript knows a connection. */
@@ -171,17 +165,14 @@ class DoorObject : public Nan::ObjectWrap {
     }
     Local<Value> body = Nan::Undefined();
     if (question.body.state == Body::State::kTooLong) body = Nan::Null();
-    if (question.body.state == Body::State::kWhole) {
-      const std::string_view bytes = question.body.bytes;
-      body = Nan::CopyBuffer(bytes.data(), bytes.size()).ToLocalChecked();
-    }
+    if (question.body.state == Body::State::kWhole) body = bufferOf(question.body.bytes);
     Local<Value> arguments[] = {numberOfConnection({worker, question.ticket}),
                                 Nan::New(question.ticket.generation),
                                 latin1(head.method),
                                 latin1(head.target),
                                 Array::New(isolate, fields.data(), fields.size()),
                                 body,
-                                Nan::New(question.client.text()).ToLocalChecked(),
+                                valueOf(question.client.text()),
                                 Nan::New(question.secure),
                                 Nan::New(question.transient)};
     onRequest_.Call(9, arguments, resource_.get());
@@ -206,7 +197,7 @@ class DoorObject : public Nan::ObjectWrap {
   //     value, …], body, client, secure, transient), where `body` is null if it is too long, and
   //     undefined if it is awaited; onGone(connection, generation), onCounts(): text}). A
   //     connection is known by a number.
-  static void create(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void create(const Info& info) {
     const DoorOptions options = {
         .connections = uint32In(info[0], "connections"),
         .maxSprite = uint32In(info[0], "maxSprite"),
@@ -224,7 +215,6 @@ class DoorObject : public Nan::ObjectWrap {
       door->Wrap(info.This());
       // As with a pool: the collector may run while JavaScript handles a request.
       door->Ref();
-      info.GetReturnValue().Set(info.This());
     } catch (const std::bad_alloc&) {
       Nan::ThrowError("no address space for this many connections");
     } catch (const std::system_error& error) {
@@ -234,7 +224,7 @@ class DoorObject : public Nan::ObjectWrap {
 
   // listen(address, port, {backlog, tls, transient, reserved: descriptor or -1}) → the port; throws
   // with code and syscall
-  static void listen(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void listen(const Info& info) {
     uint16_t port = 0;
     const int error = unwrap<DoorObject>(info)->front_.listen(
         {.address = textOf(info[0]),
@@ -249,28 +239,24 @@ class DoorObject : public Nan::ObjectWrap {
   }
 
   // setTls(certificate, key, ticket keys: bytes): for the handshakes from now on
-  static void setTls(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void setTls(const Info& info) {
     const auto bytes = [&](int at) { return std::string(bytesOf(info[at])); };
     unwrap<DoorObject>(info)->front_.setTls(bytes(0), bytes(1), bytes(2));
   }
 
-  static void stopListening(const Nan::FunctionCallbackInfo<Value>& info) {
-    unwrap<DoorObject>(info)->front_.stopListening();
-  }
+  static void stopListening(const Info& info) { unwrap<DoorObject>(info)->front_.stopListening(); }
 
   // drain(window: ms): answers the watchers of the workers within `window`
-  static void drain(const Nan::FunctionCallbackInfo<Value>& info) {
-    unwrap<DoorObject>(info)->front_.drain(uint32Of(info[0]));
-  }
+  static void drain(const Info& info) { unwrap<DoorObject>(info)->front_.drain(uint32Of(info[0])); }
 
   // respond(connection, generation, status line, other fields: bytes, body: text, bytes or none)
-  static void respond(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void respond(const Info& info) {
     const std::string statusLine = textOf(info[2]);
     const std::string_view fields = bytesOf(info[3]);
     std::string text;
     std::string_view body;
     if (node::Buffer::HasInstance(info[4])) {
-      body = {node::Buffer::Data(info[4]), node::Buffer::Length(info[4])};
+      body = bytesOf(info[4]);
     } else if (info[4]->IsString()) {
       text = textOf(info[4]);
       body = text;
@@ -279,119 +265,109 @@ class DoorObject : public Nan::ObjectWrap {
   }
 
   // watch(connection, generation, {keys, afters, hold, delta, gzip, stream, many, noneMatch, from})
-  static void watch(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void watch(const Info& info) {
     const WatchArguments arguments(info[2]);
     unwrap<DoorObject>(info)->front_.watch(callerOf(info[0], info[1]), arguments.wanted(),
                                            arguments.count(), arguments.how);
   }
 
   // proceed(connection, generation): see Door::proceed
-  static void proceed(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void proceed(const Info& info) {
     unwrap<DoorObject>(info)->front_.proceed(callerOf(info[0], info[1]));
   }
 
   // park(connection, generation) → whether it may wait: see Door::park
-  static void park(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void park(const Info& info) {
     info.GetReturnValue().Set(unwrap<DoorObject>(info)->front_.park(callerOf(info[0], info[1])));
   }
 
   // abandon(connection, generation): the connection closes without an answer
-  static void abandon(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void abandon(const Info& info) {
     unwrap<DoorObject>(info)->front_.abandon(callerOf(info[0], info[1]));
   }
 
   // endGrants(number of a GrantPart, name): see Feeds::endGrants
-  static void endGrants(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void endGrants(const Info& info) {
     const auto part = static_cast<uint8_t>(uint32Of(info[0]));
     unwrap<DoorObject>(info)->front_.endGrants(GrantPart{part}, textOf(info[1]));
   }
 
   // setOtherServers(own tag, tags: Uint32Array, ascending): requests by clients of the servers with
   // these tags go to JavaScript
-  static void setOtherServers(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void setOtherServers(const Info& info) {
     Nan::TypedArrayContents<uint32_t> tags(info[1]);
     unwrap<DoorObject>(info)->front_.setOtherServers(uint32Of(info[0]),
                                                      {*tags, *tags + tags.length()});
   }
 
   // wantLogEvents(): collects log events from now on
-  static void wantLogEvents(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void wantLogEvents(const Info& info) {
     unwrap<DoorObject>(info)->front_.enableLogEvents();
   }
 
   // takeLogEvents() → {events: [{kind, route, outcome, from}], omitted}
-  static void takeLogEvents(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void takeLogEvents(const Info& info) {
     const auto [events, omitted] = unwrap<DoorObject>(info)->front_.takeLogEvents();
-    Local<Array> list = Nan::New<Array>(static_cast<int>(events.size()));
-    for (uint32_t i = 0; i < events.size(); ++i) {
-      Local<Object> event = Nan::New<Object>();
-      set(event, "kind", static_cast<double>(events[i].kind));
-      set(event, "route", static_cast<double>(events[i].route));
-      set(event, "outcome", static_cast<double>(events[i].outcome));
-      set(event, "from", Nan::New(events[i].address.text()).ToLocalChecked());
-      Nan::Set(list, i, event).Check();
-    }
-    Local<Object> result = Nan::New<Object>();
-    set(result, "events", list);
-    set(result, "omitted", static_cast<double>(omitted));
-    info.GetReturnValue().Set(result);
+    const auto objectOf = [](const auto& event) {
+      return makeObject({
+          {"kind", event.kind},
+          {"route", event.route},
+          {"outcome", event.outcome},
+          {"from", event.address.text()},
+      });
+    };
+    info.GetReturnValue().Set(
+        makeObject({{"events", listOf(events, objectOf)}, {"omitted", omitted}}));
   }
 
   // closeIdle() → connections left
-  static void closeIdle(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void closeIdle(const Info& info) {
     info.GetReturnValue().Set(unwrap<DoorObject>(info)->front_.closeIdle());
   }
 
   /** The counts of one thread that serves. */
   static Local<Object> countsOf(const WorkerCounts& all) {
     const DoorCounts& counts = all.door;
-    Local<Object> door = Nan::New<Object>();
-    set(door, "connections", counts.open);
-    set(door, "tlsConnections", counts.secure);
-    set(door, "handshakes", counts.handshakes);
-    set(door, "handshakesResumed", counts.resumed);
-    set(door, "handshakesFailed", counts.failedHandshakes);
-    set(door, "accepted", counts.accepted);
-    set(door, "connectionsRefused", counts.refused(Outcome::kTooManyConnections));
-    set(door, "requests", counts.requests);
-    set(door, "handled", counts.handled);
-    set(door, "timedOut", counts.refused(Outcome::kRequestTimeout));
-    set(door, "slowReaders", counts.slowReaders);
-    set(door, "outOfFiles", counts.outOfFiles);
-    set(door, "heldBytes", counts.heldBytes);
-    Local<Object> feeds = Nan::New<Object>();
-    set(feeds, "feedPolls", all.feeds.polls);
-    set(feeds, "feedPings", all.feeds.pings);
-    set(feeds, "documents", all.feeds.documents);
-    set(feeds, "patches", all.feeds.patches);
-    set(feeds, "skipped", all.feeds.skipped);
-    set(feeds, "watching", all.feeds.watching);
-    set(feeds, "streams", all.feeds.streams);
+    Local<Object> door = makeObject({
+        {"connections", counts.open},
+        {"tlsConnections", counts.secure},
+        {"handshakes", counts.handshakes},
+        {"handshakesResumed", counts.resumed},
+        {"handshakesFailed", counts.failedHandshakes},
+        {"accepted", counts.accepted},
+        {"connectionsRefused", counts.refused(Outcome::kTooManyConnections)},
+        {"requests", counts.requests},
+        {"handled", counts.handled},
+        {"timedOut", counts.refused(Outcome::kRequestTimeout)},
+        {"slowReaders", counts.slowReaders},
+        {"outOfFiles", counts.outOfFiles},
+        {"heldBytes", counts.heldBytes},
+    });
+    Local<Object> feeds = makeObject({
+        {"feedPolls", all.feeds.polls},
+        {"feedPings", all.feeds.pings},
+        {"documents", all.feeds.documents},
+        {"patches", all.feeds.patches},
+        {"skipped", all.feeds.skipped},
+        {"watching", all.feeds.watching},
+        {"streams", all.feeds.streams},
+    });
     Local<Object> refused = Nan::New<Object>();
     for (size_t i = 0; i < kOutcomes; ++i) {
       const uint64_t count = counts.refused(Outcome{static_cast<uint8_t>(i)});
-      if (count != 0) set(refused, kOutcomeNames[i], static_cast<double>(count));
+      if (count != 0) set(refused, kOutcomeNames[i], count);
     }
-    Local<Object> result = Nan::New<Object>();
-    set(result, "door", door);
-    set(result, "feeds", feeds);
-    set(result, "refused", refused);
-    return result;
+    return makeObject({{"door", door}, {"feeds", feeds}, {"refused", refused}});
   }
 
   // counts() → [{door, feeds, refused}]: of the main thread, then of each worker. `feeds` leaves
   //     out the main thread's own table; `refused`: requests, by the outcomes' names
-  static void counts(const Nan::FunctionCallbackInfo<Value>& info) {
-    const std::vector<WorkerCounts> all = unwrap<DoorObject>(info)->front_.counts();
-    Local<Array> list = Nan::New<Array>(static_cast<int>(all.size()));
-    for (uint32_t i = 0; i < all.size(); ++i) Nan::Set(list, i, countsOf(all[i])).Check();
-    info.GetReturnValue().Set(list);
+  static void counts(const Info& info) {
+    info.GetReturnValue().Set(listOf(unwrap<DoorObject>(info)->front_.counts(), countsOf));
   }
 
   // close(): closes every connection, and stops watching on Node's loop
-  static void close(const Nan::FunctionCallbackInfo<Value>& info) {
-    unwrap<DoorObject>(info)->stop();
-  }
+  static void close(const Info& info) { unwrap<DoorObject>(info)->stop(); }
 
   FrontParts frontParts(Local<Object> given) {
     const auto isGiven = [&](const char* name) { return !get(given, name)->IsUndefined(); };

@@ -8,7 +8,6 @@
 #include <tuple>
 #include <vector>
 
-#include "callback_resource.h"
 #include "convert.h"
 #include "feeds/feeds.h"
 #include "loop.h"
@@ -27,13 +26,13 @@ Cursor cursorIn(Local<Value> object) {
   return {uint64In(object, "epoch"), uint64In(object, "version")};
 }
 
-void setCursor(Local<Object> object, Cursor cursor) {
-  set(object, "epoch", cursor.epoch);
-  set(object, "version", cursor.version);
-}
-
-Local<Value> bufferOf(std::string_view text) {
-  return Nan::CopyBuffer(text.data(), text.size()).ToLocalChecked();
+/** Keeps the first `count` feeds, in order. */
+template <typename IsBefore>
+void keepFirst(std::vector<const Feed*>* feeds, size_t count, IsBefore isBefore) {
+  count = std::min(count, feeds->size());
+  std::partial_sort(feeds->begin(), feeds->begin() + static_cast<ptrdiff_t>(count), feeds->end(),
+                    isBefore);
+  feeds->resize(count);
 }
 
 /** Returns the bytes of a property, which may be missing. */
@@ -127,7 +126,7 @@ class FeedsObject : public Nan::ObjectWrap {
 
   // new Feeds({hold, feeds, memory, watchers, upstream, shared, cache, logItems, logBytes,
   // answerBytes, lease, named, private: [pattern, …]}, onTasks(), limits)
-  static void create(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void create(const Info& info) {
     const FeedsOptions options = {
         .hold = uint32In(info[0], "hold"),
         .feeds = uint32In(info[0], "feeds"),
@@ -147,22 +146,13 @@ class FeedsObject : public Nan::ObjectWrap {
       feeds->Wrap(info.This());
       // As with a pool: the collector may run in a call that the timer has caused.
       feeds->Ref();
-      info.GetReturnValue().Set(info.This());
     } catch (const std::bad_alloc&) {
       Nan::ThrowError("no address space for this many watchers");
     }
   }
 
-  static void returnPair(const Nan::FunctionCallbackInfo<Value>& info, uint32_t first,
-                         uint32_t second) {
-    Local<Array> result = Nan::New<Array>(2);
-    Nan::Set(result, 0, Nan::New(first)).Check();
-    Nan::Set(result, 1, Nan::New(second)).Check();
-    info.GetReturnValue().Set(result);
-  }
-
   // publish({key, epoch, version, value, patch, gzip, upstream}) → [outcome, watching]
-  static void publish(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void publish(const Info& info) {
     const std::string key = textIn(info[0], "key");
     uint32_t watching = 0;
     const Outcome outcome = unwrap<FeedsObject>(info)->feeds_.publish(
@@ -175,22 +165,22 @@ class FeedsObject : public Nan::ObjectWrap {
             .upstream = flagIn(info[0], "upstream"),
         },
         &watching);
-    returnPair(info, static_cast<uint32_t>(outcome), watching);
+    info.GetReturnValue().Set(pairOf(outcome, watching));
   }
 
   // append({key, epoch, version, item, fresh}) → [outcome, watching]. Without an item the log only
   // gets another epoch. `fresh`: an existing log forgets its items first
-  static void append(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void append(const Info& info) {
     const std::string key = textIn(info[0], "key");
     uint32_t watching = 0;
     const Outcome outcome = unwrap<FeedsObject>(info)->feeds_.append(
         key, cursorIn(info[0]), bytesIn(info[0], "item"), &watching, flagIn(info[0], "fresh"));
-    returnPair(info, static_cast<uint32_t>(outcome), watching);
+    info.GetReturnValue().Set(pairOf(outcome, watching));
   }
 
   // itemsAfter(key, after) → {epoch, version, gap, items: bytes}: the items of a log after a
   // cursor, or all that it keeps; null: there are none
-  static void itemsAfter(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void itemsAfter(const Info& info) {
     const Feed* feed = unwrap<FeedsObject>(info)->feeds_.find(textOf(info[0]));
     const std::string after = textOf(info[1]);
     Cursor cursor = Cursor::parse(after);
@@ -201,65 +191,63 @@ class FeedsObject : public Nan::ObjectWrap {
     if (cursor.version == feed->cursor.version) return info.GetReturnValue().SetNull();
     const LogPart part = feed->partAfter(cursor.version, UINT32_MAX);
     const bool knew = !after.empty() && after != kNoCursor;
-    Local<Object> result = Nan::New<Object>();
-    setCursor(result, feed->cursor);
-    set(result, "gap", Nan::New(part.gap || (knew && cursor.version == 0)));
     std::string items = "[";
     items += feed->history->text().substr(part.begin, part.end - part.begin);
     items += ']';
-    set(result, "items", bufferOf(items));
-    info.GetReturnValue().Set(result);
+    info.GetReturnValue().Set(makeObject({
+        {"epoch", feed->cursor.epoch},
+        {"version", feed->cursor.version},
+        {"gap", part.gap || (knew && cursor.version == 0)},
+        {"items", bufferOf(items)},
+    }));
   }
 
   // answerHead(key) → {length, tag} of the answer to a client without a value, or null
-  static void answerHead(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void answerHead(const Info& info) {
     Feeds& feeds = unwrap<FeedsObject>(info)->feeds_;
     const std::string key = textOf(info[0]);
     feeds.findOrCreatePresence(key);
     std::string tag;
     const uint64_t length = feeds.answerLength(key, &tag);
     if (length == 0) return info.GetReturnValue().SetNull();
-    Local<Object> result = Nan::New<Object>();
-    set(result, "length", length);
-    set(result, "tag", Nan::New(tag).ToLocalChecked());
-    info.GetReturnValue().Set(result);
+    info.GetReturnValue().Set(makeObject({{"length", length}, {"tag", tag}}));
   }
 
   // roomFor(key, value: bytes, gzip: bytes) → outcome
-  static void roomFor(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void roomFor(const Info& info) {
     returnOutcome(info, unwrap<FeedsObject>(info)->feeds_.roomFor(
                             textOf(info[0]), uint32Of(info[1]), uint32Of(info[2])));
   }
 
   // valueEquals(key, value) → whether that is the feed's value
-  static void valueEquals(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void valueEquals(const Info& info) {
     info.GetReturnValue().Set(
         unwrap<FeedsObject>(info)->feeds_.valueEquals(textOf(info[0]), bytesOf(info[1])));
   }
 
   // countUnchanged(key) → outcome: counts a publication that changed nothing
-  static void countUnchanged(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void countUnchanged(const Info& info) {
     returnOutcome(info, unwrap<FeedsObject>(info)->feeds_.countUnchanged(textOf(info[0])));
   }
 
   // setCompressed({key, epoch, version, gzip})
-  static void setCompressed(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void setCompressed(const Info& info) {
     unwrap<FeedsObject>(info)->feeds_.setCompressed(textIn(info[0], "key"), cursorIn(info[0]),
                                                     bytesIn(info[0], "gzip"));
   }
 
   // remove(key) → outcome
-  static void remove(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void remove(const Info& info) {
     returnOutcome(info, unwrap<FeedsObject>(info)->feeds_.remove(textOf(info[0])));
   }
 
   // removeFetched(key) → whether the feed was forgotten
-  static void removeFetched(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void removeFetched(const Info& info) {
     info.GetReturnValue().Set(unwrap<FeedsObject>(info)->feeds_.removeFetched(textOf(info[0])));
   }
 
   // fail(key, milliseconds from now)
-  static void fail(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void fail(const Info& info) {
     unwrap<FeedsObject>(info)->feeds_.fail(textOf(info[0]),
                                            uv_now(Nan::GetCurrentEventLoop()) + uint32Of(info[1]));
   }
@@ -267,19 +255,21 @@ class FeedsObject : public Nan::ObjectWrap {
   // find(key) → {epoch, version, length, watching, patched, idle, upstream, log, gzipAsked} or
   // null; length 0: there is no value yet; `patched`: patches are asked for. find(key, true): with
   // a copy of the value
-  static void find(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void find(const Info& info) {
     const Feed* feed = unwrap<FeedsObject>(info)->feeds_.find(textOf(info[0]));
     if (feed == nullptr) return info.GetReturnValue().SetNull();
-    Local<Object> result = Nan::New<Object>();
-    setCursor(result, feed->cursor);
-    set(result, "length", feed->length());
-    set(result, "watching", feed->watchers());
     const uint64_t now = uv_now(Nan::GetCurrentEventLoop());
-    set(result, "patched", Nan::New(feed->takesPatches(now)));
-    set(result, "idle", now - feed->lastRequestAt);
-    set(result, "upstream", Nan::New(feed->upstream));
-    set(result, "log", Nan::New(feed->isLog));
-    set(result, "gzipAsked", Nan::New(feed->hasGzipReaders));
+    Local<Object> result = makeObject({
+        {"epoch", feed->cursor.epoch},
+        {"version", feed->cursor.version},
+        {"length", feed->length()},
+        {"watching", feed->watchers()},
+        {"patched", feed->takesPatches(now)},
+        {"idle", now - feed->lastRequestAt},
+        {"upstream", feed->upstream},
+        {"log", feed->isLog},
+        {"gzipAsked", feed->hasGzipReaders},
+    });
     if (Nan::To<bool>(info[1]).FromJust() && feed->value) {
       set(result, "value", bufferOf(feed->value->text()));
     }
@@ -287,154 +277,139 @@ class FeedsObject : public Nan::ObjectWrap {
   }
 
   // reportNextChange(key): see Feeds; `takeTasks` returns the news
-  static void reportNextChange(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void reportNextChange(const Info& info) {
     unwrap<FeedsObject>(info)->feeds_.reportNextChange(textOf(info[0]));
   }
 
   // answerShareRequest(key): see Feeds::answerShareRequest
-  static void answerShareRequest(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void answerShareRequest(const Info& info) {
     unwrap<FeedsObject>(info)->feeds_.answerShareRequest(textOf(info[0]));
   }
 
   // setShare(server, {key, watching, who: [name, …]})
-  static void setShare(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void setShare(const Info& info) {
     unwrap<FeedsObject>(info)->feeds_.setShare(
         textIn(info[1], "key"), textOf(info[0]),
         {uint32Of(get(info[1], "watching")), textsOf(get(info[1], "who"))});
   }
 
   // removeShares(server)
-  static void removeShares(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void removeShares(const Info& info) {
     unwrap<FeedsObject>(info)->feeds_.removeShares(textOf(info[0]));
   }
 
   // takeTasks() → [{key, fetch, reportsChange, asks, share: {watching, who} or missing, source,
   // epoch, version}]
-  static void takeTasks(const Nan::FunctionCallbackInfo<Value>& info) {
-    Local<Array> result = Nan::New<Array>();
-    for (const Feeds::Task& task : unwrap<FeedsObject>(info)->feeds_.takeTasks()) {
-      Local<Object> one = Nan::New<Object>();
-      set(one, "key", Nan::New(task.key).ToLocalChecked());
-      set(one, "fetch", Nan::New(task.fetch));
-      set(one, "reportsChange", Nan::New(task.reportsChange));
-      set(one, "asks", Nan::New(task.asksForShares));
+  static void takeTasks(const Info& info) {
+    const auto objectOf = [](const Feeds::Task& task) {
+      Local<Object> one = makeObject({
+          {"key", task.key},
+          {"fetch", task.fetch},
+          {"reportsChange", task.reportsChange},
+          {"asks", task.asksForShares},
+          {"source", task.source},
+          {"epoch", task.cursor.epoch},
+          {"version", task.cursor.version},
+      });
       if (task.ownShare) {
-        Local<Object> share = Nan::New<Object>();
-        set(share, "watching", task.ownShare->watching);
-        setTexts(share, "who", task.ownShare->names);
-        set(one, "share", share);
+        const auto& [watching, names] = *task.ownShare;
+        set(one, "share", makeObject({{"watching", watching}, {"who", names}}));
       }
-      set(one, "source", task.source);
-      setCursor(one, task.cursor);
-      Nan::Set(result, result->Length(), one).Check();
-    }
-    info.GetReturnValue().Set(result);
+      return one;
+    };
+    info.GetReturnValue().Set(listOf(unwrap<FeedsObject>(info)->feeds_.takeTasks(), objectOf));
   }
 
   // keys() → the keys of the feeds that have a value
-  static void keys(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void keys(const Info& info) {
     Local<Array> list = Nan::New<Array>();
-    unwrap<FeedsObject>(info)->feeds_.forEach([&](const Feed& feed) {
-      Nan::Set(list, list->Length(), Nan::New(feed.key).ToLocalChecked()).Check();
-    });
+    unwrap<FeedsObject>(info)->feeds_.forEach(
+        [&](const Feed& feed) { Nan::Set(list, list->Length(), valueOf(feed.key)).Check(); });
     info.GetReturnValue().Set(list);
   }
 
   // restore({key, epoch, version, value, log, patches, upstream}) → outcome
-  static void restore(const Nan::FunctionCallbackInfo<Value>& info) {
-    std::vector<uint32_t> patches;
-    Local<Array> given = get(info[0], "patches").As<Array>();
-    for (uint32_t i = 0; i < given->Length(); ++i) {
-      patches.push_back(uint32Of(Nan::Get(given, i).ToLocalChecked()));
-    }
+  static void restore(const Info& info) {
     FeedValue feed;
-    feed.restore(cursorIn(info[0]), bytesIn(info[0], "value"), bytesIn(info[0], "log"), patches,
-                 nullptr);
+    feed.restore(cursorIn(info[0]), bytesIn(info[0], "value"), bytesIn(info[0], "log"),
+                 vectorOf(get(info[0], "patches"), uint32Of), nullptr);
     feed.upstream = flagIn(info[0], "upstream");
     returnOutcome(info, unwrap<FeedsObject>(info)->feeds_.restore(textIn(info[0], "key"), feed));
   }
 
   // status() → the counts
-  static void status(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void status(const Info& info) {
     const Feeds& feeds = unwrap<FeedsObject>(info)->feeds_;
     const FeedCounts& counts = feeds.counts();
-    Local<Object> result = Nan::New<Object>();
-    set(result, "feeds", counts.feeds);
-    set(result, "feedsAwaited", counts.awaited);
-    set(result, "watching", counts.watching);
-    set(result, "streams", counts.streams);
-    set(result, "published", counts.published);
-    set(result, "unchanged", counts.unchanged);
-    set(result, "deleted", counts.deleted);
-    set(result, "feedPolls", counts.polls);
-    set(result, "feedPings", counts.pings);
-    set(result, "documents", counts.documents);
-    set(result, "patches", counts.patches);
-    set(result, "skipped", counts.skipped);
-    set(result, "feedMemory", counts.memory);
-    set(result, "feedHeld", feeds.unsentBytes());
-    info.GetReturnValue().Set(result);
+    info.GetReturnValue().Set(makeObject({
+        {"feeds", counts.feeds},
+        {"feedsAwaited", counts.awaited},
+        {"watching", counts.watching},
+        {"streams", counts.streams},
+        {"published", counts.published},
+        {"unchanged", counts.unchanged},
+        {"deleted", counts.deleted},
+        {"feedPolls", counts.polls},
+        {"feedPings", counts.pings},
+        {"documents", counts.documents},
+        {"patches", counts.patches},
+        {"skipped", counts.skipped},
+        {"feedMemory", counts.memory},
+        {"feedHeld", feeds.unsentBytes()},
+    }));
   }
 
   // mostWatched(count) → [{key, watching, bytes, version, upstream}]: the feeds with the most
   // watchers, among equals the largest
-  static void mostWatched(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void mostWatched(const Info& info) {
     std::vector<const Feed*> all;
     unwrap<FeedsObject>(info)->feeds_.forEach([&](const Feed& feed) { all.push_back(&feed); });
     const auto isBefore = [](const Feed* one, const Feed* other) {
       return std::tuple(other->watchers(), other->cost()) <
              std::tuple(one->watchers(), one->cost());
     };
-    const size_t count = std::min<size_t>(all.size(), uint32Of(info[0]));
-    std::partial_sort(all.begin(), all.begin() + static_cast<ptrdiff_t>(count), all.end(),
-                      isBefore);
-    Local<Array> result = Nan::New<Array>(static_cast<int>(count));
-    for (uint32_t i = 0; i < count; ++i) {
-      Local<Object> one = Nan::New<Object>();
-      set(one, "key", Nan::New(all[i]->key).ToLocalChecked());
-      set(one, "watching", all[i]->watchers());
-      set(one, "bytes", all[i]->cost());
-      set(one, "version", all[i]->cursor.version);
-      set(one, "upstream", Nan::New(all[i]->upstream));
-      Nan::Set(result, i, one).Check();
-    }
-    info.GetReturnValue().Set(result);
+    keepFirst(&all, uint32Of(info[0]), isBefore);
+    info.GetReturnValue().Set(listOf(all, [](const Feed* feed) {
+      return makeObject({
+          {"key", feed->key},
+          {"watching", feed->watchers()},
+          {"bytes", feed->cost()},
+          {"version", feed->cursor.version},
+          {"upstream", feed->upstream},
+      });
+    }));
   }
 
   // list(prefix, from, count) → [{key, epoch, version, bytes, watching, log}]: the first `count`
   // feeds, in the order of their keys, whose keys begin with `prefix` and come after `from`
-  static void list(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void list(const Info& info) {
     const std::string prefix = textOf(info[0]);
     const std::string from = textOf(info[1]);
     std::vector<const Feed*> all;
     unwrap<FeedsObject>(info)->feeds_.forEach([&](const Feed& feed) {
       if (feed.key > from && feed.key.starts_with(prefix)) all.push_back(&feed);
     });
-    const size_t count = std::min<size_t>(all.size(), uint32Of(info[2]));
-    std::partial_sort(all.begin(), all.begin() + static_cast<ptrdiff_t>(count), all.end(),
-                      [](const Feed* one, const Feed* other) { return one->key < other->key; });
-    Local<Array> result = Nan::New<Array>(static_cast<int>(count));
-    for (uint32_t i = 0; i < count; ++i) {
-      Local<Object> one = Nan::New<Object>();
-      set(one, "key", Nan::New(all[i]->key).ToLocalChecked());
-      setCursor(one, all[i]->cursor);
-      set(one, "bytes", all[i]->length());
-      set(one, "log", Nan::New(all[i]->isLog));
-      set(one, "watching", all[i]->watchers());
-      Nan::Set(result, i, one).Check();
-    }
-    info.GetReturnValue().Set(result);
+    keepFirst(&all, uint32Of(info[2]),
+              [](const Feed* one, const Feed* other) { return one->key < other->key; });
+    info.GetReturnValue().Set(listOf(all, [](const Feed* feed) {
+      return makeObject({
+          {"key", feed->key},
+          {"epoch", feed->cursor.epoch},
+          {"version", feed->cursor.version},
+          {"bytes", feed->length()},
+          {"log", feed->isLog},
+          {"watching", feed->watchers()},
+      });
+    }));
   }
 
   // drain(window: ms)
-  static void drain(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void drain(const Info& info) {
     unwrap<FeedsObject>(info)->feeds_.drain(uint32Of(info[0]));
   }
 
   // close(): nothing is answered any more
-  static void close(const Nan::FunctionCallbackInfo<Value>& info) {
-    unwrap<FeedsObject>(info)->stop();
-  }
+  static void close(const Info& info) { unwrap<FeedsObject>(info)->stop(); }
 
   Nan::Global<Value> limitsHandle_;  // the limits, which outlive the table
   Feeds feeds_;

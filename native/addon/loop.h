@@ -35,6 +35,29 @@ class LoopScope {
   node::CallbackScope scope_;
 };
 
+/**
+ * The async_hooks resource for calls of an object's JavaScript functions: a Nan::AsyncResource that
+ * is never destroyed. It has no memory of its own, and its destructor calls Node. An object that
+ * JavaScript no longer references is destroyed while V8 collects garbage. There may be no context
+ * then, and Node would crash.
+ */
+class CallbackResource {
+ public:
+  explicit CallbackResource(const char* name) : resource_(name) {}
+  ~CallbackResource() {}
+
+  CallbackResource(const CallbackResource&) = delete;
+  CallbackResource& operator=(const CallbackResource&) = delete;
+
+  Nan::AsyncResource* get() { return &resource_; }
+
+ private:
+  // A member of a union is not destroyed with it.
+  union {
+    Nan::AsyncResource resource_;
+  };
+};
+
 /** Closes a handle. The handle outlives its owner: it is freed when the loop has closed it. */
 template <typename Handle>
 struct CloseHandle {

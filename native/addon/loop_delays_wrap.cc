@@ -56,53 +56,47 @@ class LoopDelaysObject : public Nan::ObjectWrap, private SleepListener {
   }
 
   // new LoopDelays()
-  static void create(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void create(const Info& info) {
     auto* delays = new LoopDelaysObject;
     delays->Wrap(info.This());
-    info.GetReturnValue().Set(info.This());
   }
 
   // read() → {bounds, counts, sum, longest}, in seconds; counts: one for each bound, and one for
   // longer delays
-  static void read(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void read(const Info& info) {
     const base::LoopDelays& delays = unwrap<LoopDelaysObject>(info)->delays_;
-    std::array<double, base::LoopDelays::kBounds.size()> bounds;
-    for (size_t i = 0; i < bounds.size(); ++i) {
-      bounds[i] = base::LoopDelays::kBounds[i] / kMicroseconds;
-    }
-    Local<Object> result = Nan::New<Object>();
-    setList(result, "bounds", bounds);
-    setList(result, "counts", delays.counts());
-    set(result, "sum", delays.sum() / kMicroseconds);
-    set(result, "longest", delays.longest() / kMicroseconds);
-    info.GetReturnValue().Set(result);
+    const auto inSeconds = [](uint32_t bound) { return bound / kMicroseconds; };
+    info.GetReturnValue().Set(makeObject({
+        {"bounds", listOf(base::LoopDelays::kBounds, inSeconds)},
+        {"counts", delays.counts()},
+        {"sum", delays.sum() / kMicroseconds},
+        {"longest", delays.longest() / kMicroseconds},
+    }));
   }
 
   // forgetLongest()
-  static void forgetLongest(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void forgetLongest(const Info& info) {
     unwrap<LoopDelaysObject>(info)->delays_.resetLongest();
   }
 
   // takeInterval() → {count, min, max, mean, stddev, p50, p90, p99}, in seconds, since the last
   // call
-  static void takeInterval(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void takeInterval(const Info& info) {
     const auto interval = unwrap<LoopDelaysObject>(info)->delays_.takeInterval();
-    Local<Object> result = Nan::New<Object>();
-    set(result, "count", interval.count);
-    set(result, "min", interval.min / kMicroseconds);
-    set(result, "max", interval.max / kMicroseconds);
-    set(result, "mean", interval.mean / kMicroseconds);
-    set(result, "stddev", interval.deviation / kMicroseconds);
-    set(result, "p50", interval.p50 / kMicroseconds);
-    set(result, "p90", interval.p90 / kMicroseconds);
-    set(result, "p99", interval.p99 / kMicroseconds);
-    info.GetReturnValue().Set(result);
+    info.GetReturnValue().Set(makeObject({
+        {"count", interval.count},
+        {"min", interval.min / kMicroseconds},
+        {"max", interval.max / kMicroseconds},
+        {"mean", interval.mean / kMicroseconds},
+        {"stddev", interval.deviation / kMicroseconds},
+        {"p50", interval.p50 / kMicroseconds},
+        {"p90", interval.p90 / kMicroseconds},
+        {"p99", interval.p99 / kMicroseconds},
+    }));
   }
 
   // close()
-  static void close(const Nan::FunctionCallbackInfo<Value>& info) {
-    unwrap<LoopDelaysObject>(info)->stop();
-  }
+  static void close(const Info& info) { unwrap<LoopDelaysObject>(info)->stop(); }
 
   base::LoopDelays delays_;
   Ticker ticker_{this, [](void* self) { static_cast<LoopDelaysObject*>(self)->tick(); }};

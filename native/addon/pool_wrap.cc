@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/deadline_clock.h"
-#include "callback_resource.h"
 #include "convert.h"
 #include "loop.h"
 #include "pool_views.h"
@@ -52,7 +51,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
                     {"drain", drain},
                     {"close", close},
                 });
-    setTexts(target, "outcomes", kOutcomeNames);
+    set(target, "outcomes", kOutcomeNames);
   }
 
  private:
@@ -88,8 +87,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
   void answer(uint32_t token, std::string_view body) override {
     if (isStopped_) return;
     Nan::HandleScope scope;
-    Local<Value> arguments[] = {Nan::New(token),
-                                Nan::CopyBuffer(body.data(), body.size()).ToLocalChecked()};
+    Local<Value> arguments[] = {Nan::New(token), bufferOf(body)};
     onAnswer_.Call(2, arguments, resource_.get());
   }
 
@@ -127,7 +125,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
   }
 
   // new Pool({capacity, hold, …}, AddressLimits or undefined, onAnswer(token, body))
-  static void create(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void create(const Info& info) {
     const PoolOptions options = {
         .capacity = uint32In(info[0], "capacity"),
         .hold = uint32In(info[0], "hold"),
@@ -149,14 +147,13 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
       // The collector may run in an answer that the timer has caused, and must not take the pool
       // then: an object with a timer is alive until close().
       pool->Ref();
-      info.GetReturnValue().Set(info.This());
     } catch (const std::bad_alloc&) {
       Nan::ThrowError("no address space for a pool of this capacity");
     }
   }
 
   // join(address, id: Uint8Array(16)) → outcome
-  static void join(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void join(const Info& info) {
     Id id;
     const Outcome outcome =
         unwrap<PoolObject>(info)->pool_.join(addressOf(info[0]), uv_hrtime() / 1000, &id);
@@ -165,22 +162,21 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
   }
 
   // poll(id, ack, hold or 0, token) → outcome, or the answer as a Buffer if there is one at once
-  static void poll(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void poll(const Info& info) {
     const PollResult result = unwrap<PoolObject>(info)->pool_.poll(
         idOf(info[0]), static_cast<uint64_t>(numberOf(info[1])), uint32Of(info[2]),
         PollHolder::kRoutes, uint32Of(info[3]));
     if (result.answer.empty()) return returnOutcome(info, result.outcome);
-    info.GetReturnValue().Set(
-        Nan::CopyBuffer(result.answer.data(), result.answer.size()).ToLocalChecked());
+    info.GetReturnValue().Set(bufferOf(result.answer));
   }
 
   // drop(id, token)
-  static void drop(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void drop(const Info& info) {
     unwrap<PoolObject>(info)->pool_.drop(idOf(info[0]), PollHolder::kRoutes, uint32Of(info[1]));
   }
 
   // throw(id, edge, n or -1, sprite: Buffer) → outcome
-  static void throwSprite(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void throwSprite(const Info& info) {
     const double number = numberOf(info[2]);
     returnOutcome(info, unwrap<PoolObject>(info)->pool_.throwSprite(
                             idOf(info[0]), Edge{static_cast<uint8_t>(uint32Of(info[1]))},
@@ -189,67 +185,61 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
   }
 
   // leave(id) → outcome
-  static void leave(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void leave(const Info& info) {
     returnOutcome(info, unwrap<PoolObject>(info)->pool_.leave(idOf(info[0])));
   }
 
   // place(id) → {row, column, rows, columns} or null
-  static void place(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void place(const Info& info) {
     Place place;
     if (!unwrap<PoolObject>(info)->pool_.place(idOf(info[0]), &place)) {
-      info.GetReturnValue().SetNull();
-      return;
+      return info.GetReturnValue().SetNull();
     }
     info.GetReturnValue().Set(objectOf(place));
   }
 
   // inspect(id) → {row, column, parked, waiting, unsent, bytes, sequence, address or null} or null
-  static void inspect(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void inspect(const Info& info) {
     Pool::View view;
     if (!unwrap<PoolObject>(info)->pool_.readView(idOf(info[0]), &view)) {
-      info.GetReturnValue().SetNull();
-      return;
+      return info.GetReturnValue().SetNull();
     }
     info.GetReturnValue().Set(objectOf(view));
   }
 
   // status() → the counts
-  static void status(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void status(const Info& info) {
     info.GetReturnValue().Set(countsOf(unwrap<PoolObject>(info)->pool_));
   }
 
   // worldRows() → the rows that this server has in a world: see native/torus/seams.h
-  static void worldRows(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void worldRows(const Info& info) {
     info.GetReturnValue().Set(unwrap<PoolObject>(info)->pool_.torus().cycles());
   }
 
   // enterWorld() → {memory, life: of the last process, or 0}; end the turn after it
-  static void enterWorld(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void enterWorld(const Info& info) {
     const Identity& self = unwrap<PoolObject>(info)->pool_.enterWorld()->self();
-    Local<Object> result = Nan::New<Object>();
-    set(result, "memory", static_cast<double>(self.memory));
-    set(result, "life", static_cast<double>(self.life));
-    info.GetReturnValue().Set(result);
+    info.GetReturnValue().Set(makeObject({{"memory", self.memory}, {"life", self.life}}));
   }
 
   // endWorld() → how many sprites that waited to cross have landed here; end the turn after it
-  static void endWorld(const Nan::FunctionCallbackInfo<Value>& info) {
-    const uint64_t sprites = unwrap<PoolObject>(info)->pool_.endWorld();
-    info.GetReturnValue().Set(static_cast<double>(sprites));
+  static void endWorld(const Info& info) {
+    info.GetReturnValue().Set(valueOf(unwrap<PoolObject>(info)->pool_.endWorld()));
   }
 
   // outboxes() → {sprites, bytes: of all, servers: [{name, waiting}, …]}
-  static void outboxes(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void outboxes(const Info& info) {
     info.GetReturnValue().Set(outboxesOf(unwrap<PoolObject>(info)->pool_.ownedSeams()));
   }
 
   // deliveryTimes() → {bounds: [ms, …], counts: [sprites up to each, …, beyond the last], sum: ms}
-  static void deliveryTimes(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void deliveryTimes(const Info& info) {
     info.GetReturnValue().Set(objectOf(unwrap<PoolObject>(info)->pool_.deliveryTimes()));
   }
 
   // commit() → 0: the answers may go out; 1: they may after onDurable; 2: none may
-  static void commit(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void commit(const Info& info) {
     info.GetReturnValue().Set(
         static_cast<uint32_t>(unwrap<PoolObject>(info)->turn_.endOutsideFront()));
   }
@@ -257,7 +247,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
   // openState({path, stateBytes, journalBytes, snapshotEvery, sync}, onDurable(0 or 2)) →
   //     {clients, sprites, bytes, journals, records, torn, runBefore, doubtful}; throws an error
   //     with a code, or with the name of the file
-  static void openState(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void openState(const Info& info) {
     auto* self = unwrap<PoolObject>(info);
     self->onDurable_.Reset(info[1].As<Function>());
     const Recovery recovery = self->turn_.open(StateStoreOptions{
@@ -276,21 +266,21 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
       return Nan::ThrowError(((snapshot ? "" : recovery.file + ": ") + recovery.problem).c_str());
     }
     self->turn_.onReleased([self](TurnEnd end) { self->onReleased(end); });
-    Local<Object> object = Nan::New<Object>();
     const PoolCounts& counts = self->pool_.counts();
-    set(object, "clients", counts.clients);
-    set(object, "sprites", counts.waiting);
-    set(object, "bytes", recovery.snapshot.bytes);
-    set(object, "journals", recovery.journals);
-    set(object, "records", recovery.records);
-    set(object, "torn", recovery.tornBytes);
-    set(object, "runBefore", recovery.run);
-    set(object, "doubtful", Nan::New(recovery.doubtful));
-    info.GetReturnValue().Set(object);
+    info.GetReturnValue().Set(makeObject({
+        {"clients", counts.clients},
+        {"sprites", counts.waiting},
+        {"bytes", recovery.snapshot.bytes},
+        {"journals", recovery.journals},
+        {"records", recovery.records},
+        {"torn", recovery.tornBytes},
+        {"runBefore", recovery.run},
+        {"doubtful", recovery.doubtful},
+    }));
   }
 
   // startState(): from now on every step is written; throws with code
-  static void startState(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void startState(const Info& info) {
     auto* self = unwrap<PoolObject>(info);
     self->async_ = makeQuietHandle<uv_async_t>(self, uv_async_init, onDiskSignal);
     self->turn_.onWaitChange([self](bool isWaiting) { self->keepProcessAlive(isWaiting); });
@@ -301,7 +291,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
   }
 
   // attachFeeds(feeds: Feeds): restores the feeds of the last run to it; throws if they do not fit
-  static void attachFeeds(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void attachFeeds(const Info& info) {
     auto* self = unwrap<PoolObject>(info);
     self->feeds_.Reset(info[0]);
     std::string key;
@@ -312,7 +302,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
   }
 
   // attachArena(arena: Arena or undefined)
-  static void attachArena(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void attachArena(const Info& info) {
     auto* self = unwrap<PoolObject>(info);
     self->arena_.Reset(info[0]);
     self->turn_.attach(info[0]->IsUndefined() ? nullptr : arenaOf(info[0]));
@@ -324,81 +314,71 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
   }
 
   // note(name, bytes) → whether it was noted; end the turn after it
-  static void note(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void note(const Info& info) {
     info.GetReturnValue().Set(
         unwrap<PoolObject>(info)->turn_.note(nameIn(info[0]), bytesOf(info[1])));
   }
 
   // removeNote(name) → whether the note was removed; end the turn after it
-  static void removeNote(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void removeNote(const Info& info) {
     info.GetReturnValue().Set(unwrap<PoolObject>(info)->turn_.unnote(textOf(info[0])));
   }
 
   // notes(prefix) → [[the rest of the name, bytes], …]
-  static void notes(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void notes(const Info& info) {
     const std::string prefix = textOf(info[0]);
     const StoredFeedsAndNotes::NoteMap& all = unwrap<PoolObject>(info)->turn_.notes();
     Local<Array> list = Nan::New<Array>();
     for (auto at = all.lower_bound(prefix); at != all.end() && at->first.starts_with(prefix);
          ++at) {
-      Local<Array> one = Nan::New<Array>(2);
-      Nan::Set(one, 0, Nan::New(at->first.substr(prefix.size())).ToLocalChecked()).Check();
-      Nan::Set(one, 1, Nan::CopyBuffer(at->second.data(), at->second.size()).ToLocalChecked())
+      Nan::Set(list, list->Length(), pairOf(at->first.substr(prefix.size()), bufferOf(at->second)))
           .Check();
-      Nan::Set(list, list->Length(), one).Check();
     }
     info.GetReturnValue().Set(list);
   }
 
   // finishState() → {clients, sprites, bytes}: one whole state, no journal; throws as save does
-  static void finishState(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void finishState(const Info& info) {
     returnSnapshot(info, unwrap<PoolObject>(info)->turn_.finish());
   }
 
   // closeState(): writes nothing from now on
-  static void closeState(const Nan::FunctionCallbackInfo<Value>& info) {
-    unwrap<PoolObject>(info)->turn_.close();
-  }
+  static void closeState(const Info& info) { unwrap<PoolObject>(info)->turn_.close(); }
 
   // rescueState(): writes the whole state again, from memory; throws as save does
-  static void rescueState(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void rescueState(const Info& info) {
     const std::string problem = unwrap<PoolObject>(info)->turn_.rescue();
     if (!problem.empty()) Nan::ThrowError(problem.c_str());
   }
 
   // stateStatus() → {blocked, journalBytes, …} or null where no state is kept
-  static void stateStatus(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void stateStatus(const Info& info) {
     const StateStore* store = unwrap<PoolObject>(info)->turn_.store();
     if (store == nullptr) return info.GetReturnValue().SetNull();
     info.GetReturnValue().Set(countsOf(*store));
   }
 
   // save(path, most bytes) → {clients, sprites, bytes}; throws with code
-  static void save(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void save(const Info& info) {
     returnSnapshot(info, unwrap<PoolObject>(info)->turn_.save(
                              textOf(info[0]), static_cast<uint64_t>(numberOf(info[1]))));
   }
 
-  static void returnSnapshot(const Nan::FunctionCallbackInfo<Value>& info,
-                             const SnapshotResult& result) {
+  static void returnSnapshot(const Info& info, const SnapshotResult& result) {
     if (result.error != 0) return Nan::ThrowError(Nan::ErrnoException(result.error, "save"));
     if (!result.problem.empty()) return Nan::ThrowError(result.problem.c_str());
-    Local<Object> object = Nan::New<Object>();
-    set(object, "clients", result.clients);
-    set(object, "sprites", result.sprites);
-    set(object, "bytes", result.bytes);
-    info.GetReturnValue().Set(object);
+    info.GetReturnValue().Set(makeObject({
+        {"clients", result.clients},
+        {"sprites", result.sprites},
+        {"bytes", result.bytes},
+    }));
   }
 
   // drain(window: ms)
-  static void drain(const Nan::FunctionCallbackInfo<Value>& info) {
-    unwrap<PoolObject>(info)->pool_.drain(uint32Of(info[0]));
-  }
+  static void drain(const Info& info) { unwrap<PoolObject>(info)->pool_.drain(uint32Of(info[0])); }
 
   // close(): no hold and no lease ends any more
-  static void close(const Nan::FunctionCallbackInfo<Value>& info) {
-    unwrap<PoolObject>(info)->stop();
-  }
+  static void close(const Info& info) { unwrap<PoolObject>(info)->stop(); }
 
   Nan::Global<Value> limitsHandle_;  // limits_ outlive the pool
   AddressLimits* const limits_;      // nullptr: no limits are given

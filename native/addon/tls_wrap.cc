@@ -21,37 +21,33 @@ class TlsObject : public Nan::ObjectWrap {
 
  private:
   // new Tls()
-  static void create(const Nan::FunctionCallbackInfo<Value>& info) {
-    (new TlsObject)->Wrap(info.This());
-    info.GetReturnValue().Set(info.This());
-  }
+  static void create(const Info& info) { (new TlsObject)->Wrap(info.This()); }
 
   // setCertificate(certificate, key: bytes) → what is wrong with them, or an empty text
-  static void setCertificate(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void setCertificate(const Info& info) {
     const std::string wrong =
         unwrap<TlsObject>(info)->context_.setCertificate(bytesOf(info[0]), bytesOf(info[1]));
-    info.GetReturnValue().Set(Nan::New(wrong).ToLocalChecked());
+    info.GetReturnValue().Set(valueOf(wrong));
   }
 
   // validUntil() → when the certificate ends, seconds since 1970
-  static void validUntil(const Nan::FunctionCallbackInfo<Value>& info) {
-    info.GetReturnValue().Set(static_cast<double>(unwrap<TlsObject>(info)->context_.validUntil()));
+  static void validUntil(const Info& info) {
+    info.GetReturnValue().Set(valueOf(unwrap<TlsObject>(info)->context_.validUntil()));
   }
 
   // rollTicketKeys(now in seconds) → whether ticketKeys has changed
-  static void rollTicketKeys(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void rollTicketKeys(const Info& info) {
     const auto now = static_cast<uint64_t>(numberOf(info[0]));
     info.GetReturnValue().Set(unwrap<TlsObject>(info)->context_.rollTicketKeys(now));
   }
 
   // ticketKeys() → bytes, to be kept secret
-  static void ticketKeys(const Nan::FunctionCallbackInfo<Value>& info) {
-    const std::string keys = unwrap<TlsObject>(info)->context_.ticketKeys();
-    info.GetReturnValue().Set(Nan::CopyBuffer(keys.data(), keys.size()).ToLocalChecked());
+  static void ticketKeys(const Info& info) {
+    info.GetReturnValue().Set(bufferOf(unwrap<TlsObject>(info)->context_.ticketKeys()));
   }
 
   // takeTicketKeys(bytes) → whether they are ticket keys
-  static void takeTicketKeys(const Nan::FunctionCallbackInfo<Value>& info) {
+  static void takeTicketKeys(const Info& info) {
     info.GetReturnValue().Set(unwrap<TlsObject>(info)->context_.setTicketKeys(bytesOf(info[0])));
   }
 

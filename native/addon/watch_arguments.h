@@ -23,8 +23,7 @@ class WatchArguments {
     for (size_t i = 0; i < keys_.size(); ++i) wanted_.push_back({keys_[i], afters_[i]});
     Local<Value> problems = get(given, "problems");
     for (uint32_t i = 0; problems->IsArray() && i < wanted_.size(); ++i) {
-      const auto one = uint32Of(Nan::Get(problems.As<Array>(), i).ToLocalChecked());
-      wanted_[i].problem = Outcome{static_cast<uint8_t>(one)};
+      wanted_[i].problem = Outcome{static_cast<uint8_t>(uint32Of(elementOf(problems, i)))};
     }
     noneMatch_ = textIn(given, "noneMatch");
     const double hold = numberOf(get(given, "hold"));

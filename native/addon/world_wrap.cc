@@ -2,12 +2,12 @@
 // every argument.
 #include <uv.h>
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "callback_resource.h"
 #include "convert.h"
 #include "loop.h"
 #include "world/crossings.h"
@@ -16,8 +16,6 @@
 namespace server {
 
 namespace {
-
-using Info = Nan::FunctionCallbackInfo<Value>;
 
 /** Returns the server of a JavaScript number; negative: none. */
 PeerNumber peerOf(double number) { return number < 0 ? kNoPeer : static_cast<PeerNumber>(number); }
@@ -70,7 +68,7 @@ class WorldObject : public Nan::ObjectWrap {
                     {"status", status},
                     {"close", close},
                 });
-    setTexts(target, "refusals", kRefusalNames);
+    set(target, "refusals", kRefusalNames);
   }
 
  private:
@@ -121,7 +119,6 @@ class WorldObject : public Nan::ObjectWrap {
     world->Wrap(info.This());
     // Alive until close(), as the pool is.
     world->Ref();
-    info.GetReturnValue().Set(info.This());
   }
 
   // add(name) → the number of that server, or -1: there are too many
@@ -172,8 +169,8 @@ class WorldObject : public Nan::ObjectWrap {
     Local<Array> messages = Nan::New<Array>();
     uint32_t count = 0;
     const auto add = [&](PeerNumber peer, std::string_view bytes) {
-      Nan::Set(messages, count++, Nan::New(seams().peer(peer).name).ToLocalChecked()).Check();
-      Nan::Set(messages, count++, copy(bytes)).Check();
+      Nan::Set(messages, count++, valueOf(seams().peer(peer).name)).Check();
+      Nan::Set(messages, count++, bufferOf(bytes)).Check();
     };
     for (const auto& [peer, answer] : answers_) add(peer, answer);
     answers_.clear();
@@ -214,18 +211,12 @@ class WorldObject : public Nan::ObjectWrap {
   // status() → {refused: [by reason]}
   static void status(const Info& info) {
     auto* self = unwrap<WorldObject>(info);
-    Local<Object> result = Nan::New<Object>();
-    const uint64_t* refused = self->crossings_.refused();
-    setList(result, "refused", std::vector<uint64_t>(refused, refused + kRefusals));
-    info.GetReturnValue().Set(result);
+    const std::span<const uint64_t> refused(self->crossings_.refused(), kRefusals);
+    info.GetReturnValue().Set(makeObject({{"refused", refused}}));
   }
 
   // close(): rows close on themselves again
   static void close(const Info& info) { unwrap<WorldObject>(info)->stop(); }
-
-  static Local<Object> copy(std::string_view bytes) {
-    return Nan::CopyBuffer(bytes.data(), static_cast<uint32_t>(bytes.size())).ToLocalChecked();
-  }
 
   Nan::Global<Value> poolHandle_;  // the pool
   Pool* const pool_;

@@ -21,10 +21,7 @@ NAN_METHOD(takeTurns) {
   double wall;
   double cpu;
   take(&wall, &cpu);
-  v8::Local<v8::Object> taken = Nan::New<v8::Object>();
-  set(taken, "wall", wall);
-  set(taken, "cpu", cpu);
-  info.GetReturnValue().Set(taken);
+  info.GetReturnValue().Set(makeObject({{"wall", wall}, {"cpu", cpu}}));
 }
 
 void initialize(v8::Local<v8::Object> target, v8::Local<v8::Value>, void*) {

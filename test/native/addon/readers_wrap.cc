@@ -2,8 +2,10 @@
 // converts; the server itself calls the readers from C++.
 #include <algorithm>
 #include <array>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "addon.h"
 #include "addon/convert.h"
@@ -16,25 +18,26 @@
 namespace server {
 namespace {
 
-Local<Value> stringOf(std::string_view text) {
-  return Nan::New(text.data(), static_cast<int>(text.size())).ToLocalChecked();
-}
-
 Local<Value> numberOrNull(bool given, uint64_t value) {
   if (!given) return Nan::Null();
-  return Nan::New(static_cast<double>(value));
+  return valueOf(value);
 }
 
-/** Returns a span's bytes, one character each; null: the span is empty. */
+/** One character for each byte. */
+Local<Value> latin1Of(std::string_view bytes) {
+  return Nan::Encode(bytes.data(), bytes.size(), Nan::BINARY);
+}
+
+/** Returns a span's bytes; null: the span is empty. */
 Local<Value> spanOrNull(std::string_view bytes, const HeadSpan& span) {
   if (span.length == 0) return Nan::Null();
-  return Nan::Encode(bytes.data() + span.offset, span.length, Nan::BINARY);
+  return latin1Of(bytes.substr(span.offset, span.length));
 }
 
 Local<Value> uuidOf(const Id& id) {
   char text[36];
   id.format(text);
-  return stringOf({text, sizeof text});
+  return valueOf(std::string_view(text, sizeof text));
 }
 
 Local<Object> requestObject(std::string_view bytes, const HotRequest& request) {
@@ -52,31 +55,32 @@ Local<Object> requestObject(std::string_view bytes, const HotRequest& request) {
                      request.route == Route::kLeave;
   if (hasId) id = uuidOf(request.id);
   Local<Value> edge = Nan::Null();
-  if (request.route == Route::kThrow) edge = stringOf(kEdges[static_cast<size_t>(request.edge)]);
+  if (request.route == Route::kThrow) edge = valueOf(kEdges[static_cast<size_t>(request.edge)]);
 
-  Local<Object> object = Nan::New<Object>();
-  set(object, "route", stringOf(kRoutes[static_cast<size_t>(request.route)]));
   const bool isList = request.route == Route::kFeeds && request.key.length > 0;
   const bool isGet = isPoll || isFeed || isList || isPlace || isFixed;
-  set(object, "method", stringOf(isGet ? "GET" : "POST"));
-  set(object, "id", id);
-  set(object, "edge", edge);
-  set(object, "ack", numberOrNull(isPoll, request.ack));
-  set(object, "hold", numberOrNull(request.hasHold, request.hold));
-  set(object, "n", numberOrNull(request.hasNumber, request.number));
+  Local<Object> object = makeObject({
+      {"route", kRoutes[static_cast<size_t>(request.route)]},
+      {"method", isGet ? "GET" : "POST"},
+      {"id", id},
+      {"edge", edge},
+      {"ack", numberOrNull(isPoll, request.ack)},
+      {"hold", numberOrNull(request.hasHold, request.hold)},
+      {"n", numberOrNull(request.hasNumber, request.number)},
+      {"path", spanOrNull(bytes, request.path)},
+      {"headLength", request.headLength},
+      {"bodyLength", request.bodyLength},
+      {"forwardedFor", spanOrNull(bytes, request.forwardedFor)},
+      {"forwarded", spanOrNull(bytes, request.forwarded)},
+  });
   if (isFeed || isList) {
     set(object, "key", spanOrNull(bytes, request.key));
     set(object, "after", spanOrNull(bytes, request.after));
-    set(object, "delta", Nan::New(request.delta));
-    set(object, "gzip", Nan::New(request.gzip));
-    set(object, "stream", Nan::New(request.stream));
+    set(object, "delta", request.delta);
+    set(object, "gzip", request.gzip);
+    set(object, "stream", request.stream);
   }
   if (isInput) set(object, "arena", spanOrNull(bytes, request.key));
-  set(object, "path", spanOrNull(bytes, request.path));
-  set(object, "headLength", Nan::New(request.headLength));
-  set(object, "bodyLength", Nan::New(request.bodyLength));
-  set(object, "forwardedFor", spanOrNull(bytes, request.forwardedFor));
-  set(object, "forwarded", spanOrNull(bytes, request.forwarded));
   return object;
 }
 
@@ -86,14 +90,11 @@ NAN_METHOD(readHeadMethod) {
   HotRequest request;
   switch (readHead(bytes.data(), bytes.size(), &request)) {
     case Verdict::kIncomplete:
-      info.GetReturnValue().SetNull();
-      return;
+      return info.GetReturnValue().SetNull();
     case Verdict::kNotHot:
-      info.GetReturnValue().Set(false);
-      return;
+      return info.GetReturnValue().Set(false);
     case Verdict::kHot:
-      info.GetReturnValue().Set(requestObject(bytes, request));
-      return;
+      return info.GetReturnValue().Set(requestObject(bytes, request));
   }
 }
 
@@ -149,22 +150,19 @@ NAN_METHOD(readRequestMethod) {
     case ChunkDecoder::State::kTooLong:
       return info.GetReturnValue().Set(413);
   }
-  const auto latin1 = [](std::string_view text) {
-    return Nan::Encode(text.data(), text.size(), Nan::BINARY);
-  };
-  Local<v8::Array> fields = Nan::New<v8::Array>();
+  std::vector<Local<Value>> fields;
   for (const Field& field : head.fields) {
-    Nan::Set(fields, fields->Length(), latin1(field.name)).Check();
-    Nan::Set(fields, fields->Length(), latin1(field.value)).Check();
+    fields.push_back(latin1Of(field.name));
+    fields.push_back(latin1Of(field.value));
   }
-  Local<Object> object = Nan::New<Object>();
-  set(object, "method", latin1(head.method));
-  set(object, "target", latin1(head.target));
-  set(object, "fields", fields);
-  set(object, "body", latin1(body));
-  set(object, "stays", Nan::New(head.keepsAlive));
-  set(object, "end", Nan::New(static_cast<double>(head.headLength + length)));
-  info.GetReturnValue().Set(object);
+  info.GetReturnValue().Set(makeObject({
+      {"method", latin1Of(head.method)},
+      {"target", latin1Of(head.target)},
+      {"fields", fields},
+      {"body", latin1Of(body)},
+      {"stays", head.keepsAlive},
+      {"end", head.headLength + length},
+  }));
 }
 
 /** isJsonObject(buffer[, depth]): whether the bytes are one JSON object, nested at most `depth`
@@ -186,21 +184,15 @@ NAN_METHOD(readWatchMethod) {
   WatchRequest watch;
   const bool isList = Nan::To<bool>(info[1]).FromJust();
   if (!(isList ? readWatchList : readWatch)(bytesOf(info[0]), &watch)) {
-    info.GetReturnValue().Set(false);
-    return;
+    return info.GetReturnValue().Set(false);
   }
-  Local<v8::Array> keys = Nan::New<v8::Array>();
-  Local<v8::Array> afters = Nan::New<v8::Array>();
-  for (uint32_t i = 0; i < watch.count; ++i) {
-    Nan::Set(keys, i, stringOf(watch.wanted[i].key)).Check();
-    Nan::Set(afters, i, stringOf(watch.wanted[i].after)).Check();
-  }
-  Local<Object> object = Nan::New<Object>();
-  set(object, "keys", keys);
-  set(object, "afters", afters);
-  set(object, "hold", numberOrNull(watch.hold != kNoFeedHold, watch.hold));
-  set(object, "delta", Nan::New(watch.delta));
-  info.GetReturnValue().Set(object);
+  const std::span<const FeedRequest> wanted(watch.wanted, watch.count);
+  info.GetReturnValue().Set(makeObject({
+      {"keys", listOf(wanted, [](const FeedRequest& one) { return one.key; })},
+      {"afters", listOf(wanted, [](const FeedRequest& one) { return one.after; })},
+      {"hold", numberOrNull(watch.hold != kNoFeedHold, watch.hold)},
+      {"delta", watch.delta},
+  }));
 }
 
 }  // namespace

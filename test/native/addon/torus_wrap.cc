@@ -77,15 +77,10 @@ class TorusWrap : public Nan::ObjectWrap {
  private:
   explicit TorusWrap(uint32_t capacity) : torus_(capacity), stepCounter_(&torus_) {}
 
-  static TorusWrap* self(const Nan::FunctionCallbackInfo<Value>& info) {
-    return unwrap<TorusWrap>(info);
-  }
+  static TorusWrap* self(const Info& info) { return unwrap<TorusWrap>(info); }
 
   /** new Torus(capacity: number) */
-  static NAN_METHOD(construct) {
-    (new TorusWrap(uint32Of(info[0])))->Wrap(info.This());
-    info.GetReturnValue().Set(info.This());
-  }
+  static NAN_METHOD(construct) { (new TorusWrap(uint32Of(info[0])))->Wrap(info.This()); }
 
   /** join(node): number of other nodes touched */
   static NAN_METHOD(join) {
@@ -125,14 +120,14 @@ class TorusWrap : public Nan::ObjectWrap {
   /** state(): {size, opened, rows, columns, ownRows, ownColumns} */
   static NAN_METHOD(state) {
     const Torus& torus = self(info)->torus_;
-    Local<Object> result = Nan::New<Object>();
-    set(result, "size", torus.size());
-    set(result, "opened", torus.opened());
-    set(result, "rows", torus.rows());
-    set(result, "columns", torus.columns());
-    set(result, "ownRows", torus.ownRows());
-    set(result, "ownColumns", torus.ownColumns());
-    info.GetReturnValue().Set(result);
+    info.GetReturnValue().Set(makeObject({
+        {"size", torus.size()},
+        {"opened", torus.opened()},
+        {"rows", torus.rows()},
+        {"columns", torus.columns()},
+        {"ownRows", torus.ownRows()},
+        {"ownColumns", torus.ownColumns()},
+    }));
   }
 
   /**
