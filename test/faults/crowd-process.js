@@ -120,7 +120,7 @@ class Client {
       let answer;
       const target = `/poll/${this.id}?ack=${this.#ack}`;
       try {
-        answer = await this.#polls.ask('GET', target, undefined, () => this.#noteAck());
+        answer = await this.#polls.ask('GET', target, {}, () => this.#noteAck());
       } catch {
         await pause(50);
         continue;
@@ -167,7 +167,7 @@ class Client {
         const { status, body } = await this.#throws.ask(
           'POST',
           `/throw/${id}/${edge}?n=${number}`,
-          JSON.stringify({ key })
+          { body: JSON.stringify({ key }) }
         );
         first ??= status === 202 ? status : String(body.type).replace('urn:sprites:', '');
         if (status === 202) {

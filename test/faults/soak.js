@@ -157,8 +157,8 @@ function throwOne() {
   const member = randomMember();
   const key = ++lastKey;
   return withLine(async (line) => {
-    const sprite = JSON.stringify({ key, fill: 'x'.repeat(key % 400) });
-    const { status } = await ask(line, 'POST', `/throw/${member.id}/${EDGES[key % 4]}`, sprite);
+    const body = JSON.stringify({ key, fill: 'x'.repeat(key % 400) });
+    const { status } = await ask(line, 'POST', `/throw/${member.id}/${EDGES[key % 4]}`, { body });
     if (status === 202) account.promised.add(key);
     else if (status === 0) account.unanswered++;
     else account.refused++; // 404: the thrower has just left; 429, 503: limits

@@ -27,9 +27,6 @@ import { startServer } from '../support/server.js';
 answerHelp(import.meta.url);
 const { keep } = takeOptions(import.meta.url, { keep: { type: 'string', default: '' } });
 
-/** Lease of a server in the world, in seconds. */
-const LEASE = 3;
-
 const HERE = new URL('.', import.meta.url).pathname;
 
 /** Environment with Go on its path: Debian's, or that of Go's own installer. */
@@ -50,7 +47,7 @@ function build(folder) {
 // ---- Feeds of a world
 
 async function playWorld(scene) {
-  const rig = await Rig.start(scene, LEASE, { states: true, feeds: ['one', 'two/three'] });
+  const rig = await Rig.start(scene, { states: true, feeds: ['one', 'two/three'] });
   const [a, b] = rig.membersNamed(['a', 'b']);
   await pause(1500);
   await b.kill();

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
-import { Agent, request } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
 
 import { isNewer } from '../../lib/world/feed-message.js';
 import { TOKEN } from './feeds.js';
+import { ReconnectingClient, Wire } from './http.js';
 import { until } from './until.js';
 
 /**
@@ -24,45 +24,26 @@ const swap = (from, to) =>
     { op: 'replace', path: '/by', value: to }
   ]);
 
-/** A client with its own connection. */
+/** A client with its own connection, which notes when it asked and when the answer came. */
 export class RecordingClient {
-  #agent = new Agent({ keepAlive: true, maxSockets: 1 });
-  #portOf;
+  #client;
 
   /** @param {() => number} portOf returns the server's port: a restarted server may have another one */
   constructor(portOf) {
-    this.#portOf = portOf;
+    this.#client = new ReconnectingClient(() => Wire.open(portOf()), REQUEST_TIMEOUT);
   }
 
   /** @returns {Promise<{call: number, return: number, status: number, body?: object}>} status 0: unknown outcome */
-  ask(method, path, body, type = 'application/json') {
+  async ask(method, path, body, type = 'application/json') {
+    const headers = { Authorization: `Bearer ${TOKEN}`, 'Content-Type': type };
     const call = performance.now();
-    return new Promise((resolve) => {
-      const finish = (status, answer) =>
-        resolve({ call, return: performance.now(), status, body: answer });
-      const headers = { Authorization: `Bearer ${TOKEN}`, 'Content-Type': type };
-      const how = { method, path, headers, agent: this.#agent, timeout: REQUEST_TIMEOUT };
-      const clientRequest = request(
-        { host: '127.0.0.1', port: this.#portOf(), ...how },
-        (response) => {
-          const pieces = [];
-          response.on('data', (piece) => pieces.push(piece));
-          response.on('error', () => finish(0));
-          response.on('close', () => {
-            const text = Buffer.concat(pieces).toString();
-            if (!response.complete) finish(0);
-            else finish(response.statusCode, text === '' ? undefined : JSON.parse(text));
-          });
-        }
-      );
-      clientRequest.on('timeout', () => clientRequest.destroy());
-      clientRequest.on('error', () => finish(0));
-      clientRequest.end(body);
-    });
+    const answered = this.#client.ask(method, path, { headers, body });
+    const { status, body: value } = await answered.catch(() => ({ status: 0 }));
+    return { call, return: performance.now(), status, body: value };
   }
 
   close() {
-    this.#agent.destroy();
+    this.#client.close();
   }
 }
 

@@ -278,12 +278,12 @@ export class ReconnectingClient {
   /**
    * @param {string} method
    * @param {string} target
-   * @param {string} [body]
+   * @param {Parameters<typeof request>[2]} [more]
    * @param {() => void} [beforeSending] is called just before it is sent, which it may not be
    * @returns {Promise<Answer>}
    * @throws {Error} where there is none: it is unknown what became of the request
    */
-  async ask(method, target, body, beforeSending = () => {}) {
+  async ask(method, target, more, beforeSending = () => {}) {
     const thisRequest = {};
     this.#currentRequest = thisRequest;
     const answered = (async () => {
@@ -294,7 +294,7 @@ export class ReconnectingClient {
       }
       this.#wire = wire;
       beforeSending();
-      return wire.send(request(method, target, { body })).read();
+      return wire.send(request(method, target, more)).read();
     })();
     answered.catch(() => {});
     let timer;
