@@ -219,7 +219,7 @@ export class Rig {
    * @param {string[]} [how.feeds] feeds that are published and watched at each server
    * @param {boolean} [how.cluster] whether the broker is a cluster, without ways between servers and broker
    */
-  static async start(scene, how) {
+  static async start(scene, how = {}) {
     const rig = new Rig();
     const { states = false, workers = 0, feeds = [], cluster = false } = how;
     const folder = states || feeds.length > 0 ? await scene.folder() : undefined;
