@@ -27,6 +27,7 @@ import { loadTestAddon } from '../support/addon.js';
 import { freePort } from '../support/addresses.js';
 import { refuseUsage } from '../support/documents.js';
 import { launch, SPRITES, NO_ADDRESS_LIMITS } from '../support/launch.js';
+import { childrenOf } from '../support/processes.js';
 import { until } from '../support/until.js';
 import { askProbe, statusAt, UsageMeter } from './usage.js';
 
@@ -289,11 +290,10 @@ export async function startNchan(pin) {
   };
   await until(isListening, 'nginx comes up', START_TIMEOUT / 1000);
   // nginx listens before its worker process exists.
-  const children = `/proc/${child.pid}/task/${child.pid}/children`;
-  const workers = await until(() => readFileSync(children, 'utf8').trim(), 'nginx has a worker');
+  await until(() => childrenOf(child.pid).length > 0, 'nginx has a worker');
   return {
     port,
-    pids: [child.pid, ...workers.split(/\s+/).map(Number)],
+    pids: [child.pid, ...childrenOf(child.pid)],
     probe: null,
     stop: async () => {
       await stop(child);

@@ -12,7 +12,7 @@ import {
   sprites,
   uncaught
 } from '../support/page-fakes.js';
-import { failWhenStuck } from '../support/stuck.js';
+import { failWhenStuck } from '../support/until.js';
 
 failWhenStuck(t);
 

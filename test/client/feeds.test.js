@@ -6,7 +6,7 @@ import { Feeds, feedStore } from '../../lib/client/client.js';
 import { isOlder } from '../../lib/client/feed-items.js';
 import { applyPatch } from '../../lib/client/patch.js';
 import { Clock, HANG, RESET, answer, problem, scripted, uncaught } from '../support/page-fakes.js';
-import { failWhenStuck } from '../support/stuck.js';
+import { failWhenStuck } from '../support/until.js';
 
 failWhenStuck(t);
 

@@ -2,7 +2,7 @@ import t from 'tap';
 
 import { Player } from '../../lib/client/player.js';
 import { Clock, HANG, RESET, answer, problem, scripted, uncaught } from '../support/page-fakes.js';
-import { failWhenStuck } from '../support/stuck.js';
+import { failWhenStuck } from '../support/until.js';
 
 failWhenStuck(t);
 

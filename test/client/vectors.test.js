@@ -15,7 +15,7 @@ import {
   playFeeds
 } from '../support/client-vectors.js';
 import { answer, Clock, HANG, RESET, scripted } from '../support/page-fakes.js';
-import { failWhenStuck } from '../support/stuck.js';
+import { failWhenStuck } from '../support/until.js';
 
 failWhenStuck(t);
 

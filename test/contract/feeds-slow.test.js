@@ -1,8 +1,8 @@
 import t from 'tap';
 
+import { useOf } from '../../lib/swarm/server-watch.js';
 import { EventStream, get, durableFeedOptions, put, tokenFile } from '../support/feeds.js';
 import { request } from '../support/http.js';
-import { resident } from '../support/processes.js';
 import { startServer, startWithAllPorts, DEFAULT_WORKERS } from '../support/server.js';
 
 /**
@@ -41,7 +41,7 @@ for (const way of ['main', 'tls']) {
       const { server, ways } = await startWithAllPorts(t, { ...options, workers: DEFAULT_WORKERS });
       await put(server, 'a', value(1));
       const before = await server.status();
-      const memory = resident(server.pid);
+      const memory = useOf(server.pid).memory;
       const wires = [];
       for (let i = 0; i < READERS; i += 1) wires.push(requestUnread(await ways[way].open()));
       await server.until(({ documents }) => documents === before.documents + READERS);
@@ -49,7 +49,7 @@ for (const way of ['main', 'tls']) {
       const slow = await server.until(({ heldBytes }) => heldBytes > before.heldBytes);
       t.ok(slow.heldBytes - before.heldBytes < READERS * 1000, `${slow.heldBytes} bytes held`);
       t.ok(slow.feedHeld < MEGABYTE, 'none of them but the value itself, which stands');
-      const grown = resident(server.pid) - memory;
+      const grown = useOf(server.pid).memory - memory;
       t.ok(grown < (READERS / 2) * SIZE, `no copy for each: ${grown} bytes more`);
       await put(server, 'a', value(2));
       const { feedHeld } = await server.status();

@@ -1,11 +1,11 @@
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import t from 'tap';
 
 import { readOptions } from '../../lib/operator/options.js';
+import { useOf } from '../../lib/swarm/server-watch.js';
 import { start } from '../../server.js';
 import { problemOf } from '../support/contract.js';
 import { request, Wire } from '../support/http.js';
@@ -57,16 +57,6 @@ function startWithFileLimit(t, files) {
     options: { 'head-time': 60, 'body-time': 60 },
     command: [process.execPath, '--import', first, `${ROOT}bin/sprites`]
   });
-}
-
-/** Returns the processor time of a process so far, in seconds. */
-function cpuSecondsOf(pid) {
-  const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
-  const [user, system] = stat
-    .slice(stat.lastIndexOf(')') + 2)
-    .split(' ')
-    .slice(11, 13);
-  return (Number(user) + Number(system)) / 100;
 }
 
 /**
@@ -153,9 +143,9 @@ t.test('the files run out before the places do, and a thousand clients come', as
   const refusals = () => crowd.reduce((sum, one) => sum + one.refusals, 0);
   await untilStatus(server, status, ({ connectionsRefused }) => connectionsRefused > 500);
   const servedBefore = servedCount();
-  const [cpu, since] = [cpuSecondsOf(server.pid), performance.now()];
+  const [cpu, since] = [useOf(server.pid).cpu, performance.now()];
   await pause(3000);
-  const coreShare = (cpuSecondsOf(server.pid) - cpu) / ((performance.now() - since) / 1000);
+  const coreShare = (useOf(server.pid).cpu - cpu) / ((performance.now() - since) / 1000);
   t.comment(
     `${(coreShare * 100).toFixed(1)}% of a core while a thousand knock, ${refusals()} refusals so far`
   );

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { setTimeout as pause } from 'node:timers/promises';
 
+import { useOf } from '../../lib/swarm/server-watch.js';
 import { certificate } from '../support/certificate.js';
 import { authorized, tokenFile } from '../support/feeds.js';
 import { request, Wire } from '../support/http.js';
-import { resident } from '../support/processes.js';
 
 /**
  * One hostile address runs all attacks at once (hostile-process.js), while honest clients at other addresses throw and
@@ -29,7 +29,7 @@ const MAX_SECONDS = 10;
 function watchMemory(scene, pid) {
   let peak = 0;
   const sample = () => {
-    peak = Math.max(peak, resident(pid));
+    peak = Math.max(peak, useOf(pid).memory);
   };
   const timer = setInterval(sample, 100);
   scene.teardown(() => clearInterval(timer));

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,8 +8,8 @@ import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
 
 import { plainEnvironment } from '../support/cpp-build.js';
+import { untilStopped } from '../support/processes.js';
 import { ROOT, startServer } from '../support/server.js';
-import { until } from '../support/until.js';
 
 /** Thrown when this host can't run a case; the message is the reason. */
 export class Skip extends Error {}
@@ -91,7 +90,7 @@ class Crowd {
   /** Stops the process between two actions, until SIGCONT. */
   async halt() {
     this.child.stdin.write('stop\n');
-    await until(() => / T /.test(readFileSync(`/proc/${this.child.pid}/stat`, 'utf8')));
+    await untilStopped(this.child.pid);
   }
 
   /** Stops the throws. Resolves when no throw is under way. */

@@ -3,7 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 
 import { ReconnectingClient, Wire } from '../support/http.js';
 import { answerHelp, takeOptions } from '../support/documents.js';
-import { resident } from '../support/processes.js';
+import { useOf } from '../../lib/swarm/server-watch.js';
 import { ROOT, startServer } from '../support/server.js';
 import { chart, GC_OPTIONS, MIN_VALUES, slackOf, trend } from './trend.js';
 import { NO_ADDRESS_LIMITS } from '../support/launch.js';
@@ -181,7 +181,7 @@ async function sample() {
   const { clients, parked, mailboxBytes, heldBytes, waiting, connections, heapUsed } =
     await server.status();
   samples.push({
-    'resident size': resident(server.pid),
+    'resident size': useOf(server.pid).memory,
     'V8 heap': heapUsed,
     descriptors: readdirSync(`/proc/${server.pid}/fd`).length,
     connections,

@@ -79,7 +79,7 @@ t.test('no program in C++ uses a room of the server above base', async (t) => {
   }
 });
 
-const STUCK = new URL('../support/stuck.js', import.meta.url);
+const UNTIL = new URL('../support/until.js', import.meta.url);
 
 t.test('a test that waits for ever fails by name, and those behind it run', async (t) => {
   const folder = temporary(t);
@@ -87,7 +87,7 @@ t.test('a test that waits for ever fails by name, and those behind it run', asyn
   writeFileSync(
     file,
     `import t from ${JSON.stringify(import.meta.resolve('tap'))};
-     import { failWhenStuck } from ${JSON.stringify(STUCK.href)};
+     import { failWhenStuck } from ${JSON.stringify(UNTIL.href)};
      failWhenStuck(t);
      t.test('outer', async (t) => {
        await t.test('waits', () => new Promise(() => {}));

@@ -1,9 +1,9 @@
 import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import t from 'tap';
 
+import { useOf } from '../../lib/swarm/server-watch.js';
 import { ROOT, startServer } from '../support/server.js';
 import { until } from '../support/until.js';
 
@@ -12,15 +12,11 @@ import { until } from '../support/until.js';
 /** Most resident bytes of an idle server. Node 26 releases less of its start's memory: 20 MB more stay resident. */
 const IDLE_BYTES = parseInt(process.versions.node) < 26 ? 80e6 : 100e6;
 
-function residentOf(pid) {
-  return 1024 * /^VmRSS:\s+([0-9]+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))[1];
-}
-
 t.test(`an idle server with room for a million stays under ${IDLE_BYTES / 1e6} MB`, async (t) => {
   const server = await startServer(t);
   t.equal((await server.status()).capacity, 1000000);
   // The start leaves garbage, which V8 collects after a while.
-  const bytes = () => residentOf(server.pid);
+  const bytes = () => useOf(server.pid).memory;
   await until(
     () => bytes() < IDLE_BYTES,
     () => `${bytes()} bytes`

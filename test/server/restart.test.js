@@ -2,10 +2,12 @@ import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import {
   chmodSync,
+  copyFileSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   symlinkSync,
   writeFileSync
@@ -20,6 +22,7 @@ import t from 'tap';
 
 import { EDGES } from '../../lib/torus/pool.js';
 import { problemOf } from '../support/contract.js';
+import { durableFeedOptions, get, put } from '../support/feeds.js';
 import { request } from '../support/http.js';
 import { launch, launchToEnd, SPRITES } from '../support/launch.js';
 import { UNLIMITED_SIZE, restoreState, makePool } from '../support/pool.js';
@@ -369,6 +372,25 @@ t.test('a start that fails later leaves the state for the next', async (t) => {
   await server.join(); // In the record that is free.
   await server.stop();
 });
+
+t.test(
+  'a journal that was copied back may be an old one: values stay, epochs are new',
+  async (t) => {
+    const options = { ...durableFeedOptions(t), drain: 0 };
+    const one = await startServer(t, { options });
+    const { body: first } = await put(one, 'a', 1);
+    await one.kill();
+    const journal = `${options.state}.journal-0`;
+    copyFileSync(journal, `${journal}.copy`);
+    renameSync(`${journal}.copy`, journal);
+    const two = await startServer(t, { options });
+    const { body } = await get(two, 'a', `after=${first.cursor}&delta=1`);
+    t.equal(body.value, 1);
+    const epochOf = (cursor) => cursor.split('-')[0];
+    t.not(epochOf(body.cursor), epochOf(first.cursor));
+    await two.stop();
+  }
+);
 
 t.test("a directory that can't be written to is found out at the start", async (t) => {
   const directory = t.testdir({ locked: {} });

@@ -6,7 +6,7 @@ import { connect, createServer } from 'node:net';
 import { createInterface } from 'node:readline';
 
 import { request, Wire } from './http.js';
-import { until } from './until.js';
+import { untilStopped } from './processes.js';
 
 /** Clients that the server sees at different addresses. */
 
@@ -96,7 +96,7 @@ export async function startUnresponsivePort(t) {
   });
   const [line] = await once(createInterface({ input: child.stdout }), 'line');
   child.kill('SIGSTOP');
-  await until(() => / T /.test(readFileSync(`/proc/${child.pid}/stat`, 'utf8')));
+  await untilStopped(child.pid);
   while (backlog.length < BACKLOG_CONNECTIONS) {
     const socket = connect(Number(line), '127.0.0.1').on('error', () => {});
     backlog.push(socket);

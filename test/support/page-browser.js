@@ -7,7 +7,7 @@ import { chromium } from 'playwright-core';
 
 import { Client } from '../../lib/client/client.js';
 import { launch, SPRITES } from './launch.js';
-import { failWhenStuck } from './stuck.js';
+import { failWhenStuck } from './until.js';
 
 /* global axe, CSSTransition, LockManager, document, KeyboardEvent, dispatchEvent, location, requestAnimationFrame */
 

@@ -3,6 +3,8 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 
+import { until } from './until.js';
+
 /** Helpers for processes and folders. */
 
 /**
@@ -29,16 +31,9 @@ export function openSockets() {
   return process.getActiveResourcesInfo().filter((name) => name === 'TCPSocketWrap').length;
 }
 
-/**
- * @param {number} pid
- * @returns {number} resident bytes of a process and its children (VmRSS)
- */
-export function resident(pid) {
-  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').split(' ');
-  return [pid, ...children.filter(Boolean)]
-    .map((one) => readFileSync(`/proc/${one}/status`, 'latin1'))
-    .reduce((sum, status) => sum + Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1] ?? 0) * 1024, 0);
-}
+/** Waits until a process stands still after SIGSTOP. */
+export const untilStopped = (pid) =>
+  until(() => / T /.test(readFileSync(`/proc/${pid}/stat`, 'utf8')));
 
 /** Simulates a full disk: limits the size of a process's files, and lifts the limit later. */
 

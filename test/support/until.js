@@ -45,6 +45,30 @@ export async function until(holds, what = String(holds), seconds = 45) {
   }
 }
 
+/** The running tests, the innermost last. */
+const runningTests = [];
+
+/**
+ * Fails a test of a file that waits for an event that can't come. Call it once, before the first test.
+ *
+ * With a fake clock and a fake server, an unresolved promise leaves Node with nothing to do. The process then ends, and
+ * tap reports this test and all later ones as unfinished. With this function the test fails under its own name, and the
+ * next tests run.
+ *
+ * @param {import('tap').Test} t
+ */
+export function failWhenStuck(t) {
+  process.prependListener('beforeExit', () => {
+    const test = runningTests.at(-1);
+    const message = `"${test?.name}" waits for what never comes: no timer, no socket is left`;
+    test?.threw(new Error(message));
+  });
+  t.beforeEach((t) => {
+    runningTests.push(t);
+    t.teardown(() => runningTests.splice(runningTests.indexOf(t), 1));
+  });
+}
+
 /**
  * Calls `work` for all items, with at most `atOnce` calls at a time.
  *
