@@ -24,7 +24,6 @@
 #include <utility>
 
 #include "base/address.h"
-#include "chunks.h"
 #include "request_handler.h"
 #include "request_reader.h"
 

@@ -4,7 +4,7 @@
 //   Host: sprites.example                               any fields; those that frame are judged
 //   Transfer-Encoding: chunked
 //   (empty line)
-//   3;name=value … 0 … trailer fields                   chunks.h
+//   3;name=value … 0 … trailer fields                   ChunkDecoder
 //
 // It repairs nothing. A request with two possible readings is refused, and its connection closed:
 // two readings of one request are how requests are smuggled.
@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -64,6 +65,39 @@ ReadResult readRequest(std::string_view data, size_t maxBytes, RequestHead* out)
  * @return kComplete, kIncomplete or kBad
  */
 ReadResult readField(std::string_view data, size_t* at, Field* out);
+
+/**
+ * Decodes a chunked body as it arrives (section 7.1), in pieces of any size.
+ *
+ *   5;name="a;b"\r\n  h e l l o \r\n  0\r\n  Field: of the trailer\r\n  \r\n
+ *   └ size line       └ data          └ last  └ read and dropped
+ *
+ * Bounds: kMaxExtraBytes for a line, and as many for all extensions and trailer fields together.
+ */
+class ChunkDecoder {
+ public:
+  static constexpr size_t kMaxExtraBytes = 4096;
+
+  enum class State : uint8_t { kIncomplete, kWhole, kTooLong, kBad };
+
+  /**
+   * Decodes from `*data`, and moves it behind the bytes read. Appends at most `maxBytes` bytes to
+   * `body`.
+   */
+  State decode(std::string_view* data, size_t maxBytes, std::string* body);
+
+ private:
+  enum class Part : uint8_t { kSize, kData, kDataEnd, kTrailer, kEnd };
+
+  State readLine(std::string_view* data);
+  State parseSize();
+  State parseTrailer();
+
+  Part part_ = Part::kSize;
+  uint64_t chunkBytesLeft_ = 0;  // bytes of the chunk that are still to come
+  size_t extraBytes_ = 0;        // bytes of extensions and trailer so far
+  std::string line_;             // the line being read, without its CRLF
+};
 
 }  // namespace server
 

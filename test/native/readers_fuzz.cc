@@ -18,7 +18,6 @@
 #include "base/feed_names.h"
 #include "base/json_reader.h"
 #include "fuzz.h"
-#include "http/chunks.h"
 #include "http/http_reader.h"
 #include "http/request_reader.h"
 #include "http/watch_reader.h"

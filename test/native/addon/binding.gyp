@@ -5,7 +5,6 @@
       'target_name': 'tests',
       'sources': [
         '../../../native/base/json_reader.cc',
-        '../../../native/http/chunks.cc',
         '../../../native/http/feed_grammar.cc',
         '../../../native/http/http_reader.cc',
         '../../../native/http/request_reader.cc',

@@ -7,10 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "addon.h"
 #include "addon/convert.h"
 #include "base/json_reader.h"
-#include "http/chunks.h"
 #include "http/http_reader.h"
 #include "http/request_reader.h"
 #include "http/watch_reader.h"

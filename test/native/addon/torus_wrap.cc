@@ -4,7 +4,6 @@
 #include <array>
 #include <vector>
 
-#include "addon.h"
 #include "addon/convert.h"
 #include "torus/torus.h"
 
