@@ -1,5 +1,5 @@
 import { checkDepth, DEPTH } from '../client/patch.js';
-import { checkFor, readJson } from './body.js';
+import { checkFor, readJson } from '../base/refusal.js';
 
 /**
  * The content of a game, such as the questions of a quiz. A game's own content is in `content.json`, which is not

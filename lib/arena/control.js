@@ -1,6 +1,5 @@
 import { isObject } from '../client/answers.js';
-import { Refusal } from '../base/refusal.js';
-import { checkFor, readJson } from './body.js';
+import { checkFor, readJson, Refusal } from '../base/refusal.js';
 
 /**
  * The control of an arena: its game, page, rates and settings. A command of the panel makes the next control, by a pure

@@ -1,6 +1,6 @@
 import { boundsIn, judge } from './bounds.js';
 import { coresBetween } from './server-watch.js';
-import { hostInUrl } from './target.js';
+import { inUrl } from '../base/lan-addresses.js';
 import { commandLine, lawOf, number } from '../report/words.js';
 
 /**
@@ -51,10 +51,7 @@ export function resultOf(run) {
     commandLine: commandLine(['sprites-swarm', ...(options.args ?? [])]),
     started: new Date(Date.now() - tally.seconds * 1000).toISOString(),
     seconds: Math.round(tally.seconds * 100) / 100,
-    target: {
-      ...pickMembers(options, 'tls host port transientPort'),
-      host: hostInUrl(options.host)
-    },
+    target: { ...pickMembers(options, 'tls host port transientPort'), host: inUrl(options.host) },
     clients: options.clients,
     seed: options.seed,
     engines: { processes: facts.plan.engines.length, addresses: facts.plan.sources },

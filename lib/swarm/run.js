@@ -3,6 +3,7 @@ import { performance } from 'node:perf_hooks';
 
 import { Account, Interruptions, Tally } from './tally.js';
 import { Engine } from './engine.js';
+import { inUrl } from '../base/lan-addresses.js';
 import { UsageError } from '../base/option-help.js';
 import { readHostResources, evenShareOf, plan } from './needs.js';
 import { coresBetween, ServerWatch, useOf } from './server-watch.js';
@@ -10,13 +11,7 @@ import { resultOf } from './result.js';
 import { StageLog, stagesOption } from './stages.js';
 import { StatusReader } from './status.js';
 import { storm } from './storm.js';
-import {
-  trustedCertificates,
-  permanentErrorMessage,
-  hostInUrl,
-  resolveTarget,
-  tlsOf
-} from './target.js';
+import { trustedCertificates, permanentErrorMessage, resolveTarget, tlsOf } from './target.js';
 import { roundedToMs } from '../report/words.js';
 
 /**
@@ -137,7 +132,7 @@ export class Run {
     const target = { address, host, port: options.port };
     const tls = tlsOf(options);
     // --status-port is an admin port: it speaks plain http, and its Host header is a numeric address.
-    const admin = { address, host: hostInUrl(address), port: options.statusPort };
+    const admin = { address, host: inUrl(address), port: options.statusPort };
     this.status = new StatusReader(options.statusPort ? admin : { ...target, tls });
     this.#facts.before = await this.#waitForFirstAnswer(options);
     this.#watch = new ServerWatch({ ...options, address }, this.status);
@@ -158,7 +153,7 @@ export class Run {
           this.status.close();
           throw new UsageError(
             fatalMessage ??
-              `nothing answers at ${hostInUrl(host)}:${statusPort ?? port} ` +
+              `nothing answers at ${inUrl(host)}:${statusPort ?? port} ` +
                 `(${error.code ?? error.message}). ${hint}`
           );
         }

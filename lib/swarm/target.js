@@ -1,14 +1,12 @@
 import dns from 'node:dns/promises';
 import { readFileSync } from 'node:fs';
-import { isIP, isIPv6 } from 'node:net';
+import { isIP } from 'node:net';
 import tls from 'node:tls';
 
+import { inUrl } from '../base/lan-addresses.js';
 import { UsageError } from '../base/option-help.js';
 
 /** The address and the TLS settings of the server that the command line names. */
-
-/** @param {string} host a name or an address @returns {string} the host as in a URL */
-export const hostInUrl = (host) => (isIPv6(host) ? `[${host}]` : host);
 
 /**
  * @param {string} host a name or an address
@@ -18,7 +16,7 @@ export const hostInUrl = (host) => (isIPv6(host) ? `[${host}]` : host);
 export async function resolveTarget(host) {
   try {
     const { address } = await dns.lookup(host, { order: 'ipv4first' });
-    return { address, host: hostInUrl(host) };
+    return { address, host: inUrl(host) };
   } catch (error) {
     throw new UsageError(`no address for "${host}" (${error.code ?? error.message})`);
   }
