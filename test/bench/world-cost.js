@@ -19,6 +19,7 @@
  */
 import { startNats } from '../support/nats.js';
 import { answerHelp, refuseUsage, takeValues } from '../support/documents.js';
+import { Teardowns } from '../support/processes.js';
 import { until } from '../support/until.js';
 import { canPin, startSprites } from './contenders.js';
 import {
@@ -55,21 +56,21 @@ if (LOADS.length === 0) refuseUsage(import.meta.url, '--only takes full or rate'
 const KIND_TITLES = { one: '1', apart: `${servers}, apart`, world: `${servers}, one world` };
 
 /** @returns {Promise<{all: object[], nats?: object}>} the servers of a kind; those of a world have joined it */
-async function startServers(kind, teardownHost) {
+async function startServers(kind, teardowns) {
   const start = async (options) => {
     const commonOptions = { drain: 0, 'log-level': 'warn', 'admin-port': 0 };
     const server = await startSprites(
       { ...commonOptions, ...options },
       { pin: canPinCores, probed: false }
     );
-    teardownHost.teardown(() => server.stop());
+    teardowns.teardown(() => server.stop());
     return server;
   };
   if (kind === 'one') return { all: [await start({})] };
   if (kind === 'apart') {
     return { all: await Promise.all(Array.from({ length: servers }, () => start({}))) };
   }
-  const nats = await startNats(teardownHost);
+  const nats = await startNats(teardowns);
   // The broker runs on the load's core, since it could run on another machine.
   pinToLoad(nats.pid);
   const members = [];
@@ -113,11 +114,9 @@ const sum = (numbers) => numbers.reduce((total, one) => total + one, 0);
 
 /** Measures one kind under one load. */
 async function measure(kind, load) {
-  const teardowns = [];
-  // Like a test of tap, for helpers that register a teardown. The last one runs first.
-  const teardownHost = { teardown: (end) => teardowns.unshift(end) };
+  const teardowns = new Teardowns();
   try {
-    const { all, nats } = await startServers(kind, teardownHost);
+    const { all, nats } = await startServers(kind, teardowns);
     const readFigures = async () => ({
       crossed: sum(await Promise.all(all.map(async (one) => (await one.status()).crossedOut))),
       nats: nats ? cpuSeconds([nats.pid]) : 0
@@ -136,7 +135,7 @@ async function measure(kind, load) {
       };
     });
   } finally {
-    for (const end of teardowns) await end();
+    await teardowns.end();
   }
 }
 

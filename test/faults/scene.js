@@ -8,7 +8,7 @@ import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
 
 import { plainEnvironment } from '../support/cpp-build.js';
-import { untilStopped } from '../support/processes.js';
+import { Teardowns, untilStopped } from '../support/processes.js';
 import { ROOT, startServer } from '../support/server.js';
 
 /** Thrown when this host can't run a case; the message is the reason. */
@@ -118,23 +118,13 @@ class Crowd {
 }
 
 /** The helpers of a case. A scene ends everything that it has started. */
-export class Scene {
-  #teardowns = [];
-
+export class Scene extends Teardowns {
   /** @param {{short: boolean}} how */
   constructor({ short }) {
+    super();
     this.short = short;
     this.ledger = new Ledger();
     this.crowds = [];
-  }
-
-  /** Like tap's: the functions that start servers accept a scene as their test. */
-  teardown(end) {
-    this.#teardowns.push(end);
-  }
-
-  async end() {
-    for (const end of this.#teardowns.reverse()) await end();
   }
 
   /** @returns {ReturnType<typeof startServer>} */

@@ -4,6 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { ReconnectingClient, Wire } from '../support/http.js';
 import { answerHelp, takeOptions } from '../support/documents.js';
 import { useOf } from '../../lib/swarm/server-watch.js';
+import { Teardowns } from '../support/processes.js';
 import { ROOT, startServer } from '../support/server.js';
 import { chart, GC_OPTIONS, MIN_VALUES, slackOf, trend } from './trend.js';
 import { NO_ADDRESS_LIMITS } from '../support/launch.js';
@@ -38,14 +39,11 @@ const LEASE = 10;
 const HOLD = 30;
 const EDGES = ['left', 'right', 'up', 'down'];
 
-const endings = [];
-const server = await startServer(
-  { teardown: (end) => endings.push(end) },
-  {
-    options: { hold: HOLD, lease: LEASE, 'log-level': 'error', ...NO_ADDRESS_LIMITS },
-    command: [process.execPath, ...GC_OPTIONS, `${ROOT}bin/sprites`]
-  }
-);
+const teardowns = new Teardowns();
+const server = await startServer(teardowns, {
+  options: { hold: HOLD, lease: LEASE, 'log-level': 'error', ...NO_ADDRESS_LIMITS },
+  command: [process.execPath, ...GC_OPTIONS, `${ROOT}bin/sprites`]
+});
 
 const account = { promised: new Set(), received: new Set(), refused: 0, unanswered: 0, wrong: [] };
 const events = { joined: 0, left: 0, vanished: 0, dropped: 0 };
@@ -276,4 +274,4 @@ process.stdout.write(
 );
 process.exitCode =
   grownCount > 0 || missing.length > 0 || leftovers.length > 0 || account.wrong.length > 0 ? 1 : 0;
-for (const one of endings) await one();
+await teardowns.end();

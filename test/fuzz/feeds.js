@@ -1,5 +1,6 @@
 import { playHistory } from '../support/feeds-history.js';
 import { takeOptions } from '../support/documents.js';
+import { Teardowns } from '../support/processes.js';
 import { Random, freshSeed } from './random.js';
 
 /**
@@ -22,15 +23,6 @@ const {
   steps: { type: 'string', default: '120' },
   program: { type: 'string' }
 });
-
-/** Replaces a tap test: collects its teardown functions, and runs them in reverse order. */
-class Teardowns {
-  #ends = [];
-  teardown = (end) => this.#ends.push(end);
-  async end() {
-    for (const end of this.#ends.reverse()) await end();
-  }
-}
 
 const endTime = performance.now() + Number(seconds) * 1000;
 const sums = { histories: 0, told: 0, patched: 0, restarts: 0 };

@@ -16,6 +16,20 @@ export function childrenOf(pid) {
   return text.split(' ').filter(Boolean).map(Number);
 }
 
+/** In place of a test of tap, for programs: collects the teardown functions of helpers. */
+export class Teardowns {
+  #ends = [];
+
+  teardown(end) {
+    this.#ends.push(end);
+  }
+
+  /** Calls the functions, the last one first. */
+  async end() {
+    for (const end of this.#ends.reverse()) await end();
+  }
+}
+
 /**
  * @param {import('tap').Test} t removes the folder at its end
  * @returns {string} a new folder

@@ -4,6 +4,7 @@ import { join, resolve } from 'node:path';
 import process from 'node:process';
 
 import { readState, fillState, stateOptions } from '../../support/old-states.js';
+import { Teardowns } from '../../support/processes.js';
 import { startServer } from '../../support/server.js';
 import { until } from '../../support/until.js';
 
@@ -22,11 +23,10 @@ const LATER = `data:text/javascript,${encodeURIComponent('const { now } = Date; 
 const [checkout, name, crash] = process.argv.slice(2);
 const folder = mkdtempSync(join(tmpdir(), 'sprites-state-'));
 const command = [process.execPath, '--import', LATER, join(resolve(checkout), 'bin/sprites')];
-const ended = [];
+const teardowns = new Teardowns();
 try {
   const options = stateOptions(folder);
-  const test = { teardown: (end) => ended.push(end) };
-  const server = await startServer(test, { options, command });
+  const server = await startServer(teardowns, { options, command });
   const asked = await fillState(server);
   if (crash) {
     asked.feeds = { 'league/table': null };
@@ -51,6 +51,6 @@ try {
   const states = { ...JSON.parse(readFileSync(all)), [name]: { asked, seen, files } };
   writeFileSync(all, `${JSON.stringify(states)}\n`);
 } finally {
-  for (const end of ended) await end();
+  await teardowns.end();
   rmSync(folder, { recursive: true });
 }
