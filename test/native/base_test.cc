@@ -412,10 +412,7 @@ void test() {
 }  // namespace costs
 
 int main(int argc, char** argv) {
-  const uint64_t steps = argc > 1 ? strtoull(argv[1], nullptr, 10) : 300000;
-  const uint64_t seed = argc > 2 ? strtoull(argv[2], nullptr, 10) : std::random_device{}();
-  printf("base_test: seed %" PRIu64 "\n", seed);
-  fflush(stdout);
+  const auto [steps, seed] = readArguments(argc, argv, 300000);
   wheel::test(steps, seed);
   addresses::test();
   delays::test(seed);

@@ -1147,18 +1147,15 @@ class DecidedAnswers : private Stage {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const uint32_t clients = argc > 1 ? strtoul(argv[1], nullptr, 10) : 10000;
-  const uint64_t seed = argc > 2 ? strtoull(argv[2], nullptr, 10) : time(nullptr);
-  printf("door_test: %u clients, seed %" PRIu64 "\n", clients, seed);
-  fflush(stdout);
+  const auto [clients, seed] = readArguments(argc, argv, 10000);
   signal(SIGPIPE, SIG_IGN);  // as Node does
   takeTurns();
   shareTurns();
   SlowScript().run();
   DecidedAnswers().run();
   Waves test(seed);
-  for (uint32_t come = 0; come < clients; come += kClientsAWave) {
-    test.runWave(std::min(kClientsAWave, std::max(clients - come, 20u)));
+  for (uint64_t come = 0; come < clients; come += kClientsAWave) {
+    test.runWave(std::min<uint64_t>(kClientsAWave, std::max<uint64_t>(clients - come, 20)));
   }
   test.chooseSendMethod();
   test.summary();

@@ -367,10 +367,7 @@ void aCopyIsInDoubt() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const uint64_t lives = argc > 1 ? strtoull(argv[1], nullptr, 10) : 200;
-  const uint64_t seed = argc > 2 ? strtoull(argv[2], nullptr, 10) : std::random_device{}();
-  printf("journal_test: %" PRIu64 " lives, seed %" PRIu64 "\n", lives, seed);
-  fflush(stdout);
+  const auto [lives, seed] = readArguments(argc, argv, 200);
   noLinkIsFollowed();
   whatDoesNotFitIsRefused();
   whatAPowerCutHasTakenIsCut();

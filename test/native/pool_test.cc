@@ -743,10 +743,7 @@ void test() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const uint64_t steps = argc > 1 ? strtoull(argv[1], nullptr, 10) : 200000;
-  const uint64_t seed = argc > 2 ? strtoull(argv[2], nullptr, 10) : std::random_device{}();
-  printf("pool_test: %" PRIu64 " steps, seed %" PRIu64 "\n", steps, seed);
-  fflush(stdout);
+  const auto [steps, seed] = readArguments(argc, argv, 200000);
   waits::test();
   holdsAreSpread();
   uint64_t thrown = 0, flown = 0, expired = 0, lost = 0;

@@ -343,10 +343,7 @@ class Run : private PollResponder {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const uint64_t count = argc > 1 ? strtoull(argv[1], nullptr, 10) : 6000;
-  const uint64_t seed = argc > 2 ? strtoull(argv[2], nullptr, 10) : std::random_device{}();
-  printf("%s: %" PRIu64 " states, seed %" PRIu64 "\n", argv[0], count, seed);
-  fflush(stdout);
+  const auto [count, seed] = readArguments(argc, argv, 6000);
   Run run(seed);
   for (uint64_t i = 0; i < count; ++i) {
     if (i % 100 == 0) run.prepare();

@@ -607,17 +607,14 @@ __wrap__ZNSt6thread15_M_start_threadESt10unique_ptrINS_6_StateESt14default_delet
 // NOLINTEND(bugprone-reserved-identifier)
 
 int main(int argc, char** argv) {
-  const uint64_t requests = argc > 1 ? strtoull(argv[1], nullptr, 10) : 3000;
-  const uint64_t seed = argc > 2 ? strtoull(argv[2], nullptr, 10) : time(nullptr);
-  printf("workers_test: seed %" PRIu64 "\n", seed);
-  fflush(stdout);
+  const Arguments given = readArguments(argc, argv, 3000);
   Server server;
   std::atomic<int> running{2};
   std::atomic<bool> over{false};
   std::vector<std::thread> threads;
   for (uint64_t i = 0; i < 2; ++i) {
     threads.emplace_back([&, i] {
-      Crowd(server, seed + i).run(requests);
+      Crowd(server, given.seed + i).run(given.count);
       if (--running == 0) over = true;
     });
   }

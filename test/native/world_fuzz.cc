@@ -5,7 +5,6 @@
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
-#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -106,10 +105,7 @@ class Pair {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const uint64_t count = argc > 1 ? strtoull(argv[1], nullptr, 10) : 2000;
-  const uint64_t seed = argc > 2 ? strtoull(argv[2], nullptr, 10) : std::random_device{}();
-  printf("world_fuzz: seed %" PRIu64 "\n", seed);
-  fflush(stdout);
+  const auto [count, seed] = readArguments(argc, argv, 2000);
   Random random(seed);
   const std::vector<std::string> words = {std::string(8, '\0'), std::string(8, '\xff'),
                                           std::string("\1\0\0\0", 4), std::string("\0\0\0\x80", 4),
