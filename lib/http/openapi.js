@@ -108,27 +108,31 @@ const queryParameters = (hold) => ({
   version: COUNT
 });
 
+/**
+ * @param {...(string | string[])} parts names with spaces between, or lists of names
+ * @returns {string[]} all these names
+ */
+const named = (...parts) => parts.flatMap((part) => (Array.isArray(part) ? part : part.split(' ')));
+
 /** Problems of every operation. */
-const COMMON_PROBLEMS = ['bad-request', 'misdirected', 'too-many-connections', 'too-much-held'];
+const COMMON_PROBLEMS = named('bad-request misdirected too-many-connections too-much-held');
 /** Problems of an operation on a client whose id is another server's. */
-const OTHER_SERVER_PROBLEMS = ['misdirected', 'restarting'];
-const CLIENT_PROBLEMS = ['unknown-client', ...OTHER_SERVER_PROBLEMS];
-const GRANT_PROBLEMS = ['grant-required', 'bad-grant', 'grant-expired', 'not-granted'];
-const TOKEN_PROBLEMS = ['bad-token', 'publishing-closed'];
-const PUBLISH_PROBLEMS = [
-  ...GRANT_PROBLEMS,
-  ...['bad-key', 'reserved-feed', 'feed-too-large', 'feed-memory-full', 'too-many-feeds'],
-  ...['publishing-busy', 'publishing-slow', 'state-unwritable', 'bad-control', 'unknown-game'],
-  'draining'
-];
-/** Problems of a publication that an item of a log does not have. */
-const VALUE_ONLY_PROBLEMS = new Set(['feed-too-large', 'bad-control', 'unknown-game']);
-const WATCH_PROBLEMS = [
-  ...GRANT_PROBLEMS,
-  ...['bad-key', 'bad-cursor', 'bad-hold', 'bad-delta', 'bad-turn', 'unknown-feed'],
-  ...['upstream-failed', 'too-many-fetches', 'too-many-feeds', 'feed-memory-full'],
-  ...['too-many-watchers', 'draining']
-];
+const OTHER_SERVER_PROBLEMS = named('misdirected restarting');
+const CLIENT_PROBLEMS = named('unknown-client', OTHER_SERVER_PROBLEMS);
+const GRANT_PROBLEMS = named('grant-required bad-grant grant-expired not-granted');
+const TOKEN_PROBLEMS = named('bad-token publishing-closed');
+const PUBLISH_PROBLEMS = named(
+  TOKEN_PROBLEMS,
+  GRANT_PROBLEMS,
+  'bad-key reserved-feed feed-memory-full too-many-feeds other-kind',
+  'publishing-busy publishing-slow state-unwritable draining'
+);
+const VALUE_PROBLEMS = named(PUBLISH_PROBLEMS, 'feed-too-large bad-control unknown-game');
+const WATCH_PROBLEMS = named(
+  GRANT_PROBLEMS,
+  'bad-key bad-cursor bad-hold bad-delta bad-turn unknown-feed draining',
+  'upstream-failed too-many-fetches too-many-feeds feed-memory-full too-many-watchers'
+);
 
 /**
  * The operations. Each has its purpose, the parameters of its query (with the name of the schema where it differs), the
@@ -148,46 +152,32 @@ function operations({ hold, maxSprite, feedBytes }) {
       about: 'Takes a place in the torus.',
       ...grantOptional,
       answer: [201, object({ id: schemaRef('Id'), hold: COUNT, lease: COUNT, maxSprite: COUNT })],
-      problems: [
-        ...[...GRANT_PROBLEMS, 'too-many-joins', 'too-many-clients', 'torus-full', 'draining'],
-        'state-unwritable'
-      ]
+      problems: named(
+        GRANT_PROBLEMS,
+        'too-many-joins too-many-clients torus-full draining state-unwritable'
+      )
     },
     'GET /poll/{id}': {
       about: 'Waits for sprites.',
       query: ['ack', 'hold'],
       answer: [200, object({ seq: COUNT, sprites: list({ type: 'object' }) })],
-      problems: [
-        ...CLIENT_PROBLEMS,
-        'bad-ack',
-        'ack-ahead',
-        'bad-hold',
-        'too-many-polls',
-        'state-unwritable'
-      ]
+      problems: named(CLIENT_PROBLEMS, 'bad-ack ack-ahead bad-hold too-many-polls state-unwritable')
     },
     'POST /throw/{id}/{edge}': {
       about: `Throws a sprite, of at most ${maxSprite} bytes, to a neighbor.`,
       query: ['n'],
       body: { 'application/json': schemaRef('Sprite') },
       answer: [202, object({ state: { enum: ['delivered', 'queued', 'duplicate'] } })],
-      problems: [
-        ...[
-          ...CLIENT_PROBLEMS,
-          'bad-edge',
-          'bad-number',
-          'stale-number',
-          'bad-sprite',
-          'sprite-too-large'
-        ],
-        ...['too-many-throws', 'too-many-sprites', 'neighbor-busy', 'mailboxes-full'],
-        'state-unwritable'
-      ]
+      problems: named(
+        CLIENT_PROBLEMS,
+        'bad-edge bad-number stale-number bad-sprite sprite-too-large too-many-throws',
+        'too-many-sprites neighbor-busy mailboxes-full state-unwritable'
+      )
     },
     'POST /leave/{id}': {
       about: 'Gives the place back.',
       answer: [204],
-      problems: [...OTHER_SERVER_PROBLEMS, 'state-unwritable']
+      problems: named(OTHER_SERVER_PROBLEMS, 'state-unwritable')
     },
     'GET /place/{id}': {
       about: 'Where the place is.',
@@ -213,7 +203,7 @@ function operations({ hold, maxSprite, feedBytes }) {
       query: ['after', 'hold', 'delta', 'turn', 'from', 'last', 'grant'],
       answer: [200, schemaRef('Item'), 'text/event-stream'],
       cached: true,
-      problems: [...WATCH_PROBLEMS, 'bad-from', 'not-a-log']
+      problems: named(WATCH_PROBLEMS, 'bad-from not-a-log')
     },
     'HEAD /feed/{key}': {
       about:
@@ -221,46 +211,37 @@ function operations({ hold, maxSprite, feedBytes }) {
       ...grantOptional,
       answer: [200],
       cached: true,
-      problems: [...GRANT_PROBLEMS, 'bad-key', 'unknown-feed']
+      problems: named(GRANT_PROBLEMS, 'bad-key unknown-feed')
     },
     'POST /feed/{key}': {
       about: 'Appends an item to a log.',
       body: valueBody,
       ...publishing,
       created: true,
-      problems: [
-        ...[
-          ...TOKEN_PROBLEMS,
-          ...PUBLISH_PROBLEMS.filter((name) => !VALUE_ONLY_PROBLEMS.has(name)),
-          'bad-value'
-        ],
-        ...['other-kind', 'item-too-large']
-      ]
+      problems: named(PUBLISH_PROBLEMS, 'bad-value item-too-large')
     },
     'PUT /feed/{key}': {
       about: 'Publishes a value.',
       body: valueBody,
       ...publishing,
       created: true,
-      problems: [...TOKEN_PROBLEMS, ...PUBLISH_PROBLEMS, 'bad-value', 'other-kind']
+      problems: named(VALUE_PROBLEMS, 'bad-value')
     },
     'PATCH /feed/{key}': {
       about: 'Publishes a change of the value.',
       body: patchBodies,
       ...publishing,
-      problems: [
-        ...[...TOKEN_PROBLEMS, ...PUBLISH_PROBLEMS, 'unknown-feed'],
-        ...['bad-patch', 'patch-conflict', 'bad-media-type', 'other-kind']
-      ]
+      problems: named(VALUE_PROBLEMS, 'unknown-feed bad-patch patch-conflict bad-media-type')
     },
     'DELETE /feed/{key}': {
       about: 'Ends a feed.',
       ...publishing,
       answer: [204],
-      problems: [
-        ...[...TOKEN_PROBLEMS, ...GRANT_PROBLEMS, 'bad-key', 'unknown-feed', 'reserved-feed'],
-        ...['publishing-busy', 'state-unwritable', 'draining']
-      ]
+      problems: named(
+        TOKEN_PROBLEMS,
+        GRANT_PROBLEMS,
+        'bad-key unknown-feed reserved-feed publishing-busy state-unwritable draining'
+      )
     },
     'GET /feeds': {
       about:
@@ -270,7 +251,7 @@ function operations({ hold, maxSprite, feedBytes }) {
       query: ['watch', 'hold', 'delta', 'turn', 'grant', 'prefix', 'from'],
       answer: [200, { oneOf: [schemaRef('Items'), schemaRef('Keys')] }],
       cached: true,
-      problems: [...TOKEN_PROBLEMS, ...WATCH_PROBLEMS, 'bad-watch']
+      problems: named(TOKEN_PROBLEMS, WATCH_PROBLEMS, 'bad-watch')
     },
     'POST /feeds': {
       about: 'Waits for news of up to 32 feeds.',
@@ -290,7 +271,7 @@ function operations({ hold, maxSprite, feedBytes }) {
         )
       },
       answer: [200, schemaRef('Items')],
-      problems: [...WATCH_PROBLEMS, 'bad-watch', 'watch-too-large']
+      problems: named(WATCH_PROBLEMS, 'bad-watch watch-too-large')
     },
     'GET /games': {
       about: 'The games.',
@@ -309,79 +290,76 @@ function operations({ hold, maxSprite, feedBytes }) {
       about: 'Joins as a player.',
       ...grantOptional,
       answer: [201, object({ player: schemaRef('Id'), number: COUNT, feed: schemaRef('Key') })],
-      problems: [
-        ...[...GRANT_PROBLEMS, 'unknown-arena', 'arena-full', 'too-many-joins', 'too-many-clients'],
-        ...['draining', 'state-unwritable']
-      ]
+      problems: named(
+        GRANT_PROBLEMS,
+        'unknown-arena arena-full too-many-joins too-many-clients draining',
+        'state-unwritable'
+      )
     },
     'POST /arena/{name}/{player}': {
       about: "The player's input.",
       query: ['n'],
       body: { 'application/json': schemaRef('Input') },
       answer: [204],
-      problems: [
-        ...[...OTHER_SERVER_PROBLEMS, 'unknown-arena', 'unknown-player', 'bad-input', 'bad-number'],
-        ...['input-too-large', 'too-many-inputs']
-      ]
+      problems: named(
+        OTHER_SERVER_PROBLEMS,
+        'unknown-arena unknown-player bad-input bad-number input-too-large',
+        'too-many-inputs'
+      )
     },
     'GET /arena/{name}/status': {
       about: 'All live counts.',
       token: true,
       answer: [200, { type: 'object' }],
-      problems: [...TOKEN_PROBLEMS, 'unknown-arena']
+      problems: named(TOKEN_PROBLEMS, 'unknown-arena')
     },
     'GET /arena/{name}/names': {
       about: "The players' names, if they are newer.",
       token: true,
       query: [['after', 'version']],
       answer: [200, schemaRef('Names')],
-      problems: [...TOKEN_PROBLEMS, 'unknown-arena', 'bad-number']
+      problems: named(TOKEN_PROBLEMS, 'unknown-arena bad-number')
     },
     'POST /arena/{name}/{player}/leave': {
       about: 'Leaves.',
       answer: [204],
-      problems: [...OTHER_SERVER_PROBLEMS, 'unknown-arena']
+      problems: named(OTHER_SERVER_PROBLEMS, 'unknown-arena')
     },
     'POST /arena/{name}/{player}/name': {
       about: 'Gives the player a name.',
       body: { 'application/json': object({ name: { type: 'string', maxLength: 24 } }) },
       answer: [204],
-      problems: [
-        ...[
-          ...OTHER_SERVER_PROBLEMS,
-          'unknown-arena',
-          'unknown-player',
-          'bad-name',
-          'input-too-large'
-        ],
-        ...['too-many-inputs', 'state-unwritable']
-      ]
+      problems: named(
+        OTHER_SERVER_PROBLEMS,
+        'unknown-arena unknown-player bad-name input-too-large too-many-inputs',
+        'state-unwritable'
+      )
     },
     'PUT /arena/{name}/names/{number}': {
       about: 'Hides a name, or shows it.',
       token: true,
       body: { 'application/json': object({ away: { type: 'boolean' } }) },
       answer: [204],
-      problems: [
-        ...[...TOKEN_PROBLEMS, 'unknown-arena', 'unknown-player', 'bad-name', 'input-too-large'],
-        'state-unwritable'
-      ]
+      problems: named(
+        TOKEN_PROBLEMS,
+        'unknown-arena unknown-player bad-name input-too-large state-unwritable'
+      )
     },
     'GET /arena/{name}/content/{game}': {
       about: 'What a game is about.',
       token: true,
       answer: [200, object({ content: {} })],
-      problems: [...TOKEN_PROBLEMS, 'unknown-arena', 'unknown-game']
+      problems: named(TOKEN_PROBLEMS, 'unknown-arena unknown-game')
     },
     'PUT /arena/{name}/content/{game}': {
       about: 'Gives a game something to be about.',
       token: true,
       body: { 'application/json': {} },
       answer: [204],
-      problems: [
-        ...[...TOKEN_PROBLEMS, 'unknown-arena', 'unknown-game', 'bad-content', 'content-too-large'],
-        'state-unwritable'
-      ]
+      problems: named(
+        TOKEN_PROBLEMS,
+        'unknown-arena unknown-game bad-content content-too-large state-unwritable'
+      )
     }
   };
 }
