@@ -1,17 +1,16 @@
-import { spawn, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
+import { spawnSync } from 'node:child_process';
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import http2 from 'node:http2';
 import path from 'node:path';
 import tls from 'node:tls';
 import t from 'tap';
 import { readOptions } from '../../lib/operator/options.js';
-import { certificate } from '../support/certificate.js';
+import { certificateWithKey } from '../support/certificate.js';
 import { freePort } from '../support/addresses.js';
 import { problemOf } from '../support/contract.js';
 import { coldHeads, differences, head } from '../support/http-cases.js';
 import { request, Wire } from '../support/http.js';
-import { temporary } from '../support/processes.js';
+import { startProgram, temporary } from '../support/processes.js';
 import { ROOT, startServer } from '../support/server.js';
 import { until } from '../support/until.js';
 
@@ -30,35 +29,6 @@ function openFolder(t) {
   const dir = temporary(t);
   chmodSync(dir, 0o755);
   return dir;
-}
-
-/** Makes `localhost.cert`, `localhost.key` and, for HAProxy, `both.pem` with both. */
-function proxyCertificate(dir) {
-  const files = Object.values(certificate(dir));
-  writeFileSync(path.join(dir, 'both.pem'), files.map((file) => readFileSync(file)).join(''));
-}
-
-/**
- * Starts a program. The test's end stops it and waits for it. When the test is killed, `timeout` ends the program.
- */
-function program(t, command, args) {
-  const child = spawn('timeout', ['--kill-after=5', '110', command, ...args], {
-    stdio: ['ignore', 'pipe', 'pipe']
-  });
-  child.said = '';
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.setEncoding('utf8').on('data', (text) => {
-      child.said += text;
-    });
-  }
-  child.gone = once(child, 'exit');
-  t.teardown(async () => {
-    if (child.exitCode === null && child.signalCode === null) child.kill('SIGTERM');
-    const killTimer = setTimeout(() => child.kill('SIGKILL'), 10_000);
-    await child.gone;
-    clearTimeout(killTimer);
-  });
-  return child;
 }
 
 /** Returns deploy/haproxy.cfg with the test's ports and paths. */
@@ -120,11 +90,11 @@ async function startBehindProxy(t, name, options = {}) {
     greeting
   });
   const dir = openFolder(t);
-  proxyCertificate(dir);
+  certificateWithKey(dir);
   const port = await freePort();
   const configFile = path.join(dir, file);
   writeFileSync(configFile, config({ dir, port, upstream: server.port }));
-  const proxy = program(t, name, run(configFile));
+  const proxy = startProgram(t, name, run(configFile));
   const open = (address) => Wire.openTls(port, '127.0.0.1', address);
   const tryConnect = async () => {
     if (proxy.exitCode !== null) throw new Error(proxy.said);
@@ -162,7 +132,7 @@ for (const name of Object.keys(PROXIES)) {
 
   t.test(`${name} accepts deploy/${PROXIES[name].file}`, { skip }, async (t) => {
     const dir = openFolder(t);
-    proxyCertificate(dir);
+    certificateWithKey(dir);
     const { file, config, check } = PROXIES[name];
     const written = path.join(dir, file);
     writeFileSync(written, config({ dir, port: 8443, upstream: 8080 }));

@@ -1,5 +1,4 @@
-import { execFileSync, spawn, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { dirname, join } from 'node:path';
@@ -10,10 +9,10 @@ import t from 'tap';
 import { Client } from '../../lib/client/client.js';
 import { Feeds } from '../../lib/client/feeds.js';
 import { tagOf, tagText } from '../../lib/base/tag.js';
-import { certificate } from '../support/certificate.js';
+import { certificate, certificateWithKey } from '../support/certificate.js';
 import { freePort, listening } from '../support/addresses.js';
 import { createCredentials, skip as noNats, startNats } from '../support/nats.js';
-import { temporary } from '../support/processes.js';
+import { startProgram, temporary } from '../support/processes.js';
 import { ROOT, startServer } from '../support/server.js';
 import { until } from '../support/until.js';
 import { logOf, untilRing } from '../support/world-servers.js';
@@ -119,30 +118,17 @@ function proxyConfig(port, ports) {
   return text;
 }
 
-async function startProxy(t, config) {
+function startProxy(t, config) {
   const file = join(temporary(t), 'haproxy.cfg');
   writeFileSync(file, config);
-  const child = spawn('haproxy', ['-db', '-f', file], { stdio: ['ignore', 'pipe', 'pipe'] });
-  let output = '';
-  for (const stream of [child.stdout, child.stderr]) stream.on('data', (text) => (output += text));
-  const exited = once(child, 'exit');
-  t.teardown(async () => {
-    child.kill('SIGKILL');
-    await exited;
-  });
-  return { child, said: () => output };
+  return startProgram(t, 'haproxy', ['-db', '-f', file]);
 }
 
 t.test('haproxy accepts the file', { skip: noProxy }, async (t) => {
   const folder = temporary(t);
-  const files = certificate(folder, 'localhost', ['DNS:localhost']);
-  const both = Object.values(files).map((file) => readFileSync(file, 'utf8'));
-  writeFileSync(join(folder, 'both.pem'), both.join(''));
+  const both = certificateWithKey(folder, 'localhost', ['DNS:localhost']);
   const file = join(folder, 'haproxy.cfg');
-  writeFileSync(
-    file,
-    deployFile('world/haproxy.cfg').replace('/etc/haproxy/sprites.pem', join(folder, 'both.pem'))
-  );
+  writeFileSync(file, deployFile('world/haproxy.cfg').replace('/etc/haproxy/sprites.pem', both));
   const { status, stdout, stderr } = spawnSync('haproxy', ['-c', '-f', file], { encoding: 'utf8' });
   t.equal(status, 0, stdout + stderr);
   t.notMatch(stdout + stderr, /warn/i, 'and warns of nothing');
@@ -219,7 +205,7 @@ t.test('three servers of one world behind HAProxy', { skip, timeout: 240_000 }, 
   const base = `http://127.0.0.1:${port}`;
   const { servers, start, sewnBy } = await startWorld(t, base, await startSource(t));
   const of = Object.fromEntries(servers.map((server) => [server.name, server]));
-  const { said } = await startProxy(t, proxyConfig(port, of));
+  const proxy = startProxy(t, proxyConfig(port, of));
   /** All answers of the proxy, to every client. */
   const answers = [];
   const fetchHere = async (url, init) => {
@@ -239,7 +225,7 @@ t.test('three servers of one world behind HAProxy', { skip, timeout: 240_000 }, 
       const response = await fetch(`${base}/status`).catch(() => null);
       return response?.status === 200;
     },
-    () => `the proxy serves: ${said()}`
+    () => `the proxy serves: ${proxy.said}`
   );
   const serverOf = (id) => NAMES.find((name) => id.startsWith(tagText(tagOf(name))));
 
@@ -331,7 +317,7 @@ t.test('three servers of one world behind HAProxy', { skip, timeout: 240_000 }, 
     child.kill('SIGSTOP');
     await pause(2500);
     child.kill('SIGCONT');
-    t.notMatch(said(), 'is DOWN', 'nor do watchers of one that stands still go to another');
+    t.notMatch(proxy.said, 'is DOWN', 'nor do watchers of one that stands still go to another');
   });
 
   t.test('an id of no client', async (t) => {

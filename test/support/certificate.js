@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 
 /**
@@ -23,4 +24,16 @@ export function certificate(dir, name = 'localhost', others = []) {
   );
   assert.equal(status, 0, stderr);
   return { 'tls-cert': cert, 'tls-key': key };
+}
+
+/**
+ * Makes the same, and writes both to one file, as HAProxy reads them.
+ *
+ * @returns {string} that file, `both.pem`
+ */
+export function certificateWithKey(dir, ...more) {
+  const file = path.join(dir, 'both.pem');
+  const parts = Object.values(certificate(dir, ...more));
+  writeFileSync(file, parts.map((part) => readFileSync(part)).join(''));
+  return file;
 }

@@ -1,4 +1,5 @@
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -38,6 +39,31 @@ export function temporary(t) {
   const folder = mkdtempSync(path.join(tmpdir(), 'sprites-test-'));
   t.teardown(() => rmSync(folder, { recursive: true, force: true }));
   return folder;
+}
+
+/**
+ * Starts a program. The test's end stops it and waits for it. When the test is killed, `timeout` ends the program.
+ *
+ * @returns {import('node:child_process').ChildProcess & {said: string, gone: Promise<unknown>}} `said`: its output so far
+ */
+export function startProgram(t, command, args) {
+  const child = spawn('timeout', ['--kill-after=5', '300', command, ...args], {
+    stdio: ['ignore', 'pipe', 'pipe']
+  });
+  child.said = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (text) => {
+      child.said += text;
+    });
+  }
+  child.gone = once(child, 'exit');
+  t.teardown(async () => {
+    if (child.exitCode === null && child.signalCode === null) child.kill('SIGTERM');
+    const killTimer = setTimeout(() => child.kill('SIGKILL'), 10_000);
+    await child.gone;
+    clearTimeout(killTimer);
+  });
+  return child;
 }
 
 /** @returns {number} the number of this process's TCP connections, including pending ones */
