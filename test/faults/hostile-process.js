@@ -21,21 +21,20 @@ import { request, resetSocket } from '../support/http.js';
 
 const { values } = parseArgs({
   options: {
-    host: { type: 'string', default: '127.0.0.1' },
     port: { type: 'string' },
     transient: { type: 'string' },
     admin: { type: 'string' },
     tls: { type: 'boolean', default: false },
-    from: { type: 'string', default: '127.0.6.6' },
-    connections: { type: 'string', default: '10000' },
-    clients: { type: 'string', default: '6000' },
-    holes: { type: 'string', default: '60' },
-    bytes: { type: 'string', default: '100000000' },
-    seconds: { type: 'string', default: '60' },
-    lease: { type: 'string', default: '30' },
-    name: { type: 'string', default: '' }
+    connections: { type: 'string' },
+    clients: { type: 'string' },
+    holes: { type: 'string' },
+    bytes: { type: 'string' },
+    seconds: { type: 'string' },
+    lease: { type: 'string' }
   }
 });
+/** The attacker's source address. */
+const SOURCE_ADDRESS = '127.0.6.6';
 const port = Number(values.port);
 /** The port for joins, throws and leaves. */
 const transientPort = Number(values.transient ?? values.port);
@@ -52,12 +51,11 @@ const OTHERS_SHARE = 0.8;
 
 const counts = { opened: 0, open: 0, most: 0, bytes: 0 };
 const EDGES = ['left', 'right', 'up', 'down'];
-const JSON_TYPE = 'application/json';
 
 /** Opens a connection within the limit; null: the limit is reached. Calls `onText` with received text. */
 function open(to = port, { onText = () => {}, reads = true } = {}) {
   if (counts.open >= maxOpen) return null;
-  const raw = connect({ port: to, host: values.host, localAddress: values.from });
+  const raw = connect({ port: to, host: '127.0.0.1', localAddress: SOURCE_ADDRESS });
   counts.opened += 1;
   counts.open += 1;
   counts.most = Math.max(counts.most, counts.open);
@@ -120,7 +118,9 @@ const picture = () =>
 /** Most settlers that join at a time. */
 const MAX_JOINING = 200;
 
-const ID = /"id":"([0-9a-f-]{36})"/g;
+/** Returns the ids in answers to joins. */
+const idsIn = (text) => [...text.matchAll(/"id":"([0-9a-f-]{36})"/g)].map(([, id]) => id);
+
 const OFFSETS = { left: [0, -1], right: [0, 1], up: [-1, 0], down: [1, 0] };
 const OPPOSITE = { left: 'right', right: 'left', up: 'down', down: 'up' };
 
@@ -141,7 +141,7 @@ class Settlers {
 
   constructor(count) {
     const onText = (text) => {
-      for (const [, id] of text.matchAll(ID)) this.#freeIds.push(id);
+      this.#freeIds.push(...idsIn(text));
     };
     this.#lines = repeat(10, () => new Line(transientPort, onText));
     this.#settlers = repeat(count, () => new Settler());
@@ -285,7 +285,7 @@ const attacks = {
     forever(3000, async () => {
       const ids = [];
       const line = new Line(transientPort, (text) => {
-        for (const [, id] of text.matchAll(/"id":"([0-9a-f-]{36})"/g)) ids.push(id);
+        ids.push(...idsIn(text));
       });
       line.send(concat(repeat(50, () => request('POST', '/join'))));
       await pause(500);
@@ -318,27 +318,23 @@ const attacks = {
     }),
 
   /** Pipelined requests for JavaScript, whose answers are never read. */
-  ahead: () =>
-    wave(
-      Math.min(40, onePercent),
-      6,
-      (socket) => send(socket, 'GET /a HTTP/1.1\r\nHost:x\r\n\r\n'.repeat(2200)),
-      { reads: false }
-    ),
-  aheadOfWorkers: () =>
-    wave(
-      Math.min(20, onePercent),
-      6,
-      (socket) => send(socket, 'GET /a HTTP/1.1\r\nHost:x\r\n\r\n'.repeat(2200)),
-      { to: transientPort, reads: false }
-    ),
+  ahead() {
+    const requests = 'GET /a HTTP/1.1\r\nHost:x\r\n\r\n'.repeat(2200);
+    for (const [to, most] of [
+      [port, 40],
+      [transientPort, 20]
+    ]) {
+      const count = Math.min(most, onePercent);
+      wave(count, 6, (socket) => send(socket, requests), { to, reads: false });
+    }
+  },
 
   /** A parked poll with pipelined input behind it. */
   behind: () =>
     wave(onePercent, 10, (socket) => {
       let joined = false;
       socket.on('data', (chunk) => {
-        const [, id] = /"id":"([0-9a-f-]{36})"/.exec(chunk) ?? [];
+        const [id] = idsIn(chunk.toString('latin1'));
         if (!id || joined) return;
         joined = true;
         send(socket, request('GET', `/poll/${id}`));
@@ -365,14 +361,9 @@ const attacks = {
 
   /** Many requests for pages and feeds, whose answers are never read. */
   slowReaders: () =>
-    wave(
-      onePercent,
-      15,
-      (socket) => {
-        send(socket, concat(repeat(40, () => request('GET', '/'))));
-      },
-      { reads: false }
-    ),
+    wave(onePercent, 15, (socket) => send(socket, concat(repeat(40, () => request('GET', '/')))), {
+      reads: false
+    }),
   streams: () =>
     wave(
       2 * onePercent,
@@ -392,7 +383,7 @@ const attacks = {
     }),
   publishers: () =>
     wave(4, 5, (socket) => {
-      const head = `PUT /feed/scores HTTP/1.1\r\nHost: x\r\nContent-Type: ${JSON_TYPE}\r\n`;
+      const head = `PUT /feed/scores HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n`;
       send(socket, `${head}Content-Length: 900000\r\n\r\n"${'x'.repeat(60000)}`);
     }),
 
