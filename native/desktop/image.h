@@ -1,9 +1,10 @@
-// Images in memory, and making them smaller.
+// Images in memory, making them smaller, and stickers.
 #ifndef SPRITES_DESKTOP_IMAGE_H_
 #define SPRITES_DESKTOP_IMAGE_H_
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 namespace sprites::desktop {
@@ -39,6 +40,9 @@ bool isOpaque(const Image& image);
 
 /** Returns a picture as a sticker: fitted into a square, with a white rim and round corners. */
 Image imageSticker(const Image& image, int side);
+
+/** Draws one of kDrawnPictures as a sticker; a torn photograph for any other name. */
+Image drawSticker(std::string_view name, int side);
 
 }  // namespace sprites::desktop
 

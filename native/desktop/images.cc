@@ -22,7 +22,6 @@
 
 #include "desktop.h"
 #include "picture.h"
-#include "stickers.h"
 
 namespace sprites::desktop {
 

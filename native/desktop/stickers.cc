@@ -1,5 +1,4 @@
-#include "stickers.h"
-
+// Draws the six drawn sprites as stickers with a white rim, as on the web page.
 #include <cmath>
 
 #include "drawing.h"

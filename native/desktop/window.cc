@@ -10,7 +10,6 @@
 
 #include "drawing.h"
 #include "images.h"
-#include "stickers.h"
 
 namespace sprites::desktop {
 

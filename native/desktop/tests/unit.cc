@@ -10,7 +10,6 @@
 #include "../drawing.h"
 #include "../image.h"
 #include "../options.h"
-#include "../stickers.h"
 #include "checks.h"
 
 namespace {
