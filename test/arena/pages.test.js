@@ -32,8 +32,6 @@ import { until } from '../support/until.js';
 
 const { browser, nothingElse, playing, room, skip } = arenaRig(t);
 
-t.setTimeout(300_000); // of all tests together, on a busy machine
-
 const PICTURES = fileURLToPath(new URL('../pictures/', import.meta.url));
 
 /** Returns the place of the ball in the field's last frame. */

@@ -12,8 +12,6 @@ import { until } from '../support/until.js';
 
 const { browser, playing, room, skip } = arenaRig(t);
 
-t.setTimeout(300_000); // of all tests together, on a busy machine
-
 const QUICK = { args: ['--arena-rate', '50'] };
 
 const BUSY = {

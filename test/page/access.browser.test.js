@@ -19,8 +19,6 @@ import {
 
 const { alone, beside, nothingElse } = browserRig(t);
 
-t.setTimeout(300_000); // for all tests of this file, on a busy machine
-
 const PHONE = { isMobile: true, hasTouch: true };
 
 for (const [by, visit] of [

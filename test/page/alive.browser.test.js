@@ -13,8 +13,6 @@ import {
 
 const { alone, browser, end, nothingElse, serve, skip } = browserRig(t);
 
-t.setTimeout(300_000); // for all tests of this file, on a busy machine
-
 /** Cost of pages at the server: their polls are parked natively, and no request of theirs reaches JavaScript. */
 
 const PAGES = 12;

@@ -24,8 +24,6 @@ import {
 
 const { alone, beside, browser, clients, end, nothingElse, serve, skip } = browserRig(t);
 
-t.setTimeout(300_000); // for all tests of this file, on a busy machine
-
 const LIVELY = { reducedMotion: 'no-preference' };
 
 /** Opens the settings, calls `act`, and closes them again. */

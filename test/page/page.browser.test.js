@@ -19,8 +19,6 @@ import {
 
 const { alone, beside, clients, nothingElse } = browserRig(t);
 
-t.setTimeout(300_000); // for all tests of this file, on a busy machine
-
 alone('a page alone says so, and catches what it throws', async (t, { server, page }) => {
   await page.waitForFunction(() => document.getElementById('count').textContent === '1');
   t.match(await page.textContent('#state'), /Only you/);

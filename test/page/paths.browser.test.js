@@ -11,8 +11,6 @@ import { browserRig, hurl, look, online, resting, until } from '../support/page-
 
 const { browser, end, serve, skip } = browserRig(t);
 
-t.setTimeout(300_000); // for all tests of this file, on a busy machine
-
 /**
  * Starts a proxy before a server: /s/ leads to all of the server, /half/ only to the document of a page.
  *

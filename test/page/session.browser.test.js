@@ -21,8 +21,6 @@ import {
 
 const { alone, beside, browser, clients, end, nothingElse, serve, skip } = browserRig(t);
 
-t.setTimeout(300_000); // for all tests of this file, on a busy machine
-
 const POST = { method: 'POST' };
 
 /** Many tabs of one browser, which share six connections. */

@@ -36,8 +36,6 @@ const PICTURES = fileURLToPath(new URL('../pictures/', import.meta.url));
 
 const { alone, beside, browser, clients, end, nothingElse, serve, skip } = browserRig(t);
 
-t.setTimeout(300_000); // for all tests of this file, on a busy machine
-
 const PHONE = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true };
 
 alone('a reload keeps place and sprites; closing leaves at once', async (t, { server, page }) => {

@@ -11,8 +11,6 @@ import { until } from '../support/until.js';
 const { browser, skip: noBrowser } = browserRig(t);
 const skip = noNats || noBrowser;
 
-t.setTimeout(300_000);
-
 t.test('the ring of a world', { skip }, async (t) => {
   const nats = await startNats(t);
   const enter = async (name) => {
