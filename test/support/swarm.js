@@ -93,7 +93,7 @@ export async function reportFrom(t, server, args) {
 /** @returns {object} the swarm's verdict on made-up `facts` and `more` members, without engines */
 export const resultWith = (options, facts, more = {}) =>
   resultOf({
-    options,
+    options: { host: '127.0.0.1', ...options },
     facts: { phases: {}, plan: { engines: [1], sources: 0 }, throwing: {}, ...facts },
     tally: new Tally(10),
     account: { missing: 0, unconfirmed: 0, examples: [] },
