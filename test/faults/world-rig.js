@@ -276,8 +276,8 @@ export class Rig {
     return [...this.members.values()];
   }
 
-  /** Returns the members with these names; by default all. */
-  membersNamed(names = NAMES) {
+  /** Returns the members with these names. */
+  membersNamed(names) {
     return names.map((name) => this.members.get(name));
   }
 
@@ -300,7 +300,7 @@ export class Rig {
   }
 
   /** Returns the name before this one in a ring of these names. */
-  previousName(name, names = NAMES) {
+  previousName(name, names) {
     return names.at((names.indexOf(name) - 1 + names.length) % names.length);
   }
 
@@ -313,15 +313,15 @@ export class Rig {
     );
   }
 
-  /** Waits until a sprite of each scout of `of` has crossed to the previous server of `names`, from now on. */
-  async untilCrossing(names, of = names) {
+  /** Waits until a sprite of each scout has crossed to the previous server of `names`, from now on. */
+  async untilCrossing(names) {
     const begin = performance.now();
     const hasCrossed = (name) =>
       this.crossings.some(
         ({ thrower, to, at }) =>
           at > begin && thrower === `${name}-scout` && to === this.previousName(name, names)
       );
-    const missing = () => of.filter((name) => !hasCrossed(name));
+    const missing = () => names.filter((name) => !hasCrossed(name));
     await until(
       () => missing().length === 0,
       () => `sprites of ${missing()} cross`,
