@@ -335,7 +335,7 @@ bool Torus::restoreHoles(const std::vector<uint32_t>& holes) {
 
 bool Torus::restoreSeats(uint32_t opened, uint32_t ownRows, uint32_t ownColumns, const Seat* seats,
                          size_t count) {
-  if (opened > capacity_ || count > opened) return false;
+  if (opened > capacity_) return false;
   resize(opened);
   if (!canOwn(kRow, ownRows) || !canOwn(kColumn, ownColumns)) return false;
   ownLines_[kRow] = ownRows;

@@ -173,13 +173,15 @@ t.test('a saved torus that is none is refused, and leaves an empty torus', async
     'a node beyond the capacity': edited((s) => {
       s[0] = 40;
     }),
-    'the last slot empty': [opened + 1, ownRows, ownColumns, seats],
+    'the last slot empty': [2, 1, 2, Uint32Array.of(0, 0)],
+    'the last slot of a block with a hole empty': [opened + 1, ownRows, ownColumns, seats],
     'two holes in a block': [opened, ownRows, ownColumns, seats.subarray(2)],
     'too many rows of their own': [opened, ownRows + 1, ownColumns, seats],
     'too few rows of their own': [opened, ownRows - 1, ownColumns, seats],
     'a column of its own too soon': [opened, ownRows, ownColumns + 1, seats],
     'too few columns of their own': [opened, ownRows, ownColumns - 1, seats],
     'no rows of their own': [1, 0, 1, Uint32Array.of(0, 0)],
+    'no rows of their own, and no nodes': [0, 0, 1, new Uint32Array(0)],
     'columns below none': [1, 1, 0xffffffff, Uint32Array.of(0, 0)]
   };
   t.equal(torus.restore(opened, ownRows, ownColumns, seats), true, 'unedited it is one');
