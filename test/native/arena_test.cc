@@ -67,13 +67,20 @@ void testRate() {
   }
   EXPECT(arena.input("hall", id, kNoNumber, "{}", 1000) == Outcome::kTooManyInputs);
   EXPECT(arena.counts().inputs == 10);
+  arena.tick(1000);
   EXPECT(arena.input("hall", id, kNoNumber, "{}", 1000 + 200000) == Outcome::kOk);
   EXPECT(arena.input("hall", id, kNoNumber, "{}", 1000 + 200000) == Outcome::kTooManyInputs);
-  // A lease without an input ends the player. Its number is never reused.
-  arena.tick(2000 + 3 * kTickMilliseconds);
+  // A lease without an input ends the player, never early: the input may have come two ticks after
+  // the last one. Its number is never reused.
+  arena.tick(3000 + 2 * kTickMilliseconds);
+  EXPECT(arena.counts().expired == 0 && arena.players(0) == 1);
+  arena.tick(3000 + 3 * kTickMilliseconds);
   EXPECT(arena.counts().expired == 1 && arena.players(0) == 0);
   EXPECT(arena.input("hall", id, kNoNumber, "{}", 1000) == Outcome::kUnknownPlayer);
   EXPECT(arena.join("hall", {}, 0, &id, &number) == Outcome::kOk && number == 2);
+  arena.leave("hall", id);
+  arena.tick(10000);
+  EXPECT(arena.counts().expired == 1);
   arena.drain();
   EXPECT(arena.join("hall", {}, 0, &id, &number) == Outcome::kDraining);
 }

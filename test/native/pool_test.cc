@@ -656,7 +656,8 @@ void holdsAreSpread() {
     EXPECT(now <= kHold * 1000 * 17 / 16 + kLate);
     const size_t before = answers.size();
     pool.tick(now);
-    EXPECT(answers.size() == before || now >= kHold * 1000);
+    // A poll may have come two ticks later than the pool knows.
+    EXPECT(answers.size() == before || now > kHold * 1000 + 2 * kTickMilliseconds);
     most = std::max(most, answers.size() - before);
   }
   // A sixteenth of 20 s has some 13 ticks: none of them ends a third of the holds.
