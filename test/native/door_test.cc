@@ -256,12 +256,13 @@ class Waves : private Stage {
     joinAll(count);
     throwAmongAll();
     askAndAnswer();
-    closeWhilePending();
+    for (const bool endsBefore : {false, true}) closeWhilePending(endsBefore);
     closeBeforeWatching();
     endWhilePending();
     endBeforeItsTurn();
     sendAheadOfAnswer();
     pollAndEnd();
+    closeWhileParked();
     sendAhead();
     sendAheadUnread();
     leave();
@@ -350,6 +351,38 @@ class Waves : private Stage {
     UNTIL(wire.readAnswer(&head, &body));
     EXPECT(body.size() == kLongBody);
     UNTIL((wire.read(), wire.isClosed()));
+  }
+
+  /**
+   * A client that goes while its poll is parked is noticed at once, even if it has sent so much
+   * ahead that the door reads no further.
+   */
+  void closeWhileParked() {
+    const std::string one = request("POST", "/leave/00000000-0000-4000-8000-000000000000");
+    std::string ahead;
+    while (ahead.size() < 2 * kMaxPipelinedBytes) ahead += one;
+    const auto heldBytes = [this] {
+      return door_.counts().heldBytes + worker_.door().counts().heldBytes;
+    };
+    for (const Port& port : {port_, workerPort_, securePort_, secureWorkerPort_}) {
+      for (const bool isAhead : {false, true}) {
+        for (const bool resets : {false, true}) {
+          Wire wire(port);
+          std::string id;
+          EXPECT(askStatus(&wire, request("POST", "/join"), &id) == 201);
+          const uint32_t parked = pool_.counts().parked;
+          const uint64_t held = heldBytes();
+          wire.send(request("GET", "/poll/" + id));
+          if (isAhead) wire.send(ahead);
+          UNTIL(pool_.counts().parked == parked + 1);
+          if (isAhead) UNTIL(heldBytes() >= held + kMaxPipelinedBytes);
+          resets ? wire.reset() : wire.close();
+          UNTIL(pool_.counts().parked == parked);
+          Wire other(port);
+          EXPECT(askStatus(&other, request("POST", "/leave/" + id)) == 204);
+        }
+      }
+    }
   }
 
   /**
@@ -512,7 +545,7 @@ class Waves : private Stage {
   }
 
   /** Only for a parked request JavaScript hears that its connection is gone. */
-  void closeWhilePending() {
+  void closeWhilePending(bool endsBefore) {
     test::ColdExchange& exchange = exchanges_[kFixedNumber];
     exchange.method = "GET";
     exchange.reaction = test::Reaction::kPark;
@@ -529,8 +562,14 @@ class Waves : private Stage {
       EXPECT(turns < 20000);
       worker_.turn();
     }
+    // Only a reset is reported after the end of the client's half.
+    if (endsBefore) wire.endHalf();
+    for (int turns = 0; turns < 10; ++turns) worker_.turn();
     wire.reset();
-    UNTIL(worker_.door().counts().open < open);
+    for (int turns = 0; worker_.door().counts().open == open; ++turns) {
+      EXPECT(turns < 20000);
+      worker_.turn();
+    }
     exchanges_.clear();
   }
 
