@@ -823,6 +823,7 @@ class SlowScript : private Stage {
     passTime(kIdleTime + 1000);
     closeBegunHeads();
     EXPECT(door_.counts().open == 0 && door_.counts().refused(Outcome::kRequestTimeout) == 0);
+    keepDeadlines();
   }
 
  private:
@@ -898,17 +899,59 @@ class SlowScript : private Stage {
     UNTIL(wire.read().starts_with("HTTP/1.1 200") && wire.isClosed());
   }
 
-  /** closeIdle closes a connection whose head is incomplete, but not one whose body is. */
+  /**
+   * closeIdle closes a connection in its handshake, or whose head is incomplete, but not one whose
+   * body is, nor one whose client has not read its answers.
+   */
   void closeBegunHeads() {
     Wire head(securePort_);
     head.send("GET /lo");
     UNTIL((head.read(), door_.counts().heldBytes == 7));
+    Wire mute(Port(securePort_.number));
+    Wire reader(port_, 1);
+    for (int i = 0; i < 800; ++i) {
+      reader.send(request("GET", "/place/00000000-0000-4000-8000-000000000000"));
+    }
+    UNTIL(door_.counts().heldBytes > 7 && !isTurnDue(events_));
     Wire body(port_);
     body.send("POST /later HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbo");
-    UNTIL(door_.counts().arriving == 1);
-    EXPECT(door_.closeIdle() == 1);
-    body.close();
+    Wire sprite(port_);
+    sprite.send(
+        "POST /throw/00000000-0000-4000-8000-000000000000/up HTTP/1.1\r\nHost: a\r\n"
+        "Content-Length: 4\r\n\r\n{");
+    UNTIL(door_.counts().arriving == 1 && !isTurnDue(events_));
+    EXPECT(door_.closeIdle() == 3);
+    for (Wire* wire : {&reader, &body, &sprite}) wire->reset();
     UNTIL(door_.counts().open == 0);
+  }
+
+  /**
+   * Slow bytes extend no deadline. A client that sends too little is refused, one that sends
+   * nothing is closed, and so is one that has been refused and stays.
+   */
+  void keepDeadlines() {
+    const std::string ask = "POST /later HTTP/1.1\r\nHost: a\r\n";
+    Wire head(port_), body(port_), awaited(port_), silent(port_);
+    Wire mute(Port(securePort_.number));
+    lastAsked_.clear();
+    head.send("GET /lo");
+    body.send(ask + "Content-Length: 100\r\n\r\n");
+    awaited.send(ask + "Expect: 100-continue\r\nContent-Length: 4\r\n\r\n");
+    UNTIL(lastAsked_ == "awaited" && door_.counts().arriving == 2 && door_.counts().open == 5);
+    door_.proceed(ticket_);
+    for (int i = 0; i < 5; ++i) {
+      passTime(kBodyTime / 4);
+      head.send("n");
+      body.send("b");
+      UNTIL(!isTurnDue(events_));
+    }
+    UNTIL(silent.read().empty() && silent.isClosed() && mute.read().empty() && mute.isClosed());
+    for (Wire* wire : {&head, &body, &awaited}) {
+      UNTIL(wire->read().find("HTTP/1.1 408") != std::string::npos);
+    }
+    EXPECT(door_.counts().refused(Outcome::kRequestTimeout) == 3);
+    passTime(2000);
+    EXPECT(door_.counts().open == 0);
   }
 
   void answer(Ticket ticket) {

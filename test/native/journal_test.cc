@@ -110,17 +110,26 @@ class Run {
   uint64_t records_ = 0;
 };
 
-/** Makes a journal look as if the machine was restarted since. */
-void asOfOtherBoot(const std::string& path) {
+/** Changes the header of a journal, whose checksums then fit. */
+void editHeader(const std::string& path, const std::function<void(JournalBegin*)>& edit) {
   FILE* const file = fopen(path.c_str(), "r+");
   JournalBegin begin;
   EXPECT(fread(&begin, sizeof begin, 1, file) == 1);
-  begin.origin.boot[0] ^= 1;
-  Checksum checksum;
-  checksum.add(reinterpret_cast<const char*>(&begin.origin), offsetof(JournalOrigin, checksum));
-  begin.origin.checksum = checksum.value();
+  edit(&begin);
+  const auto seal = [](auto* head) {
+    Checksum checksum;
+    checksum.add(reinterpret_cast<const char*>(head), sizeof *head - sizeof head->checksum);
+    head->checksum = checksum.value();
+  };
+  seal(&begin.header);
+  seal(&begin.origin);
   rewind(file);
   EXPECT(fwrite(&begin, sizeof begin, 1, file) == 1 && fclose(file) == 0);
+}
+
+/** Makes a journal look as if the machine was restarted since. */
+void asOfOtherBoot(const std::string& path) {
+  editHeader(path, [](JournalBegin* begin) { begin->origin.boot[0] ^= 1; });
 }
 
 /** Writes zeros over the header of a journal. */
@@ -237,6 +246,35 @@ void whatDoesNotFitIsRefused() {
          for (const int generation : {2, 3}) asOfOtherBoot(journal(state, generation));
        },
        ".journal-1", "it is no journal"},
+      {"one that others go on from ends in its header, and was on the disk before a power cut",
+       [&](const std::string& state) {
+         std::filesystem::resize_file(journal(state, 1), sizeof(JournalBegin) - 1);
+         for (const int generation : {2, 3}) asOfOtherBoot(journal(state, generation));
+       },
+       ".journal-1", "it is cut off"},
+      {"the last is of a newer version",
+       [&](const std::string& state) {
+         editHeader(journal(state, 3), [](auto* begin) { ++begin->header.version; });
+       },
+       ".journal-3", "it is of version"},
+      {"the last is of a version before the first release",
+       [&](const std::string& state) {
+         editHeader(journal(state, 3), [](auto* begin) { begin->header.version = 1; });
+       },
+       ".journal-3", "it is of version 1,"},
+      {"the last is of another machine",
+       [&](const std::string& state) {
+         editHeader(journal(state, 3), [](auto* begin) { begin->header.byteOrder = 0x04030201; });
+       },
+       ".journal-3", "another byte order"},
+      {"the run of the last is damaged",
+       [&](const std::string& state) {
+         damage(journal(state, 3), offsetof(JournalBegin, header.run));
+       },
+       ".journal-3", "its header is damaged"},
+      {"the origin of the last is damaged",
+       [&](const std::string& state) { damage(journal(state, 3), offsetof(JournalBegin, origin)); },
+       ".journal-3", "its header is damaged"},
       {"the last is damaged before what was on the disk",
        [&](const std::string& state) { damage(journal(state, 3), 136); }, ".journal-3",
        "it is damaged at byte 96"},
