@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "expect.h"
@@ -67,6 +68,9 @@ void testRate() {
   }
   EXPECT(arena.input("hall", id, kNoNumber, "{}", 1000) == Outcome::kTooManyInputs);
   EXPECT(arena.counts().inputs == 10);
+  // The next game hears of no input for the one before.
+  arena.setFields(0, kFields);
+  EXPECT(arena.counts().superseded == 10 && arena.counts().waiting == 0);
   arena.tick(1000);
   EXPECT(arena.input("hall", id, kNoNumber, "{}", 1000 + 200000) == Outcome::kOk);
   EXPECT(arena.input("hall", id, kNoNumber, "{}", 1000 + 200000) == Outcome::kTooManyInputs);
@@ -80,7 +84,7 @@ void testRate() {
   EXPECT(arena.join("hall", {}, 0, &id, &number) == Outcome::kOk && number == 2);
   arena.leave("hall", id);
   arena.tick(10000);
-  EXPECT(arena.counts().expired == 1);
+  EXPECT(arena.counts().expired == 1 && limits.size() == 0);
   arena.drain();
   EXPECT(arena.join("hall", {}, 0, &id, &number) == Outcome::kDraining);
 }
@@ -120,6 +124,20 @@ void testRestore() {
     EXPECT(after.join("hall", {}, 0, &id, &number) == Outcome::kOk && number == 7 + i);
   }
   EXPECT(after.join("hall", {}, 0, &id, &number) == Outcome::kArenaFull);
+  // With fewer places, and a game that takes smaller numbers: the value above them is not restored.
+  Arena smaller({.rooms = {"hall", "a", "b", "c"}, .players = 2, .lease = 2, .rate = 5}, &limits,
+                0);
+  smaller.setFields(0, {{"y", 0, 0.6, 0.5, false}, {"taps", 0, 1, 0, true}});
+  std::vector<std::pair<std::string, std::string>> notes;
+  before.forEachNote([&notes](const std::string& name, std::string_view bytes) {
+    if (name.starts_with("player/")) notes.emplace_back(name, bytes);
+  });
+  int restored = 0;
+  for (auto note = notes.rbegin(); note != notes.rend(); ++note) {
+    restored += smaller.restore(note->first, note->second);
+  }
+  EXPECT(restored == 2 && smaller.collectInputs(0, {8, numbers, isNew, values}) == 2);
+  EXPECT(values[0] == 0.5 && values[1] == 0.5);
   EXPECT(after.input("hall", ids[1], kNoNumber, "{}", 0) == Outcome::kOk);
 }
 

@@ -665,6 +665,33 @@ void holdsAreSpread() {
 }
 
 /**
+ * A join that finds no place counts for no address. A client may throw and poll at once as often as
+ * its burst says, and again after a pause.
+ */
+void allowances() {
+  PoolOptions options = optionsFor(1);
+  options.throwRate = options.pollRate = 10;
+  options.throwBurst = options.pollBurst = 3;
+  std::vector<Answer> answers;
+  Recorder recorder(PollHolder::kDoor, &answers);
+  AddressLimits limits({.connections = 0, .clients = 2});
+  Pool pool(options, &limits, 0);
+  pool.setResponder(PollHolder::kDoor, &recorder);
+  Id id, other;
+  EXPECT(pool.join({}, 0, &id) == Outcome::kOk);
+  for (int i = 0; i < 5; ++i) EXPECT(pool.join({}, 0, &other) == Outcome::kTorusFull);
+  for (uint64_t now = 0; now < 3000; now += 1000) {
+    pool.tick(now);
+    for (uint32_t i = 0; i < 4; ++i) {
+      const auto polled = pool.poll(id, 0, kNoHold, PollHolder::kDoor, i).outcome;
+      EXPECT(polled == (i < 3 ? Outcome::kOk : Outcome::kTooManyPolls));
+      const Outcome thrown = pool.throwSprite(id, Edge::kUp, kNoNumber, "{}", now * 1000);
+      EXPECT((thrown == Outcome::kTooManyThrows) == (i == 3));
+    }
+  }
+}
+
+/**
  * The unit of a stamp follows the lease. A sprite that has flown on for minutes counts as "longer
  * than the last bound", even if its stamp has wrapped around.
  */
@@ -747,6 +774,7 @@ int main(int argc, char** argv) {
   const auto [steps, seed] = readArguments(argc, argv, 200000);
   waits::test();
   holdsAreSpread();
+  allowances();
   uint64_t thrown = 0, flown = 0, expired = 0, lost = 0;
   for (uint64_t done = 0, run = 0; done < steps; ++run) {
     Model model(seed + run, 1 + static_cast<uint32_t>(run % 12));
