@@ -13,10 +13,10 @@ const CHUNKED = 'Transfer-Encoding: chunked\r\n';
 
 contract(t, { options: { 'throw-rate': 0 } }, (t, server) => {
   /** Sends bytes and reads one answer. Asserts that the server then closes the connection. */
-  async function last(bytes) {
+  async function last(bytes, options) {
     const wire = await server.wire();
     wire.send(bytes);
-    const answer = await server.read(wire);
+    const answer = await server.read(wire, options);
     await wire.closed();
     t.equal(wire.unreadBytes.length, 0, 'and nothing more is answered');
     return answer;
