@@ -35,7 +35,7 @@ const cases = [
 ];
 
 /** Timeout of a case, in seconds. A longer case has its own timeout, `longest`. */
-const CASE_TIMEOUT = short ? 150 : 420;
+const CASE_TIMEOUT = short ? 240 : 420;
 
 /** Runs one case. @returns {Promise<{mark: string, seen: string}>} */
 async function runCase(one) {
