@@ -54,11 +54,6 @@ extern "C" ssize_t __wrap_sendfile(int to, int from, off_t* at, size_t length) {
   usleep(server::test::sendDelays.file);
   return __real_sendfile(to, from, at, length);
 }
-
-// The addon's objects call it by this name, since Node has files of 64 bits.
-extern "C" ssize_t __wrap_sendfile64(int to, int from, off_t* at, size_t length) {
-  return __wrap_sendfile(to, from, at, length);
-}
 // NOLINTEND(bugprone-reserved-identifier)
 
 namespace {
