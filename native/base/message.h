@@ -18,7 +18,7 @@
 // kernel sends them. A short one is copied once into one piece for its further readers
 // (inOnePiece).
 //
-// Cost: 24 bytes for Bytes, 40 for a message and 16 for a piece; 16 bytes more for each slow
+// Cost: 24 bytes for Bytes, 32 for a message and 16 for a piece; 16 bytes more for each slow
 // reader. Rejected: std::shared_ptr (two pointers for each reference), a buffer with the HTTP head
 // in front of the value (event streams and polls for several feeds have other heads, and would need
 // copies of the value).
@@ -179,10 +179,6 @@ class Message {
     return fromPieces(&one, 1);
   }
 
-  /** Marks a message whose further sends are measured (http/send_costs.h). */
-  void beginMeasuring() { isMeasured_ = true; }
-  bool isMeasured() const { return isMeasured_; }
-
   /** Copies the bytes into a file, if that is possible. */
   void makeFile() {
     if (!file_.open(length_)) return;
@@ -222,7 +218,6 @@ class Message {
   uint32_t count_;
   uint64_t length_ = 0;
   MemoryFile file_;
-  bool isMeasured_ = false;
 };
 
 }  // namespace base

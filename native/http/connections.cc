@@ -160,7 +160,7 @@ ssize_t Connections::send(const Connection& connection, const char* bytes, size_
 
 ssize_t Connections::send(const Connection& connection, const base::Message& message,
                           uint64_t sent) {
-  if (sent > 0 || connection.isTls || !message.isMeasured()) {
+  if (sent > 0 || connection.isTls || message.length() < SendCosts::kLongMessage) {
     return sendRest(connection, message, sent);
   }
   const SendMethod method = message.file() >= 0 ? SendMethod::kFile : SendMethod::kCopy;

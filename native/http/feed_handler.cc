@@ -301,9 +301,8 @@ base::Ref<base::Message> FeedHandler::messageOf(const FeedAnswer& answer, bool o
   for (CachedMessage& cached : cache_) {
     if (!cached.matches(answer)) continue;
     const bool isLong = cached.message->length() >= SendCosts::kLongMessage;
-    if (++cached.reuses == kFileFrom && isLong) {
-      if (connections_->sendCosts().wantsFile()) cached.message->makeFile();
-      cached.message->beginMeasuring();
+    if (++cached.reuses == kFileFrom && isLong && connections_->sendCosts().wantsFile()) {
+      cached.message->makeFile();
     }
     if (cached.reuses == kOnePieceFrom && !isLong) {
       cached.original = std::exchange(cached.message, cached.message->inOnePiece());

@@ -3,9 +3,8 @@
 //
 // The cost of a copy depends on the memory, that of a file on its pages: for 165 KB, 85 µs and 35
 // µs on one machine, 24 µs and 43 µs on another. So the door measures both, and sends long messages
-// the cheaper way. Every kProbeEvery-th message is sent the other way, which measures that one. The
-// first readers of a message are not measured: nothing that their sends need is in the processor's
-// caches, so that a copy takes up to three times as long (88, 28 and 24 µs, then 23).
+// the cheaper way. The first readers of a message get copies, which measures copies. Every
+// kProbeEvery-th message is sent from a file even if files cost more, which measures files.
 //
 // Cost: two reads of the clock for each long message. Rejected: a choice by the processor's name, a
 // measurement at the start (one busy moment would decide for the whole run).
@@ -29,12 +28,11 @@ class SendCosts {
 
   /** Returns whether the next long message should have a file. */
   bool wantsFile() {
-    const bool isCheaper = costOf(SendMethod::kFile) <= costOf(SendMethod::kCopy);
-    const bool isProbe = ++messages_ % kProbeEvery == 0;
-    return isCheaper != isProbe;
+    return costOf(SendMethod::kFile) <= costOf(SendMethod::kCopy) ||
+           ++copiedMessages_ % kProbeEvery == 0;
   }
 
-  /** Counts a send of `bytes` that the kernel accepted whole, after so many microseconds. */
+  /** Counts a message of `bytes` that the kernel accepted whole, after so many microseconds. */
   void addMeasurement(SendMethod method, uint64_t microseconds, uint64_t bytes) {
     double& cost = costOf(method);
     const double measured = static_cast<double>(microseconds) / static_cast<double>(bytes);
@@ -50,7 +48,7 @@ class SendCosts {
   double& costOf(SendMethod method) { return costs_[static_cast<size_t>(method)]; }
 
   std::array<double, 2> costs_ = {};  // microseconds for a byte; 0: not known
-  uint32_t messages_ = 0;             // long messages for many readers since the start
+  uint32_t copiedMessages_ = 0;       // messages sent by copy since the start
 };
 
 }  // namespace server

@@ -381,32 +381,28 @@ using server::SendMethod;
 
 constexpr uint64_t kBytes = 165000;
 
-/** Whether all messages but the probes are sent from a file, or none. */
-bool prefersFile(SendCosts* costs) {
-  constexpr uint32_t kRounds = 100;
+uint32_t filesOf(SendCosts* costs, uint32_t messages) {
   uint32_t files = 0;
-  for (uint32_t i = 0; i < kRounds * SendCosts::kProbeEvery; ++i)
-    files += costs->wantsFile() ? 1 : 0;
-  EXPECT(files == kRounds || files == kRounds * (SendCosts::kProbeEvery - 1));
-  return files > kRounds;
+  for (uint32_t i = 0; i < messages; ++i) files += costs->wantsFile() ? 1 : 0;
+  return files;
 }
 
 void test() {
   SendCosts costs;
-  EXPECT(prefersFile(&costs));
-  costs.addMeasurement(SendMethod::kFile, 43, kBytes);
-  EXPECT(!prefersFile(&costs));
+  EXPECT(filesOf(&costs, 100) == 100);
   costs.addMeasurement(SendMethod::kCopy, 24, kBytes);
-  EXPECT(!prefersFile(&costs));
+  EXPECT(filesOf(&costs, 100) == 100);
+  costs.addMeasurement(SendMethod::kFile, 43, kBytes);
+  EXPECT(filesOf(&costs, 100 * SendCosts::kProbeEvery) == 100);
   // A single outlier, because another process had the core, changes little.
   costs.addMeasurement(SendMethod::kCopy, 12000, kBytes);
-  EXPECT(!prefersFile(&costs));
+  EXPECT(filesOf(&costs, SendCosts::kProbeEvery) == 1);
   for (int i = 0; i < 100; ++i) costs.addMeasurement(SendMethod::kCopy, 85, kBytes);
-  EXPECT(prefersFile(&costs));
+  EXPECT(filesOf(&costs, 100) == 100);
   // Costs are for each byte.
   for (int i = 0; i < 100; ++i) costs.addMeasurement(SendMethod::kFile, 200, 10 * kBytes);
   for (int i = 0; i < 100; ++i) costs.addMeasurement(SendMethod::kCopy, 25, kBytes);
-  EXPECT(prefersFile(&costs));
+  EXPECT(filesOf(&costs, 100) == 100);
 }
 
 }  // namespace costs

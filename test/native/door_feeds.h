@@ -40,16 +40,6 @@ inline void stepFeeds(Feeds* feeds) {
   }
 }
 
-/** Delays of the kernel's sends, in microseconds (see door_test.cc). */
-struct SendDelays {
-  uint32_t firstCopy = 0;  // of a message's first long copy, besides `copy`
-  uint32_t copy = 0;       // of each long copy
-  uint32_t file = 0;       // of each send from a file
-  uint32_t copies = 0;     // number of long copies of the newest message
-  uint32_t files = 0;      // number of its sends from a file
-};
-inline SendDelays sendDelays;
-
 class DoorFeeds {
  public:
   using Turn = std::function<void()>;
@@ -157,22 +147,6 @@ class DoorFeeds {
     EXPECT(base::MemoryFile::count() == 0);
   }
 
-  /**
-   * Long answers are copied where that is cheaper, even if each first copy is slow, as cold caches
-   * make it. Otherwise they come from files.
-   */
-  void chooseSendMethod() {
-    const std::string key = "chosen";
-    publish(key, kLongValue);
-    std::vector<std::unique_ptr<Wire>> wires(20);
-    for (auto& wire : wires) wire = std::make_unique<Wire>(port_);
-    sendDelays = {.firstCopy = 20000, .file = 1000};
-    sendUntil(key, wires, [](uint32_t files) { return files == 0; });
-    sendDelays = {.copy = 2000};
-    sendUntil(key, wires, [](uint32_t files) { return files > 0; });
-    sendDelays = {};
-  }
-
   /** Patches and lists are compressed once for all clients that read gzip, within the budget. */
   void packPatches() {
     constexpr size_t kRemembered = 8;
@@ -239,8 +213,6 @@ class DoorFeeds {
   /** Bytes of a value: more than the kernel buffers for a stalled reader. */
   static constexpr size_t kLargeValue = 6000000;
   static constexpr size_t kValue = 2000;
-  /** Bytes of a value that the kernel accepts whole, and that may be sent from a file. */
-  static constexpr size_t kLongValue = 70000;
 
   template <typename Holds>
   void until(Holds&& holds) {
@@ -248,25 +220,6 @@ class DoorFeeds {
       EXPECT(turns < 200000);
       if (turns > 1000) usleep(50);
       turn_();
-    }
-  }
-
-  /** Publishes until two messages in a row, so that none is a probe, have `enough` sends from a
-   * file. */
-  template <typename Enough>
-  void sendUntil(const std::string& key, const std::vector<std::unique_ptr<Wire>>& wires,
-                 Enough&& enough) {
-    int messages = 0;
-    for (int inRow = 0; inRow < 2; inRow = enough(sendDelays.files) ? inRow + 1 : 0) {
-      EXPECT(++messages < 100);
-      for (const auto& wire : wires) wire->send(get(key, "?after=" + cursor(key)));
-      until([&] { return feeds_->find(key)->watching == wires.size(); });
-      sendDelays.copies = sendDelays.files = 0;
-      publish(key, kLongValue);
-      std::string head;
-      std::string body;
-      for (const auto& wire : wires) until([&] { return wire->readAnswer(&head, &body); });
-      EXPECT(sendDelays.copies + sendDelays.files == wires.size());
     }
   }
 

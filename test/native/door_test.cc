@@ -34,28 +34,6 @@
 #include "server/worker_service.h"
 #include "wire.h"
 
-namespace {}  // namespace
-
-// NOLINTBEGIN(bugprone-reserved-identifier): the linker's names
-extern "C" ssize_t __real_sendmsg(int fd, const msghdr* message, int flags);
-extern "C" ssize_t __wrap_sendmsg(int fd, const msghdr* message, int flags) {
-  size_t length = 0;
-  for (size_t i = 0; i < message->msg_iovlen; ++i) length += message->msg_iov[i].iov_len;
-  if (length >= server::SendCosts::kLongMessage) {
-    auto& delays = server::test::sendDelays;
-    usleep(delays.copy + (delays.copies++ == 0 ? delays.firstCopy : 0));
-  }
-  return __real_sendmsg(fd, message, flags);
-}
-
-extern "C" ssize_t __real_sendfile(int to, int from, off_t* at, size_t length);
-extern "C" ssize_t __wrap_sendfile(int to, int from, off_t* at, size_t length) {
-  ++server::test::sendDelays.files;
-  usleep(server::test::sendDelays.file);
-  return __real_sendfile(to, from, at, length);
-}
-// NOLINTEND(bugprone-reserved-identifier)
-
 namespace {
 
 using namespace server;
@@ -268,14 +246,6 @@ class Waves : private Stage {
     leave();
     nothingIsLeft();
     watchFeeds();
-  }
-
-  /** Comes after the waves: the door remembers the costs. */
-  void chooseSendMethod() {
-    test::DoorFeeds scene = feedsScene();
-    scene.chooseSendMethod();
-    scene.removeAll();
-    UNTIL(door_.counts().open == 0);
   }
 
   void summary() {
@@ -750,13 +720,10 @@ class Waves : private Stage {
     lostBefore_ = counts.lost;
   }
 
-  test::DoorFeeds feedsScene() {
-    return {&feeds_, port_, securePort_, [this] { turn(); },
-            [this](uint64_t milliseconds) { passTime(milliseconds); }};
-  }
-
   void watchFeeds() {
-    test::DoorFeeds scene = feedsScene();
+    test::DoorFeeds scene(
+        &feeds_, port_, securePort_, [this] { turn(); },
+        [this](uint64_t milliseconds) { passTime(milliseconds); });
     const uint64_t slow = door_.counts().slowReaders;
     scene.comment();
     scene.packPatches();
@@ -1239,6 +1206,5 @@ int main(int argc, char** argv) {
   for (uint64_t come = 0; come < clients; come += kClientsAWave) {
     test.runWave(std::min<uint64_t>(kClientsAWave, std::max<uint64_t>(clients - come, 20)));
   }
-  test.chooseSendMethod();
   test.summary();
 }
