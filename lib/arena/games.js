@@ -58,7 +58,7 @@ function listNames(folder) {
   return readdirSync(folder).filter(isVisible).toSorted();
 }
 
-/** @returns {Buffer} a file of at most `most` bytes */
+/** @returns {Buffer} a file of at most `maxBytes` bytes */
 function readBounded(path, maxBytes) {
   const info = statSync(path);
   if (!info.isFile()) throw new Error(`${path}: it is no file`);

@@ -104,7 +104,7 @@ function namesOf(pointer) {
 /** Quotes a name for an error's message. */
 const quote = (name) => JSON.stringify(name.slice(0, 60));
 
-/** Returns a place in an array, from 0 to `most` (inclusive). */
+/** Returns a place in an array, from 0 to `maxIndex` (inclusive). */
 function indexFrom(name, maxIndex) {
   const index = /^(0|[1-9]\d{0,9})$/.test(name) ? Number(name) : Infinity;
   if (index > maxIndex) throw new ConflictError(`the array has no place ${quote(name)}`);

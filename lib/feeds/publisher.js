@@ -33,7 +33,7 @@ export function openPublisher({ feeds, arena, options }) {
     /**
      * @param {string} key isKey
      * @param {'value' | 'json-patch' | 'merge-patch' | 'item'} kind
-     * @param {Uint8Array} body of at most `most(key)` bytes
+     * @param {Uint8Array} body of at most `maxBodyBytes(key)` bytes
      * @returns {Promise<{created?: boolean, cursor: string, watching: number} | {problem: string, detail?: string}>}
      */
     async publish(key, kind, body) {

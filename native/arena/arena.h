@@ -87,7 +87,8 @@ class Arena {
   Outcome leave(std::string_view room, const Id& id);
 
   /**
-   * The output of a reduction: arrays of `most` each, in `values` one such array for each field.
+   * The output of a reduction: arrays of `capacity` each, in `values` one such array for each
+   * field.
    */
   struct Columns {
     uint32_t capacity;
@@ -108,7 +109,7 @@ class Arena {
   }
 
   /**
-   * Writes the latest inputs of the players in a room, at most `most`, to `columns`, and counts
+   * Writes the latest inputs of the players in a room, at most `capacity`, to `columns`, and counts
    * waiting inputs as reduced. Returns the number of players.
    */
   uint32_t collectInputs(uint32_t room, const Columns& columns);

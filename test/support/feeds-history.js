@@ -155,7 +155,6 @@ function watchByProbe(t, base, witness, random, program) {
  * @param {{teardown: (end: () => unknown) => void}} t
  * @param {object} how
  * @param {import('../fuzz/random.js').Random} how.random
- * @param {string} how.door
  * @param {number} how.steps publications and other events
  * @param {string} [how.program] the built sprites_feeds_probe
  * @returns {Promise<{faults: object, told: number, patched: number, restarts: number}>}

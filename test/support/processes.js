@@ -79,7 +79,7 @@ export const untilStopped = (pid) =>
 
 /**
  * @param {number} pid
- * @param {number | 'unlimited'} most bytes of each file that the process writes
+ * @param {number | 'unlimited'} bytes of each file that the process writes
  * @returns {boolean} whether prlimit succeeded
  */
 export const limitFiles = (pid, bytes) =>
