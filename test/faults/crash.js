@@ -1,17 +1,11 @@
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
-import { text } from 'node:stream/consumers';
 import { setTimeout as pause } from 'node:timers/promises';
 
-import { plainEnvironment } from '../support/cpp-build.js';
-import { ROOT } from '../support/server.js';
+import { launch, NO_ADDRESS_LIMITS, ROOT } from '../support/launch.js';
 import { until } from '../support/until.js';
 import { SideLoad } from './trend.js';
-import { NO_ADDRESS_LIMITS } from '../support/launch.js';
 
 /** Kills the server under load, again and again, and restarts it as its systemd unit does. */
 
@@ -35,53 +29,26 @@ const MAX_WAIT = 60;
 /** A small journal, so that many kills come while a snapshot is made. */
 const JOURNAL = { 'journal-bytes': 1 << 20, 'snapshot-every': 2 };
 
-const portIn = (line) => Number(/:(\d+)\//.exec(line)?.[1]);
-
 /**
  * Starts a server, and returns it once it listens. With `signal` the server gets that signal `after` milliseconds, and
  * the function waits for its end.
  */
 export async function start(scene, options, { signal, after } = {}) {
-  const child = spawn(
-    process.execPath,
-    [
-      `${ROOT}bin/sprites`,
-      ...Object.entries(options).flatMap(([name, value]) => [`--${name}`, String(value)])
-    ],
-    { env: plainEnvironment(), stdio: ['ignore', 'pipe', 'pipe'] }
-  );
-  const ended = once(child, 'close');
+  const { child, ended, errors, listening } = launch(options);
   scene.teardown(async () => {
     child.kill('SIGKILL');
     await ended;
   });
-  const errors = text(child.stderr);
-  if (signal !== undefined) {
-    child.stdout.resume();
-    await pause(after);
-    child.kill(signal);
-    await ended;
-    assert.doesNotMatch(await errors, /is not used|no room|Error/, 'the start is not refused');
-    return undefined;
+  if (signal === undefined) {
+    return { child, ended, ...(await listening), listeningSince: performance.now() };
   }
-  const lines = [];
-  const listeningSince = await new Promise((resolve, reject) => {
-    let at;
-    createInterface({ input: child.stdout }).on('line', (line) => {
-      at ??= performance.now();
-      lines.push(line);
-      if (line.startsWith('There is room')) resolve(at);
-    });
-    ended.then(async () => reject(new Error(`the server ended: ${await errors}`)), reject);
-  });
-  return {
-    child,
-    ended,
-    listeningSince,
-    port: portIn(lines[0]),
-    adminPort: portIn(lines.find((line) => line.startsWith('Metrics are on')) ?? ''),
-    transientPort: portIn(lines.find((line) => line.startsWith('Joins,')) ?? '')
-  };
+  listening.catch(() => {});
+  await pause(after);
+  child.kill(signal);
+  await ended;
+  const text = Buffer.concat(errors).toString();
+  assert.doesNotMatch(text, /is not used|no room|Error/, 'the start is not refused');
+  return undefined;
 }
 
 async function statusOf({ port }) {
@@ -115,7 +82,7 @@ async function killAgainAndAgain(scene, { workers, sync }) {
   const folder = await scene.folder();
   const sideLoad = new SideLoad(folder);
   const options = {
-    ...{ host: '127.0.0.1', port: 0, state: join(folder, 'state'), ...sideLoad.options },
+    ...{ port: 0, state: join(folder, 'state'), ...sideLoad.options },
     ...{ 'throw-rate': 0, 'log-level': 'fatal' },
     ...NO_ADDRESS_LIMITS,
     ...{ ...JOURNAL, sync },

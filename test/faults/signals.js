@@ -27,7 +27,7 @@ async function run(scene) {
   const folder = await scene.folder();
   const sideLoad = new SideLoad(folder);
   const options = {
-    ...{ host: '127.0.0.1', port: 0, state: join(folder, 'state'), lease: 300, drain: 0 },
+    ...{ port: 0, state: join(folder, 'state'), lease: 300, drain: 0 },
     ...{ 'log-level': 'warn', 'journal-bytes': 1 << 16, ...sideLoad.options }
   };
   let id;
