@@ -23,7 +23,7 @@
  *   --width W      1920    width of the field in pixels; its ratio is 16:9
  *   --together             all with the same priority
  */
-/* global document, KeyboardEvent, requestAnimationFrame */
+/* global document, KeyboardEvent */
 import { cpSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -32,7 +32,7 @@ import { fileURLToPath } from 'node:url';
 
 import { Feeds } from '../../lib/client/client.js';
 import { answerHelp, takeValues } from '../support/documents.js';
-import { Browser, CHROMIUM } from '../support/page-browser.js';
+import { Browser, CHROMIUM, framesPerSecond } from '../support/page-browser.js';
 import { arenaOptions, publishSettings, joinArena, checkedStatus, wrk } from './arena-rig.js';
 import { startSprites } from './contenders.js';
 import { knownVerdicts, printVerdicts, tenth } from './figures.js';
@@ -185,25 +185,6 @@ const play = (page) =>
     }, 250);
   });
 
-/** @returns {Promise<number>} frames a second that the field draws, measured over `seconds` */
-const framesPerSecond = (page, seconds) =>
-  page.evaluate(
-    (duration) =>
-      new Promise((resolve) => {
-        const first = performance.now();
-        let count = 0;
-        const tick = (now) => {
-          count += 1;
-          if (now - first < duration) requestAnimationFrame(tick);
-          else resolve((count * 1000) / (now - first));
-        };
-        requestAnimationFrame(tick);
-      }),
-    seconds * 1000
-  );
-
-// ---- the measurement
-
 async function main({ pids, base }) {
   const probe = await joinArena(base);
   await publishSettings(base, {
@@ -243,7 +224,7 @@ async function main({ pids, base }) {
     await field.evaluate(() => void (globalThis.probed.length = 0));
     const before = await checkedStatus(base);
     const [cpuBefore, began] = [cpuSeconds(pids), performance.now()];
-    const drawing = framesPerSecond(field, SECONDS);
+    const drawing = framesPerSecond(field, { ms: SECONDS * 1000 });
     let checks = 0;
     for (const end = began + SECONDS * 1000; performance.now() < end; checks += 1) {
       await checkedStatus(base);

@@ -531,6 +531,23 @@ const FRAMES = 20;
 /** Most measurements. */
 const LOOKS = 8;
 
+/** @returns {Promise<number>} frames a second that a page draws, over a number of frames or a time in milliseconds */
+export const framesPerSecond = (page, { frames = 1, ms = 0 }) =>
+  page.evaluate(
+    ([least, duration]) =>
+      new Promise((go) => {
+        const first = performance.now();
+        let count = 0;
+        const tick = (now) => {
+          count += 1;
+          if (count < least || now - first < duration) requestAnimationFrame(tick);
+          else go((count * 1000) / (now - first));
+        };
+        requestAnimationFrame(tick);
+      }),
+    [frames, ms]
+  );
+
 /**
  * Returns the CPU time of a page's frame, on the page's main thread. Other programs only make a frame dearer: the
  * result is the least of some measurements. Call it while something moves all the time.
@@ -547,25 +564,10 @@ export async function costOfFrame(t, page) {
     const get = (name) => metrics.find((metric) => metric.name === name).value;
     return { task: get('TaskDuration'), script: get('ScriptDuration') };
   };
-  const draw = () =>
-    page.evaluate(
-      (enough) =>
-        new Promise((go) => {
-          const first = performance.now();
-          let count = 0;
-          const tick = (now) => {
-            count += 1;
-            if (count < enough) requestAnimationFrame(tick);
-            else go((count * 1000) / (now - first));
-          };
-          requestAnimationFrame(tick);
-        }),
-      FRAMES
-    );
   let least = Infinity;
   for (let looks = 0; looks < LOOKS && least >= FRAME; looks += 1) {
     const begin = await measure();
-    const rate = await draw();
+    const rate = await framesPerSecond(page, { frames: FRAMES });
     const after = await measure();
     const each = (part) => ((after[part] - begin[part]) * 1000) / FRAMES;
     least = Math.min(least, each('task'));
