@@ -24,10 +24,6 @@
 #include <string>
 #include <vector>
 
-#if defined(__SANITIZE_ADDRESS__)
-#include <sanitizer/common_interface_defs.h>
-#endif
-
 namespace sim {
 
 constexpr uint64_t kMillisecond = 1000;
@@ -97,10 +93,6 @@ class Thread : public Actor {
   uint64_t waitNumber_ = 0;
   bool hasBegun_ = false;
   bool isDone_ = false;
-  // The stacks, for AddressSanitizer.
-  void* fake_ = nullptr;
-  const void* mainStack_ = nullptr;
-  size_t mainSize_ = 0;
 };
 
 class Machine {
@@ -301,32 +293,14 @@ inline void Thread::resume() {
     context_.uc_link = nullptr;
     makecontext(&context_, &Thread::enter, 0);
   }
-#if defined(__SANITIZE_ADDRESS__)
-  void* fake;
-  __sanitizer_start_switch_fiber(&fake, stack_, kStack);
-#endif
   swapcontext(&mainContext_, &context_);
-#if defined(__SANITIZE_ADDRESS__)
-  __sanitizer_finish_switch_fiber(fake, nullptr, nullptr);
-#endif
   machine_->running = before;
 }
 
-inline void Thread::yield() {
-#if defined(__SANITIZE_ADDRESS__)
-  __sanitizer_start_switch_fiber(done_ ? nullptr : &fake_, mainStack_, mainSize_);
-#endif
-  swapcontext(&context_, &mainContext_);
-#if defined(__SANITIZE_ADDRESS__)
-  __sanitizer_finish_switch_fiber(fake_, &mainStack_, &mainSize_);
-#endif
-}
+inline void Thread::yield() { swapcontext(&context_, &mainContext_); }
 
 inline void Thread::enter() {
   Thread* const self = machine->running;
-#if defined(__SANITIZE_ADDRESS__)
-  __sanitizer_finish_switch_fiber(nullptr, &self->mainStack_, &self->mainSize_);
-#endif
   self->body_->run();
   delete self->body_;
   self->isDone_ = true;
