@@ -2,7 +2,6 @@ import t from 'tap';
 import { Client, Feeds } from '../../lib/client/client.js';
 import { globalTimers } from '../../lib/client/requests.js';
 import {
-  Clock,
   HANG,
   RESET,
   answer,
@@ -13,6 +12,7 @@ import {
   uncaught
 } from '../support/page-fakes.js';
 import { failWhenStuck } from '../support/until.js';
+import { VirtualTime } from '../support/virtual-time.js';
 
 failWhenStuck(t);
 
@@ -21,7 +21,7 @@ const HERE = answer(200, { row: 3, column: 7, rows: 11, columns: 10 });
 
 /** Starts a client on a scripted server, and collects its callbacks. */
 function start(script, options = {}) {
-  const clock = options.timers ?? new Clock();
+  const clock = options.timers ?? new VirtualTime();
   const fetch = scripted({
     join: [joined('one')],
     place: [HERE],
@@ -65,7 +65,7 @@ t.test('what a program has no room for stays in the mailbox, and is asked for ag
     }
   );
   const acks = () => fetch.of('poll').map(({ url }) => url.searchParams.get('ack'));
-  await clock.pass(2000);
+  await clock.run(2000);
   t.same(acceptedSeqs, [1, 2]);
   t.same(acks().slice(0, 2), ['0', '2'], 'what was taken is acked, the rest is not');
   t.ok(acks().length <= 5, `not in a tight loop: ${acks().length} polls`);
@@ -213,7 +213,7 @@ t.test('superseded: it says so, and joins anew; a program may stop it instead', 
       }
     }
   );
-  await clock.pass(300_000);
+  await clock.run(300_000);
   t.equal(client.state, 'left');
   t.equal(reported.resumes.at(-1), null);
   t.equal(fetch.of('poll').length, 1);
@@ -233,11 +233,11 @@ t.test('with a resume that is none it joins', async (t) => {
 
 t.test('waking up with a parked poll asks for the place; a fresh poll is left alone', async (t) => {
   const { client, clock, fetch, reported } = start({ poll: [HANG, sprites(1), HANG] });
-  await clock.pass(500);
+  await clock.run(500);
   client.wake();
   await clock.settle();
   t.equal(fetch.of('poll').length, 1);
-  await clock.pass(60_000);
+  await clock.run(60_000);
   client.wake();
   await clock.settle();
   t.same(
@@ -284,7 +284,7 @@ t.test('a look that succeeds ends no poll, and an answer of something else no wa
     await client.status();
     await clock.settle();
     t.equal(fetch.of('poll').length, polls);
-    if (polls === 4) await clock.pass(1500);
+    if (polls === 4) await clock.run(1500);
   }
   await client.leave();
 });
@@ -316,9 +316,9 @@ t.test('a large throw has the time that its bytes take', async (t) => {
   const { client, clock, fetch } = start({ join, poll: [HANG], throw: [HANG] });
   await clock.settle();
   client.throw('left', `{"photo":"${'x'.repeat(160_000)}"}`);
-  await clock.pass(19_990);
+  await clock.run(19_990);
   t.equal(fetch.of('throw').length, 1);
-  await clock.pass(1000);
+  await clock.run(1000);
   t.equal(fetch.of('throw').length, 2);
   client.stop();
 });
@@ -462,7 +462,7 @@ for (const [state, ...said] of [
 
 t.test('waking up while it leaves does not end the poll that proves the ack', async (t) => {
   const { client, clock, fetch } = start({ poll: [sprites(1), HANG] });
-  await clock.pass(2000);
+  await clock.run(2000);
   const left = client.leave();
   client.wake();
   t.equal(await inTime(clock, left), true);

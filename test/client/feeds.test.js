@@ -5,8 +5,9 @@ import t from 'tap';
 import { Feeds, feedStore } from '../../lib/client/client.js';
 import { isOlder } from '../../lib/client/feed-items.js';
 import { applyPatch } from '../../lib/client/patch.js';
-import { Clock, HANG, RESET, answer, problem, scripted, uncaught } from '../support/page-fakes.js';
+import { HANG, RESET, answer, problem, scripted, uncaught } from '../support/page-fakes.js';
 import { failWhenStuck } from '../support/until.js';
+import { VirtualTime } from '../support/virtual-time.js';
 
 failWhenStuck(t);
 
@@ -19,7 +20,7 @@ const value = (n, key = 'a') => ({ feed: key, cursor: `e1-${n}`, value: { n, lis
 
 /** Starts a client on a scripted server or, with `feed`, behind a scripted cache, and collects its callbacks. */
 function start(script, options = {}, feed = undefined) {
-  const clock = new Clock();
+  const clock = new VirtualTime();
   const fetch = scripted({ feeds: script, feed });
   const states = [];
   const feeds = new Feeds({
@@ -183,7 +184,7 @@ t.test('a program that takes its time to give no grant has cut off no poll', asy
   const script = [items(value(1)), problem(401, 'bad-grant')];
   const { feeds, clock, states } = start(script, { grant });
   feeds.watch('a', () => {});
-  await clock.pass(20_000);
+  await clock.run(20_000);
   t.same(states, ['asking', 'online', 'offline: no-grant']);
   feeds.close();
 });
@@ -208,10 +209,10 @@ t.test('wake ends a wait of its own, and none that the server asked for', async 
   await servers.clock.settle();
   servers.feeds.wake();
   servers.feeds.watch('b', () => {});
-  await servers.clock.pass(19_999);
+  await servers.clock.run(19_999);
   t.equal(servers.asks().length, 1);
   t.same(servers.feeds.nextTry, { ms: 5001, asked: true });
-  await servers.clock.pass(5001);
+  await servers.clock.run(5001);
   t.equal(servers.feeds.state, 'online');
   for (const { feeds } of [own, servers]) feeds.close();
   own.feeds.wake();
@@ -222,11 +223,11 @@ t.test('wake ends a wait of its own, and none that the server asked for', async 
 t.test('wake gives up a poll that may hang, but none that has just been sent', async (t) => {
   const { feeds, clock, asks } = start([items(value(1)), HANG]);
   feeds.watch('a', () => {});
-  await clock.pass(500);
+  await clock.run(500);
   feeds.wake();
   await clock.settle();
   t.equal(asks().length, 2);
-  await clock.pass(600);
+  await clock.run(600);
   feeds.wake();
   await clock.settle();
   t.same(
@@ -254,7 +255,7 @@ t.test('while offline a further watch waits with the others', async (t) => {
 t.test('no answer in time, and none without an end', async (t) => {
   const slow = start([HANG]);
   slow.feeds.watch('a', () => {});
-  await slow.clock.pass(5 * 1250 + 15_000);
+  await slow.clock.run(5 * 1250 + 15_000);
   t.same(slow.states, ['asking', 'offline: slow']);
   const long = start([answer(200, { items: [], padding: 'x'.repeat(200) })], {
     limits: { feedAnswerMost: 200 }
@@ -294,7 +295,7 @@ t.test('a store: what a watch was told last, as long as it has listeners', async
   ]);
   const store = feedStore(feeds, 'a');
   t.same(store.getSnapshot(), { value: undefined });
-  await clock.pass(1000);
+  await clock.run(1000);
   t.equal(asks().length, 0, 'without listeners');
   const reported = [];
   const note = () => reported.push(store.getSnapshot());
@@ -308,7 +309,7 @@ t.test('a store: what a watch was told last, as long as it has listeners', async
   t.equal(store.getSnapshot(), store.getSnapshot(), 'the same object until it changes');
   for (const end of ends) end();
   const again = store.subscribe(note);
-  await clock.pass(1000);
+  await clock.run(1000);
   t.equal(asks().length, 4, 'a client that comes back at once goes on with the same watch');
   again();
   again();

@@ -1,8 +1,9 @@
 import t from 'tap';
 
 import { Player } from '../../lib/client/player.js';
-import { Clock, HANG, RESET, answer, problem, scripted, uncaught } from '../support/page-fakes.js';
+import { HANG, RESET, answer, problem, scripted, uncaught } from '../support/page-fakes.js';
 import { failWhenStuck } from '../support/until.js';
+import { VirtualTime } from '../support/virtual-time.js';
 
 failWhenStuck(t);
 
@@ -15,7 +16,7 @@ const joins = (number, more = {}) =>
 
 /** Starts a player on a scripted server, and collects its callbacks, its requests and its stored values. */
 function start(script, options = {}) {
-  const clock = new Clock();
+  const clock = new VirtualTime();
   const fetch = scripted({ arena: script });
   const states = [];
   const saved = [];
@@ -45,23 +46,23 @@ t.test('it joins, and sends the newest input as often as it shall', async (t) =>
   t.equal(player.number, 7);
   t.equal(player.leaveUrl, `${BASE}/p7/leave`);
   t.strictSame(saved, [{ player: 'p7', number: 7, lease: 30, n: 0 }]);
-  await clock.pass(250);
+  await clock.run(250);
   for (const y of [0.2, 0.3, 0.4]) player.addInput({ y });
   player.addInput({ taps: 1 });
-  await clock.pass(249);
+  await clock.run(249);
   t.strictSame(sent().slice(1), [['/p7?n=1', { y: 0.1 }]], 'four a second, and no more');
-  await clock.pass(1);
+  await clock.run(1);
   t.strictSame(sent().at(-1), ['/p7?n=2', { y: 0.4, taps: 1 }], 'the newest of each');
   player.setRate(20);
   player.addInput({ y: 0.5 });
-  await clock.pass(50);
+  await clock.run(50);
   t.strictSame(sent().at(-1), ['/p7?n=3', { y: 0.5 }], 'the panel has changed the rate');
   t.strictSame(states, ['online']);
 });
 
 t.test('a player without news says three times a lease that it is there', async (t) => {
   const { clock, sent } = start([joins(1, { lease: 6 }), TAKEN]);
-  await clock.pass(6000);
+  await clock.run(6000);
   t.strictSame(sent().slice(1), [
     ['/p1?n=1', {}],
     ['/p1?n=2', {}],
@@ -73,7 +74,7 @@ t.test('one input is under way at a time: over a slow network they become fewer'
   const { player, clock, states, fetch, sent } = start([joins(1), HANG, TAKEN]);
   for (let i = 0; i < 100; i += 1) {
     player.addInput({ y: i });
-    await clock.pass(50);
+    await clock.run(50);
   }
   t.equal(fetch.calls.length, 2);
   await clock.until(() => fetch.calls.length === 4);
@@ -85,11 +86,11 @@ t.test('an input that is refused as one too many goes out later, and is no loss'
   const busy = problem(429, 'too-many-inputs', { 'retry-after': '1' });
   const { player, clock, states, sent } = start([joins(1), busy, TAKEN]);
   player.addInput({ y: 0.1 });
-  await clock.pass(250);
+  await clock.run(250);
   player.addInput({ y: 0.2 });
-  await clock.pass(1249);
+  await clock.run(1249);
   t.equal(sent().length, 2, 'not before the server has asked for');
-  await clock.pass(1);
+  await clock.run(1);
   t.strictSame(sent().at(-1), ['/p1?n=2', { y: 0.2 }]);
   t.strictSame(states, ['online']);
 });
@@ -104,9 +105,9 @@ t.test('a forgotten player joins again with all that holds, and says so', async 
     TAKEN
   ]);
   player.addInput({ y: 0.1, taps: 3 });
-  await clock.pass(250);
+  await clock.run(250);
   player.addInput({ y: 0.2 });
-  await clock.pass(500);
+  await clock.run(500);
   t.strictSame(sent().slice(2), [
     ['/p1?n=2', { y: 0.2 }],
     ['', ''],
@@ -123,11 +124,11 @@ t.test('a full arena is asked again, slower and slower, until there is a place',
   const { player, clock, states, fetch } = start([full, full, joins(5), TAKEN]);
   await clock.settle();
   player.wake();
-  await clock.pass(2499);
+  await clock.run(2499);
   t.equal(fetch.calls.length, 1, 'not before the server has asked for, and half of that at random');
-  await clock.pass(1);
+  await clock.run(1);
   t.equal(fetch.calls.length, 2);
-  await clock.pass(2500);
+  await clock.run(2500);
   t.equal(player.number, 5);
   t.strictSame(states, ['offline: arena-full', 'online']);
 });
@@ -143,9 +144,9 @@ t.test(
     await clock.settle();
     t.equal(fetch.calls.length, 4, 'at once');
     await clock.until(() => fetch.calls.length === 5);
-    await clock.pass(249);
+    await clock.run(249);
     t.strictSame(sent().at(-1), ['/p1?n=4', {}], 'the page may hear of another round first');
-    await clock.pass(1);
+    await clock.run(1);
     t.strictSame(sent().at(-1), ['/p1?n=5', { y: 0.1, taps: 2 }]);
     t.strictSame(states, ['online', 'offline: network', 'online']);
   }
@@ -159,14 +160,14 @@ t.test('a bad input is said, and not sent again; one of the game before is not s
   };
   const { player, clock, states, sent } = start([joins(1), badInput, TAKEN, late, TAKEN]);
   player.addInput({ y: 7 });
-  await clock.pass(750);
+  await clock.run(750);
   t.strictSame(states, ['online', 'online: bad-input']);
   player.addInput({ y: 0.5 });
-  await clock.pass(250);
+  await clock.run(250);
   t.strictSame(sent().at(-1), ['/p1?n=2', { y: 0.5 }]);
   t.equal(states.at(-1), 'online');
   player.addInput({ tilt: 1 });
-  await clock.pass(10_500);
+  await clock.run(10_500);
   t.strictSame(sent().at(-1), ['/p1?n=4', {}], 'what was offered for the other game is gone');
   t.equal(states.length, 3);
 });
@@ -174,7 +175,7 @@ t.test('a bad input is said, and not sent again; one of the game before is not s
 t.test('what was amiss with an input is over with its game', async (t) => {
   const { player, clock, states } = start([joins(1), problem(400, 'bad-input'), TAKEN]);
   player.addInput({ y: 7 });
-  await clock.pass(250);
+  await clock.run(250);
   player.startGame();
   t.strictSame(states, ['online', 'online: bad-input', 'online']);
 });
@@ -183,7 +184,7 @@ t.test('a reload is the same player, with numbers that were not used before', as
   const { player, clock, saved } = start([joins(3), TAKEN]);
   for (let i = 0; i < 70; i += 1) {
     player.addInput({ y: i });
-    await clock.pass(250);
+    await clock.run(250);
   }
   player.stop();
   const last = saved.at(-1);
@@ -205,9 +206,9 @@ t.test('a reload is the same player, with numbers that were not used before', as
 t.test('a number that the server does not want is left behind', async (t) => {
   const { player, clock, sent } = start([joins(1), problem(400, 'bad-number'), TAKEN]);
   player.addInput({ x: 1, y: 1 });
-  await clock.pass(250);
+  await clock.run(250);
   player.addInput({ y: 2 });
-  await clock.pass(250);
+  await clock.run(250);
   t.strictSame(sent().at(-1), ['/p1?n=130', { x: 1, y: 2 }], 'and the input is not');
 });
 
@@ -220,7 +221,7 @@ t.test('an answer that is none of ours is no answer', async (t) => {
     joins(1),
     TAKEN
   ]);
-  await clock.pass(300_000);
+  await clock.run(300_000);
   t.strictSame(states, ['offline: garbage', 'online']);
 });
 
@@ -231,10 +232,10 @@ t.test('whatever a server says of times, it is not hammered', async (t) => {
     { lease: '', rate: [] }
   ]) {
     const { player, clock, fetch } = start([joins(1, times), ...Array(200).fill(TAKEN)]);
-    await clock.pass(10_000);
+    await clock.run(10_000);
     t.ok(fetch.calls.length <= 33, `${fetch.calls.length} in ten seconds`);
     player.addInput({ y: 1 });
-    await clock.pass(1);
+    await clock.run(1);
     player.stop();
   }
 });
@@ -243,14 +244,14 @@ t.test('a stop gives up the request under way, and is no loss of contact', async
   const { player, clock, states, fetch } = start([joins(1), HANG, TAKEN]);
   await clock.settle();
   player.addInput({ y: 1 });
-  await clock.pass(250);
+  await clock.run(250);
   t.equal(fetch.calls.length, 2);
   player.stop();
   await clock.settle();
   t.equal(clock.pending, 0, 'nothing is waited for');
   t.strictSame(states, ['online']);
   player.start();
-  await clock.pass(250);
+  await clock.run(250);
   t.match(JSON.parse(fetch.calls.at(-1).body), { y: 1 }, 'what was not answered is sent again');
 });
 
@@ -262,7 +263,7 @@ t.test('a page that fails over what it is told stops no player', async (t) => {
   const failingCallbacks = { onState: fails('state'), onSave: fails('keep') };
   const { player, clock, sent } = start([joins(1), TAKEN], failingCallbacks);
   player.addInput({ y: 1 });
-  await clock.pass(250);
+  await clock.run(250);
   t.strictSame(sent().at(-1), ['/p1?n=1', { y: 1 }]);
   t.same(caught, ['keep', 'state'], 'and the page hears of it');
 });
@@ -286,6 +287,6 @@ t.test('after a stop nothing is sent any more', async (t) => {
   await clock.settle();
   player.stop();
   player.addInput({ y: 1 });
-  await clock.pass(60_000);
+  await clock.run(60_000);
   t.equal(fetch.calls.length, 1);
 });

@@ -14,8 +14,9 @@ import {
   playClient,
   playFeeds
 } from '../support/client-vectors.js';
-import { answer, Clock, HANG, RESET, scripted } from '../support/page-fakes.js';
+import { answer, HANG, RESET, scripted } from '../support/page-fakes.js';
 import { failWhenStuck } from '../support/until.js';
+import { VirtualTime } from '../support/virtual-time.js';
 
 failWhenStuck(t);
 
@@ -28,7 +29,7 @@ const stateOf = (state, { why }) => (why ? `${state}: ${why}` : state);
 
 /** Returns a stage, with a clock moved by hand and a scripted server, and the options of its client. */
 function onClock(scenario) {
-  const clock = new Clock();
+  const clock = new VirtualTime();
   const toEntry = (entry) => {
     if (entry === 'reset') return RESET;
     if (entry === 'hang') return HANG;
@@ -109,7 +110,7 @@ function clientStage(scenario) {
   client.start();
   return Object.assign(stage, {
     seen,
-    pass: (ms) => clock.pass(ms),
+    pass: (ms) => clock.run(ms),
     wake: () => client.wake(),
     leave: () => client.leave(),
     async throw(edge, sprite) {
@@ -126,7 +127,7 @@ function clientStage(scenario) {
     },
     async end() {
       if (client.state !== 'left') {
-        await clock.pass(100);
+        await clock.run(100);
         client.stop();
         seen.states.pop();
       }
@@ -157,7 +158,7 @@ function feedsStage(scenario) {
     },
     close: (key) => open.get(key).close(),
     async end() {
-      await clock.pass(100);
+      await clock.run(100);
       feeds.close();
       if (seen.states.pop() !== 'idle') throw new Error('it has not ended');
       await clock.settle();

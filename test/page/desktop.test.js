@@ -11,7 +11,7 @@ import { PollTurns } from '../../lib/page/poll-turns.js';
 import { Preferences } from '../../lib/page/preferences.js';
 import { describeWorld, readWorld, summarizeWorld } from '../../lib/page/ring.js';
 import { Store } from '../../lib/page/store.js';
-import { Clock } from '../support/page-fakes.js';
+import { VirtualTime } from '../support/virtual-time.js';
 
 const SPRITE = { id: 'x', picture: 'ball', at: 0.5, speed: [0, 0] };
 
@@ -651,7 +651,7 @@ function shareTabs(t, clock) {
 
 t.test('however many tabs there are, each poll is answered in time', async (t) => {
   const TABS = 12;
-  const clock = new Clock();
+  const clock = new VirtualTime();
   shareTabs(t, clock);
   // A server that answers each poll when its hold is over.
   const fetch = (href, { signal }) =>
@@ -671,24 +671,24 @@ t.test('however many tabs there are, each poll is answered in time', async (t) =
     });
     let answered = 0;
     for (const poll of polled) poll.then(() => (answered += 1));
-    await clock.pass((hold * 1.25 + 15) * 1000); // the client's timeout of a poll
+    await clock.run((hold * 1.25 + 15) * 1000); // the client's timeout of a poll
     t.equal(answered, TABS, `${hold} s`);
   }
   const { signal } = new AbortController();
   const lone = new PollTurns().fetch('http://torus.test/poll/me?hold=120', { signal });
-  await clock.pass(120_000);
+  await clock.run(120_000);
   t.equal(await lone, 120, 'alone it polls as ever');
 });
 
 t.test('news are heard while they pour in, the newest of each subject', async (t) => {
-  const clock = new Clock();
+  const clock = new VirtualTime();
   t.intercept(globalThis, 'setTimeout', { value: clock.setTimeout });
   const news = { textContent: '' };
   const announcer = new Announcer({}, news, {});
   announcer.announce('You took a star.');
   for (const number of [1, 2, 3, 4]) {
     announcer.announce(`Fish ${number} came in.`, 'came in');
-    await clock.pass(300);
+    await clock.run(300);
   }
   t.equal(news.textContent, 'You took a star. Fish 3 came in.');
 });

@@ -1,83 +1,4 @@
-/**
- * A clock that the test moves, and a fetch that answers from a script: a test decides when each network failure
- * happens, and no test waits.
- */
-
-/** A clock that the test moves. Pass it to `Client` as `timers`. */
-export class Clock {
-  #now = 0;
-  #next = 1;
-  #timers = new Map();
-
-  now = () => this.#now;
-
-  setTimeout = (callback, ms = 0) => {
-    const timer = this.#next++;
-    this.#timers.set(timer, { at: this.#now + Math.max(0, ms), callback });
-    return timer;
-  };
-
-  clearTimeout = (timer) => {
-    this.#timers.delete(timer);
-  };
-
-  /** @returns {number} how many timers are pending */
-  get pending() {
-    return this.#timers.size;
-  }
-
-  /** Runs everything that needs no time. */
-  async settle() {
-    for (let i = 0; i < 10; i += 1) await new Promise((resolve) => setImmediate(resolve));
-  }
-
-  /**
-   * Lets time pass, timer by timer.
-   *
-   * @param {number} ms
-   */
-  async pass(ms) {
-    const end = this.#now + ms;
-    await this.settle();
-    for (;;) {
-      const first = this.#first();
-      if (!first || first.at > end) break;
-      this.#fire(first);
-      await this.settle();
-    }
-    this.#now = end;
-  }
-
-  /**
-   * Lets time pass until `isSo` returns true.
-   *
-   * @param {() => boolean} isSo
-   * @throws {Error} when no timer is left, or after a thousand timers
-   */
-  async until(isSo) {
-    await this.settle();
-    for (let fired = 0; !isSo(); fired += 1) {
-      const first = this.#first();
-      if (!first || fired > 1000) throw new Error(`it never came true: ${isSo}`);
-      this.#fire(first);
-      await this.settle();
-    }
-  }
-
-  #first() {
-    let first;
-    for (const [timer, { at, callback }] of this.#timers) {
-      if (!first || at < first.at) first = { timer, at, callback };
-    }
-    return first;
-  }
-
-  #fire({ timer, at, callback }) {
-    this.#timers.delete(timer);
-    this.#now = Math.max(this.#now, at);
-    callback();
-  }
-}
+/** A fetch that answers from a script: a test decides when each network failure happens. */
 
 /** Outcomes of a fetch other than an answer. */
 export const RESET = Symbol('connection reset');
@@ -123,7 +44,7 @@ export function sprites(...seqs) {
  * that is `half` what comes breaks off.
  *
  * @param {Record<string, Array>} script
- * @param {Clock} [clock]
+ * @param {import('./virtual-time.js').VirtualTime} [clock]
  * @returns {Function & {calls: object[]}} `calls`: {what, url, method, body, headers, at} of each request so far
  */
 export function scripted(script, clock) {

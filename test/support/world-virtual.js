@@ -1,61 +1,11 @@
 import { Membership } from '../../lib/world/membership.js';
 import { Conflict, WorldError } from '../../lib/world/world-error.js';
+import { VirtualTime } from './virtual-time.js';
 
 /**
- * A simulated world without sockets or waiting: a clock that jumps from event to event, a broker's key-value store that
- * is slow or away, and processes that can be cut off, stopped and killed.
+ * A simulated world without sockets or waiting, in virtual time: a broker's key-value store that is slow or away, and
+ * processes that can be cut off, stopped and killed.
  */
-
-/** Virtual time, which passes only in `run`. */
-export class VirtualTime {
-  #now = 0;
-  /** Events by time, in whole milliseconds. */
-  #events = new Map();
-  /** The times with events, the next one last. */
-  #times = [];
-
-  now = () => this.#now;
-
-  after = (ms, callback) => {
-    const time = Math.max(Math.ceil(this.#now + ms), Math.ceil(this.#now));
-    let list = this.#events.get(time);
-    if (!list) {
-      list = [];
-      this.#events.set(time, list);
-      const later = this.#times.findLastIndex((other) => other > time);
-      this.#times.splice(later + 1, 0, time);
-    }
-    const event = { callback };
-    list.push(event);
-    return () => (event.callback = undefined);
-  };
-
-  /** @returns {Promise<void>} */
-  pause = (ms) => new Promise((resolve) => this.after(ms, resolve));
-
-  /**
-   * Lets time pass.
-   *
-   * @param {number} ms
-   * @param {() => boolean} [holds] ends the run early when it returns true
-   */
-  async run(ms, holds = () => false) {
-    const end = this.#now + ms;
-    await untilIdle();
-    while (!holds() && this.#times.at(-1) <= end) {
-      const time = this.#times.pop();
-      this.#now = Math.max(this.#now, time);
-      const list = this.#events.get(time);
-      this.#events.delete(time);
-      for (const { callback } of list) callback?.();
-      await untilIdle();
-    }
-    if (!holds()) this.#now = end;
-  }
-}
-
-/** Waits until all code waits for time again. */
-const untilIdle = () => new Promise(setImmediate);
 
 /** A store that is slow, away, or hangs. While it hangs, requests wait until it starts again. */
 export class SimulatedStore {
@@ -320,7 +270,7 @@ export const silent = { info() {}, warn() {}, error() {}, debug() {} };
  *     the broker
  */
 export async function healingOf({ servers, losses, lease, random, neighbors = false }) {
-  const time = new VirtualTime();
+  const time = new VirtualTime(1);
   // Most delays are a few milliseconds; one in fifty is long.
   const delay = () => (random.below(50) === 0 ? 20 + random.below(80) : 0.5 + random.below(4));
   const broker = new VirtualBroker({ time, delay });

@@ -12,13 +12,8 @@ import { Leases } from '../../lib/world/leases.js';
 import { Membership } from '../../lib/world/membership.js';
 import { WorldError } from '../../lib/world/world-error.js';
 import { Random } from '../fuzz/random.js';
-import {
-  leadsTo,
-  silent,
-  VirtualBroker,
-  VirtualProcess,
-  VirtualTime
-} from '../support/world-virtual.js';
+import { VirtualTime } from '../support/virtual-time.js';
+import { leadsTo, silent, VirtualBroker, VirtualProcess } from '../support/world-virtual.js';
 
 /** Memberships in virtual time: minutes of a world in milliseconds, and the same every time. */
 
@@ -29,7 +24,7 @@ const GRACE = 2000;
 
 class World {
   constructor(how = {}) {
-    this.time = new VirtualTime();
+    this.time = new VirtualTime(1);
     this.broker = new VirtualBroker({ time: this.time, ...how });
     this.servers = new Map();
   }

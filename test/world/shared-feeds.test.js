@@ -12,7 +12,8 @@ import { FeedReconciler } from '../../lib/world/feed-reconciler.js';
 import { WorldError } from '../../lib/world/world-error.js';
 import { freshSeed, Random } from '../fuzz/random.js';
 import { SimulatedFeedStore, Servers } from '../support/world-feeds.js';
-import { silent, VirtualTime } from '../support/world-virtual.js';
+import { VirtualTime } from '../support/virtual-time.js';
+import { silent } from '../support/world-virtual.js';
 
 /**
  * Feeds of a world in virtual time. Servers#checkVersion checks two laws for every version in a table: a cursor means one value
@@ -29,7 +30,7 @@ const NO_BYTES = Buffer.alloc(0);
 const lossPercentOf = (seed) => (seed % 2 === 0 ? 0 : 10);
 
 function world(t, { seed = SEED, lossPercent = 0, names = ['a', 'b', 'c'] } = {}) {
-  const time = new VirtualTime();
+  const time = new VirtualTime(1);
   const random = new Random(seed);
   const store = new SimulatedFeedStore({ time, random, lossPercent });
   const servers = new Servers({ t, time, random, store });
@@ -487,7 +488,7 @@ t.test(`logs: random histories without a loss, from seed ${SEED}`, async (t) => 
 });
 
 t.test('what must be looked for is, whatever news there are of it', async (t) => {
-  const clock = new VirtualTime();
+  const clock = new VirtualTime(1);
   const revisions = [];
   let finish;
   const store = {
