@@ -1,5 +1,6 @@
 import { checkDepth, DEPTH } from '../client/patch.js';
-import { checkFor, readJson } from '../base/refusal.js';
+import { readJson } from '../base/read-json.js';
+import { checkFor } from '../base/refusal.js';
 
 /**
  * The content of a game, such as the questions of a quiz. A game's own content is in `content.json`, which is not
@@ -20,7 +21,10 @@ const check = checkFor('bad-content');
  */
 export function readContent(body) {
   const value = readJson(body);
-  check(value !== undefined, 'Send one JSON value in UTF-8, or null for the game’s own.');
+  check(
+    value !== undefined,
+    'Send one JSON value in UTF-8, no name twice, or null for the game’s own.'
+  );
   try {
     checkDepth(value, DEPTH);
   } catch {

@@ -1,5 +1,6 @@
 import { isObject } from '../client/answers.js';
-import { checkFor, readJson, Refusal } from '../base/refusal.js';
+import { readJson } from '../base/read-json.js';
+import { checkFor, Refusal } from '../base/refusal.js';
 
 /**
  * The control of an arena: its game, page, rates and settings. A command of the panel makes the next control, by a pure
@@ -78,7 +79,7 @@ function readSettings(changes, current, format) {
  */
 export function readCommand(body) {
   const command = readJson(body);
-  check(isObject(command), 'Send one JSON object in UTF-8.');
+  check(isObject(command), 'Send one JSON object in UTF-8, no name twice.');
   for (const name of Object.keys(command)) {
     const list = COMMANDS.join(', ');
     check(COMMANDS.includes(name), `${JSON.stringify(name)} is no command: there are ${list}.`);

@@ -1,5 +1,6 @@
 import { isObject } from '../client/answers.js';
-import { checkFor, readJson } from '../base/refusal.js';
+import { readJson } from '../base/read-json.js';
+import { checkFor } from '../base/refusal.js';
 
 /**
  * The names of the players of one arena, by their numbers; and whether the host has hidden a name (`away`).

@@ -1,4 +1,4 @@
-/** Refusals of requests, and what the readers of their bodies need. */
+/** Refusals of requests. */
 
 /** Thrown to refuse a request with a problem. */
 export class Refusal extends Error {
@@ -21,12 +21,3 @@ export class Refusal extends Error {
 export const checkFor = (problem) => (holds, detail) => {
   if (!holds) throw new Refusal(problem, { detail });
 };
-
-/** @param {Uint8Array} body @returns {unknown} the value of its JSON text; undefined if it is not JSON in UTF-8 */
-export function readJson(body) {
-  try {
-    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
-  } catch {
-    return undefined; // No JSON in UTF-8.
-  }
-}

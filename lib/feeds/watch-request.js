@@ -1,3 +1,4 @@
+import { readJson } from '../base/read-json.js';
 import { Refusal } from '../base/refusal.js';
 import { isObject } from '../client/answers.js';
 import { isCursor, isKey } from './names.js';
@@ -170,13 +171,7 @@ export function readListedWatch(query, headers) {
  * @throws {Refusal}
  */
 export function readPostedWatch(bytes) {
-  let body;
-  try {
-    body = JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes));
-  } catch {
-    // Every error of the syntax gets the same answer: it says what to send.
-    throw new Refusal('bad-watch');
-  }
+  const body = readJson(bytes);
   if (!isObject(body) || !isObject(body.feeds)) throw new Refusal('bad-watch');
   const { hold, delta = false, feeds } = body;
   if (typeof delta !== 'boolean') throw new Refusal('bad-delta');

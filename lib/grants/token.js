@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 
 import { UsageError } from '../base/option-help.js';
+import { readJson } from '../base/read-json.js';
 import { isObject } from '../client/answers.js';
 import { areClaims, NAME_BYTES, rightsOf } from './rights.js';
 
@@ -12,24 +13,7 @@ import { areClaims, NAME_BYTES, rightsOf } from './rights.js';
  * infinity too, and takes the last of repeated members.
  */
 
-// ---- Strict reading of a token: text that could be read in two ways is refused
-
-const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
-
-/** Returns how many members all objects of a value have. */
-function countMembers(value) {
-  if (typeof value !== 'object' || value === null) return 0;
-  const inner = Object.values(value);
-  const own = Array.isArray(value) ? 0 : inner.length;
-  return inner.reduce((sum, one) => sum + countMembers(one), own);
-}
-
-/** Returns how many members a JSON text names. */
-function countNames(text) {
-  let names = 0;
-  for (const [, colon] of text.matchAll(/"(?:[^"\\]|\\.)*"(\s*:)?/g)) names += colon ? 1 : 0;
-  return names;
-}
+// ---- Strict reading of a token
 
 /** @returns {Buffer | undefined} the bytes of canonical base64url (RFC 4648, section 3.5) */
 export function decodeBase64url(text) {
@@ -43,15 +27,8 @@ export function decodeBase64url(text) {
  */
 function decodePart(part) {
   const bytes = decodeBase64url(part);
-  if (bytes === undefined) return undefined;
-  try {
-    const text = utf8.decode(bytes);
-    const value = JSON.parse(text);
-    return isObject(value) && countMembers(value) === countNames(text) ? value : undefined;
-  } catch {
-    // Not UTF-8, not JSON, or nested too deep: in any case not a grant.
-    return undefined;
-  }
+  const value = bytes && readJson(bytes);
+  return isObject(value) ? value : undefined;
 }
 
 // ---- Verifying

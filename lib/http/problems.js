@@ -92,7 +92,7 @@ const BY_STATUS = {
     },
     'bad-watch': {
       title: 'Not a list of feeds',
-      detail: 'Send {"feeds":{"KEY":"CURSOR"}} with 1 to 32 keys, each once; "" is no cursor.'
+      detail: 'Send {"feeds":{"KEY":"CURSOR"}} with 1 to 32 keys, no name twice; "" is no cursor.'
     },
     'bad-value': {
       title: 'Not a value',

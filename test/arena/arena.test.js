@@ -197,7 +197,7 @@ function plays(t, server) {
   t.test('the panel: what it may not say changes nothing', async (t) => {
     const before = await controlOf(server);
     for (const bad of [
-      ...['', '{', '[]', 'null', '1', '\xff'],
+      ...['', '{', '[]', 'null', '1', '\xff', '{"rate":2,"rate":3}'],
       ...[{ rate: 0 }, { rate: 21 }, { rate: 1.5 }, { rate: '4' }, { pace: 0 }, { pace: 61 }],
       ...[{ game: 'nothing' }, { game: 1 }, { game: '__proto__' }, { game: null, running: true }],
       ...[{ page: 'nowhere' }, { page: 1 }, { running: 1 }, { running: null }],

@@ -80,6 +80,7 @@ function names(t, server) {
     ];
     for (const body of [
       ...['', '{', 'null', '[]', '"Ada"', '{}', '{"name":"Ada","away":true}', '{"name":7}'],
+      '{"name":"Ada","name":"Bo"}',
       ...none.map((name) => ({ name }))
     ]) {
       const answer = await call(server, one, body);
@@ -146,7 +147,14 @@ function names(t, server) {
     t.strictSame(answer.body, { content: null }, 'a game without');
     t.equal(problemOf(await put(server, 'content/nothing', [])), 'unknown-game');
     const deep = '['.repeat(66) + ']'.repeat(66);
-    for (const body of ['', '{', '\xff', deep, `"${'é'.repeat(CONTENT_BYTES / 2)}"`]) {
+    for (const body of [
+      '',
+      '{',
+      '\xff',
+      '{"a":1,"a":2}',
+      deep,
+      `"${'é'.repeat(CONTENT_BYTES / 2)}"`
+    ]) {
       const answer = await authorized(server, 'PUT', '/arena/hall/content/named', { body });
       t.match(
         problemOf(answer),

@@ -327,6 +327,8 @@ contract(t, { options }, async (t, server) => {
         ['', 'a', 'a:,', 'a:,b', 'a:,a:', 'a:&watch=b:', '%61', tooMany.map((one) => `${one}:`)],
         [
           ...['', '{}', '[]', 'null', '{"feeds":{}}', '{"feeds":[]}', '{"feeds":{"a":""}'],
+          ...['{"feeds":{"a":"","a":"e1-1"}}', '{"feeds":{"a":"","\\u0061":""}}'],
+          ...['{"feeds":{"b":""},"feeds":{"a":""}}', '{"hold":5,"hold":6,"feeds":{"a":""}}'],
           ...['{"feeds":{"a":""}} x', Buffer.from([0x7b, 0xff, 0x7d])],
           JSON.stringify({ feeds: Object.fromEntries(tooMany.map((one) => [one, ''])) })
         ]
