@@ -1,7 +1,6 @@
 // Arena as a JavaScript object. Conversion only: lib/arena has checked every argument.
 #include <uv.h>
 
-#include <string>
 #include <utility>
 
 #include "arena/arena.h"

@@ -1,6 +1,5 @@
 // Door: the front, with its door and its workers, as a JavaScript object on Node's own loop.
 // Conversion only.
-#include <cerrno>
 #include <cmath>
 #include <memory>
 #include <system_error>

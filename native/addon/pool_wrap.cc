@@ -1,7 +1,6 @@
 // Pool as a JavaScript object. Conversion only: lib/torus/pool.js has checked every argument.
 #include <uv.h>
 
-#include <memory>
 #include <utility>
 
 #include "base/deadline_clock.h"

@@ -4,7 +4,6 @@
 #define SPRITES_BASE_JSON_READER_H_
 
 #include <cstddef>
-#include <cstdint>
 
 namespace base {
 

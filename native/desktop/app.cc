@@ -1,17 +1,11 @@
 #include "app.h"
 
-#include <SDL.h>
-#include <sprites/client.h>
-
 #include <algorithm>
 #include <cmath>
 #include <exception>
 #include <iostream>
 #include <stdexcept>
-#include <string>
 #include <tuple>
-#include <utility>
-#include <vector>
 
 #include "drawing.h"
 #include "images.h"

@@ -2,7 +2,6 @@
 #ifndef SPRITES_DESKTOP_IMAGE_H_
 #define SPRITES_DESKTOP_IMAGE_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <vector>

@@ -2,7 +2,6 @@
 
 #include <SDL.h>
 #include <SDL_image.h>
-#include <sprites/sprite.h>
 #ifdef SPRITES_WEBP
 #include <webp/encode.h>
 #endif

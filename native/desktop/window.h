@@ -12,7 +12,6 @@
 #include <SDL.h>
 #include <sprites/client.h>
 
-#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>

@@ -1,8 +1,6 @@
 #include "feeds.h"
 
-#include <algorithm>
 #include <chrono>
-#include <utility>
 
 namespace server {
 

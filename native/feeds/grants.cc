@@ -1,7 +1,5 @@
 #include "grants.h"
 
-#include <utility>
-
 namespace server {
 
 namespace {

@@ -6,7 +6,6 @@
 //
 //   … ─▶ respond, watch or abandon
 #include <algorithm>
-#include <utility>
 
 #include "characters.h"
 #include "door.h"

@@ -24,7 +24,6 @@
 #include <sys/epoll.h>
 
 #include <cstdint>
-#include <utility>
 
 namespace server {
 

@@ -4,7 +4,6 @@
 #ifndef SPRITES_FEED_GRAMMAR_H_
 #define SPRITES_FEED_GRAMMAR_H_
 
-#include <cstdint>
 #include <string_view>
 
 #include "http_reader.h"

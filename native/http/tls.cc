@@ -19,7 +19,6 @@
 #include <climits>
 #include <cstring>
 #include <ctime>
-#include <memory>
 #include <new>
 #include <utility>
 

@@ -15,7 +15,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
-#include <string_view>
 #include <utility>
 
 namespace server {

@@ -37,7 +37,6 @@
 #define SPRITES_ASKS_H_
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <optional>
 #include <string>

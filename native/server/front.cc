@@ -1,7 +1,6 @@
 #include "front.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <utility>
 
 namespace server {

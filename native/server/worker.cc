@@ -2,7 +2,6 @@
 
 #include <pthread.h>
 
-#include <algorithm>
 #include <csignal>
 #include <system_error>
 #include <utility>

@@ -9,11 +9,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <cstring>
 #include <ctime>
-#include <memory>
 #include <system_error>
 #include <utility>
 

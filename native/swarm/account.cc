@@ -1,7 +1,6 @@
 #include "account.h"
 
 #include <algorithm>
-#include <string>
 
 #include "process.h"
 

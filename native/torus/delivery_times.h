@@ -15,7 +15,6 @@
 #ifndef SPRITES_DELIVERY_TIMES_H_
 #define SPRITES_DELIVERY_TIMES_H_
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
 

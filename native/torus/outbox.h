@@ -45,7 +45,6 @@
 #include <deque>
 #include <string>
 #include <unordered_set>
-#include <utility>
 #include <vector>
 
 #include "mailbox.h"

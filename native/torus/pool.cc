@@ -1,7 +1,6 @@
 #include "pool.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "base/digits.h"
 #include "base/hold.h"

@@ -13,11 +13,9 @@
 #include <array>
 #include <cinttypes>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <map>
-#include <memory>
 #include <numeric>
 #include <optional>
 #include <random>

@@ -3,7 +3,6 @@
 #define TEST_NATIVE_SIMULATED_ARENA_H_
 
 #include <string>
-#include <string_view>
 
 #include "simulated_clients.h"
 

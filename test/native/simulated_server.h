@@ -4,7 +4,6 @@
 #ifndef TEST_NATIVE_SIMULATED_SERVER_H_
 #define TEST_NATIVE_SIMULATED_SERVER_H_
 
-#include <algorithm>
 #include <deque>
 #include <map>
 #include <memory>

@@ -4,9 +4,7 @@
 //   world_fuzz [count] [seed]
 #include <cinttypes>
 #include <cstdio>
-#include <cstdlib>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "expect.h"

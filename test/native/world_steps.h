@@ -4,7 +4,6 @@
 #define SPRITES_TEST_WORLD_STEPS_H_
 
 #include <string>
-#include <vector>
 
 #include "torus/pool.h"
 #include "torus/seams.h"

@@ -3,7 +3,6 @@
 #ifndef SPRITES_CLIENT_ANSWERS_H_
 #define SPRITES_CLIENT_ANSWERS_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>

@@ -32,7 +32,6 @@
 #define SPRITES_CLIENT_ENGINE_H_
 
 #include <array>
-#include <atomic>
 #include <cstdint>
 #include <list>
 #include <optional>

@@ -12,7 +12,6 @@
 #ifndef SPRITES_CLIENT_FEEDS_ENGINE_H_
 #define SPRITES_CLIENT_FEEDS_ENGINE_H_
 
-#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>

@@ -1,7 +1,6 @@
 #include "json.h"
 
 #include <cmath>
-#include <cstddef>
 #include <limits>
 #include <locale>
 #include <sstream>

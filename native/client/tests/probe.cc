@@ -20,8 +20,6 @@
 //   close MS              close(); then {"event":"closed","left":true|false}
 //   quit                  destroys the client and ends (so does the end of stdin)
 #include <atomic>
-#include <chrono>
-#include <cstdlib>
 #include <exception>
 #include <functional>
 #include <iostream>

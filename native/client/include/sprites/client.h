@@ -55,7 +55,6 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include "sprites/connection.h"
 #include "sprites/version.h"
