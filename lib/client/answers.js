@@ -1,6 +1,6 @@
 /** Reads the server's answers. An answer may be anything: a proxy may have written it. */
 
-/** The edges of a desktop. */
+/** The edges of a desktop. @type {readonly import('./client.js').Edge[]} */
 export const EDGES = Object.freeze(['left', 'right', 'up', 'down']);
 
 /**
@@ -84,7 +84,7 @@ export function readResume(value) {
 
 /**
  * @param {any} json
- * @returns {Array<{seq: number, from: string, sprite: object}>|null} null for an invalid answer
+ * @returns {Array<{seq: number, from: import('./client.js').Edge, sprite: object}>|null} null for an invalid answer
  */
 export function readEntries(json) {
   if (!isObject(json) || !Array.isArray(json.sprites)) return null;

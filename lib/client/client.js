@@ -21,7 +21,7 @@ import { Waits } from './waits.js';
  *       onState: (state, { why }) => console.log(state, why ?? ''),
  *     });
  *     client.start();
- *     const outcome = await client.throw('left', { id: 'hello', picture: 'star' });
+ *     const outcome = await client.throw('left', { id: 'hello', picture: 'star', at: 0.5, speed: [1, 0] });
  *     console.log(outcome.thrown, outcome.state);
  *     await client.leave();
  *
@@ -73,7 +73,7 @@ export class Client {
   /**
    * @param {object} options
    * @param {string} options.base the server's URL, such as `http://127.0.0.1:8080`
-   * @param {(sprite: any, entry: {from: string, seq: number}) => unknown} [options.onSprite]
+   * @param {(sprite: any, entry: {from: Edge, seq: number}) => unknown} [options.onSprite]
    *     called once per sprite. `false` leaves the sprite in the mailbox: the callback gets it again
    *     after a wait, which `wake` ends. An error in the callback is reported as an uncaught error;
    *     the sprite counts as handed out

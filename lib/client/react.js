@@ -26,9 +26,8 @@ function feedsOf(base) {
  * Returns the newest value of a feed. Each new value renders the component again.
  *
  * @param {string} key of the feed
- * @param {object | null} [options]
- * @param {string} [options.base] the server's URL; by default the origin of the page
- * @param {Feeds} [options.feeds] the program's own, in place of `base`
+ * @param {{base?: string, feeds?: Feeds} | null} [options] the server's URL, by default the origin of the page; or the
+ *     program's own `Feeds`
  * @returns {import('./store.js').Snapshot} without a value before the first one, and in rendering on a server
  * @throws {TypeError} when base is no URL
  */

@@ -32,24 +32,26 @@ t.test('packed and installed elsewhere it throws, and TypeScript knows it', asyn
   const folder = t.testdir({ 'package.json': '{"type":"module","private":true}' });
   const { stdout } = await run('npm', ['pack', join(ROOT, 'lib/client'), '--silent'], folder);
   await run('npm', ['install', '--offline', '--no-audit', `./${stdout.trim()}`], folder);
-  const hello = `import { Client, EDGES, Feeds, feedStore, opposite, type Outcome, type Resume } from 'sprites-client';
+  const hello = `import { Client, EDGES, Feeds, feedStore, opposite, type Edge, type Outcome, type Resume } from 'sprites-client';
     import { readSprite, type Sprite } from 'sprites-client/sprite';
     import type { useFeed } from 'sprites-client/react';
     type Shown = ReturnType<typeof useFeed>['problem'];
+    const options: Parameters<typeof useFeed>[1] = { base: 'http://127.0.0.1' };
     let kept: Resume | null = null;
     const client = new Client({
       base: 'http://127.0.0.1:${server.port}',
       limits: { backoffFirst: 20 },
       onSprite(value, { from, seq }) {
         const sprite: Sprite = readSprite(value);
-        console.log(sprite.picture, from.toUpperCase(), seq + 0);
+        const onward: Edge = opposite(from);
+        console.log(sprite.picture, from.toUpperCase(), seq + 0, onward);
       },
       onState: (state, { why }) => console.log(state === 'superseded' ? why : state),
       onResume: (resume) => { kept = resume; }
     });
     client.start();
     const sprite = { id: 'hello', picture: 'star', at: 0.5, speed: [1, 0] };
-    const outcome: Outcome = await client.throw(EDGES[0] === 'left' ? 'left' : opposite('up'), sprite);
+    const outcome: Outcome = await client.throw(EDGES[0] ?? opposite('up'), sprite);
     console.log(outcome.thrown, outcome.ticket.n, kept !== null);
     await client.leave();
     const feeds = new Feeds({ base: 'http://127.0.0.1:${server.port}' });
@@ -61,12 +63,13 @@ t.test('packed and installed elsewhere it throws, and TypeScript knows it', asyn
     const shown: Shown = feedStore(feeds, 'a').getSnapshot().problem;
     if (shown) console.log(shown);`;
   const wrong = {
-    'an-edge-that-is-none': hello.replace("'left' : opp", "'north' : opp"),
+    'an-edge-that-is-none': hello.replace('EDGES[0]', "'north'"),
     'a-number-that-is-a-word': hello.replace('backoffFirst: 20', "backoffFirst: 'soon'"),
     'a-state-that-is-none': hello.replace("=== 'superseded'", "=== 'lost'"),
     'a-state-of-feeds-that-is-none': hello.replace("'online'", "'joining'"),
     'a-watch-without-a-callback': hello.replace(/\('nobodys', [^]*?\n {4}\}\)/, "('nobodys')"),
     'a-cursor-that-is-a-number': hello.replace('cursor?.length', 'cursor * 2'),
+    'an-option-of-use-feed-that-is-none': hello.replace('{ base:', '{ bse:'),
     'no-base': hello.replace(/base: .*,/, '')
   };
   const files = Object.entries({ hello, ...wrong });
@@ -88,7 +91,7 @@ t.test('packed and installed elsewhere it throws, and TypeScript knows it', asyn
       'joining',
       'left',
       'online',
-      'star RIGHT 1',
+      'star RIGHT 1 left',
       'true 1 true',
       'feed undefined NOBODYS undefined upstream-failed',
       'true undefined'
