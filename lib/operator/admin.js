@@ -86,7 +86,7 @@ const PAGE_FILES = new Map([
     `admin-page/${name}`
   ]),
   ...['style.css', 'ring.js'].map((name) => [`/${name}`, `../page/${name}`]),
-  ...['plots.js', 'elements.js', 'units.js'].map((name) => [
+  ...['plots.js', 'plots.css', 'elements.js', 'units.js'].map((name) => [
     `/arena-pages/${name}`,
     `../arena/pages/${name}`
   ]),

@@ -33,11 +33,11 @@ const distinct = (labels) => labels.map((label, i) => (label === labels[i - 1] ?
 const formatClock = (seconds) =>
   `${Math.floor(seconds / 60)}:${String(Math.floor(seconds % 60)).padStart(2, '0')}`;
 
-/** Loads the library's style sheet. */
-make('link', {
-  attributes: { rel: 'stylesheet', href: new URL('../uplot.css', import.meta.url).href },
-  into: document.head
-});
+/** Loads the library's style sheet, and that of plots. */
+for (const name of ['../uplot.css', 'plots.css']) {
+  const { href } = new URL(name, import.meta.url);
+  make('link', { attributes: { rel: 'stylesheet', href }, into: document.head });
+}
 
 /** The values of all looks, for all plots of a page. */
 export class Track {
