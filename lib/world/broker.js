@@ -11,8 +11,10 @@ import { WorldError } from './world-error.js';
  * compare-and-set.
  */
 
-/** The bucket of the key-value store. */
+/** The bucket of the key-value store, and the stream that keeps it. */
 export const BUCKET = 'sprites-world';
+const STREAM = `KV_${BUCKET}`;
+const KEYS = `$KV.${BUCKET}.`;
 
 /** Subjects under which the store publishes accepted writes. */
 const ENTRIES = 'sprites.entries';
@@ -32,7 +34,8 @@ const FLUSH_THRESHOLD = 2 ** 20;
 export class Broker {
   #link;
   #name;
-  #kv;
+  /** The bucket, and the manager of its stream. @type {{kv: object, jsm: object} | undefined} */
+  #bucket;
   #watcher = { onEntry() {}, onMissed() {} };
   #bytesInFlight = 0;
   #isFlushing = false;
@@ -53,10 +56,10 @@ export class Broker {
       },
       onReconnect: () => {
         // The store may be a new one.
-        this.#kv = undefined;
+        this.#bucket = undefined;
         this.#probePermissions();
       },
-      onClose: () => (this.#kv = undefined)
+      onClose: () => (this.#bucket = undefined)
     });
     const withSender = (onMessage) => (message) => {
       const from = message.subject.slice(message.subject.lastIndexOf('.') + 1);
@@ -121,7 +124,7 @@ export class Broker {
   /** @returns {Promise<void>} resolves when the store can be used */
   async open() {
     const { Kvm } = await this.#link.open();
-    if (!this.#kv) await this.#openBucket(Kvm);
+    if (!this.#bucket) await this.#openBucket(Kvm);
   }
 
   /** Publishes empty messages, which every receiver ignores, so that a missing permission shows now and not when a sprite waits. */
@@ -158,20 +161,33 @@ export class Broker {
         );
       }
       await this.#link.updateStream(jsm, streamInfo);
-      this.#kv = kv;
+      this.#bucket = { kv, jsm };
     });
   }
 
   /** @returns {Promise<Map<string, {entry: import('./entry.js').Entry | undefined, revision: number}>>} */
   readAll() {
-    return this.#request(async (kv) => {
-      let names = [];
-      for await (const name of await kv.keys()) if (isName(name)) names.push(name);
-      // The keys are in the order of their last writes.
-      names = names.slice(-MAX_NAMES);
-      const kvEntries = await Promise.all(names.map((name) => kv.get(name)));
-      return new Map(names.map((name, at) => [name, storedEntryOf(kvEntries[at])]));
-    }, 2 * REQUEST_TIMEOUT);
+    return this.#request(
+      async (kv, jsm) => {
+        const names = await this.#readNames(kv, jsm);
+        const kvEntries = await Promise.all(names.map((name) => kv.get(name)));
+        return new Map(names.map((name, at) => [name, storedEntryOf(kvEntries[at])]));
+      },
+      { timeout: 2 * REQUEST_TIMEOUT }
+    );
+  }
+
+  /** Returns the names in the bucket; with too many, those written last. */
+  async #readNames(kv, jsm) {
+    // The stream's leader answers this. `keys` makes a consumer: that asks the leader of the cluster, which NATS elects later.
+    const info = await jsm.streams.info(STREAM, { subjects_filter: `${KEYS}>` });
+    this.#link.requireLeader(info);
+    const keys = Object.keys(info.state.subjects ?? {});
+    const names = keys.map((key) => key.slice(KEYS.length)).filter(isName);
+    if (names.length <= MAX_NAMES) return names;
+    const namesByLastWrite = [];
+    for await (const name of await kv.keys()) if (isName(name)) namesByLastWrite.push(name);
+    return namesByLastWrite.slice(-MAX_NAMES);
   }
 
   /** @returns {Promise<{entry: import('./entry.js').Entry | undefined, revision: number}>} */
@@ -182,21 +198,23 @@ export class Broker {
   /** @returns {Promise<number>} the new revision */
   put(name, entry, revision) {
     const data = JSON.stringify(entry);
-    return this.#request((kv) => kv.put(name, data, { previousSeq: revision }));
+    const write = (kv) => kv.put(name, data, { previousSeq: revision });
+    return this.#request(write, { kind: 'write' });
   }
 
   /** Sends a request to the bucket, with a timeout. */
-  #request(send, timeout = REQUEST_TIMEOUT) {
-    return this.#link.withTimeout(timeout, async () => {
-      if (!this.#kv) throw this.#link.unreachableError('the connection is lost');
+  #request(send, { kind, timeout = REQUEST_TIMEOUT } = {}) {
+    const act = async () => {
+      if (!this.#bucket) throw this.#link.unreachableError('the connection is lost');
       try {
-        return await send(this.#kv);
+        return await send(this.#bucket.kv, this.#bucket.jsm);
       } catch (error) {
         // A write to a deleted stream fails like one without JetStream: no receiver.
-        if (error.code === NO_STREAM || isNotEnabled(error)) this.#kv = undefined;
+        if (error.code === NO_STREAM || isNotEnabled(error)) this.#bucket = undefined;
         throw error;
       }
-    });
+    };
+    return this.#link.withTimeout(timeout, act, kind);
   }
 
   close() {

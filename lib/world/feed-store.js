@@ -132,12 +132,14 @@ export class FeedStore {
   async open() {
     await this.#link.open();
     const openStreams = async ({ jsm }) => {
-      await this.#link.openStream(jsm, PARTS_CONFIG, () => true);
-      const { config, state, identity } = await this.#link.openStream(jsm, CONFIG, isOurs);
+      const [{ config, state, identity }] = await Promise.all([
+        this.#link.openStream(jsm, CONFIG, isOurs),
+        this.#link.openStream(jsm, PARTS_CONFIG, () => true)
+      ]);
       this.#isReplicated = this.#link.replicas > 1 || config.num_replicas > 1;
       return { identity, last: state.last_seq, messages: state.messages };
     };
-    return this.#request(openStreams, this.#timeout() + REQUEST_TIMEOUT);
+    return this.#request(openStreams);
   }
 
   /** @returns {Promise<Map<string, import('./feed-message.js').Head>>} all heads, by key */
@@ -150,7 +152,7 @@ export class FeedStore {
       });
       return heads;
     };
-    return this.#link.request(readAll, READ_ALL_TIMEOUT, this.#timeout());
+    return this.#link.request(readAll, { timeout: READ_ALL_TIMEOUT, eachTimeout: this.#timeout() });
   }
 
   /**
@@ -204,7 +206,7 @@ export class FeedStore {
     };
     this.#bytesBeingWritten += body.length;
     try {
-      return await this.#request(write);
+      return await this.#request(write, 'write');
     } finally {
       this.#bytesBeingWritten -= body.length;
     }
@@ -223,19 +225,19 @@ export class FeedStore {
   /** Deletes the parts of a log, except for the newest `keep`. */
   removeParts(key, epoch, keep) {
     const filter = `${partSubjectsOf(key, epoch)}.>`;
-    return this.#request(({ jsm }) =>
-      jsm.streams.purge(PARTS, { filter, ...(keep > 0 && { keep }) })
-    );
+    const purge = ({ jsm }) => jsm.streams.purge(PARTS, { filter, ...(keep > 0 && { keep }) });
+    return this.#request(purge, 'write');
   }
 
   /** Removes the message of a deleted feed, if nothing has been written since. */
   removeDeleted(key, revision) {
     const filter = `${SUBJECTS}.${tokenOf(key)}`;
-    return this.#request(({ jsm }) => jsm.streams.purge(STREAM, { filter, seq: revision + 1 }));
+    const purge = ({ jsm }) => jsm.streams.purge(STREAM, { filter, seq: revision + 1 });
+    return this.#request(purge, 'write');
   }
 
-  #request(send, timeout = this.#timeout()) {
-    return this.#link.request(send, timeout);
+  #request(send, kind) {
+    return this.#link.request(send, { kind, timeout: this.#timeout() });
   }
 
   /** Returns the timeout of a request, in milliseconds: on a slow line it waits behind values on their way. */

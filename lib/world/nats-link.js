@@ -1,3 +1,4 @@
+import { clock as systemClock } from './clock.js';
 import { Conflict, WorldError } from './world-error.js';
 
 /**
@@ -21,8 +22,11 @@ const RETRY_INTERVAL = 250;
 /** Wait before the next try after the NATS server has refused a subject, in milliseconds. */
 const RETRY_REFUSED_AFTER = 5000;
 
-/** How long the store may fail before another NATS server of the cluster is tried, in milliseconds. */
-const FAIL_OVER_AFTER = REQUEST_TIMEOUT;
+/**
+ * How long requests of one kind may fail before another NATS server of the cluster is tried, in milliseconds. NATS elects a
+ * leader in 4 to 9 s, and a reconnect costs less than a second: with 6 s a ring was whole again 4 s later on average.
+ */
+const FAIL_OVER_AFTER = 3000;
 
 /** Interval of pings to the NATS server, in milliseconds. */
 const PING_INTERVAL = 2000;
@@ -65,8 +69,11 @@ export class NatsLink {
   #listeners = [];
   /** Largest message of the NATS server, in bytes; at first its default. */
   #maxPayload = 2 ** 20;
-  /** Time since which the store fails; Infinity: the store answers. */
-  #failingSince = Infinity;
+  /** Time since which requests of a kind fail. @type {Map<'read' | 'write', number>} */
+  #failingSince = new Map();
+  /** Time of the last success of a kind, or of the connection. @type {Record<'read' | 'write', number>} */
+  #succeededAt = { read: 0, write: 0 };
+  #connectedAt = 0;
   /** Run of the NATS server from which this link has moved away. */
   #abandonedRun;
   /** Why the last try to connect failed, or why a connection was closed. */
@@ -84,9 +91,13 @@ export class NatsLink {
    *     publish to; a refused subscription makes every link useless
    * @param {number} [options.replicas] copies of each stream
    * @param {number} [options.silence] silence after which the connection is closed, in milliseconds
+   * @param {typeof systemClock} [options.clock] of requests
    */
   constructor(options) {
-    this.#options = { replicas: 1, silence: 4000, needsAll: false, ...options };
+    this.#options = {
+      ...{ replicas: 1, silence: 4000, needsAll: false, clock: systemClock },
+      ...options
+    };
   }
 
   /** @returns {number} copies of each stream */
@@ -194,10 +205,17 @@ export class NatsLink {
     }
     this.#lastError = undefined;
     this.#connection = connection;
-    this.#isConnected = true;
-    this.#maxPayload = connection.info.max_payload;
+    this.#noteConnection(connection);
     this.#followStatus(connection);
     for (const listener of this.#listeners) listener.onConnect(connection);
+  }
+
+  #noteConnection({ info }) {
+    this.#isConnected = true;
+    this.#maxPayload = info.max_payload;
+    this.#connectedAt = this.#options.clock.now();
+    this.#succeededAt = { read: this.#connectedAt, write: this.#connectedAt };
+    this.#failingSince.clear();
   }
 
   /** Follows the events of a connection until it is closed. */
@@ -221,9 +239,8 @@ export class NatsLink {
           this.#reconnectElsewhere();
           continue;
         }
-        this.#isConnected = true;
         this.#lastError = undefined;
-        this.#maxPayload = connection.info.max_payload;
+        this.#noteConnection(connection);
         for (const listener of this.#listeners) listener.onReconnect();
       }
     }
@@ -239,18 +256,23 @@ export class NatsLink {
    * @template Result
    * @param {(streams: {js: object, jsm: object, headersOf: (fields: Record<string, string>) => object}) =>
    *     Promise<Result>} send
-   * @param {number} [timeout] of all requests, in milliseconds
-   * @param {number} [eachTimeout] of each request, in milliseconds
+   * @param {object} [how]
+   * @param {'read' | 'write'} [how.kind] as for `withTimeout`
+   * @param {number} [how.timeout] of all requests, in milliseconds
+   * @param {number} [how.eachTimeout] of each request, in milliseconds
    * @returns {Promise<Result>}
    * @throws {WorldError | Conflict}
    */
-  request(send, timeout = 2 * REQUEST_TIMEOUT, eachTimeout = timeout + CLIENT_EXTRA_TIMEOUT) {
-    return this.withTimeout(timeout, async () => {
+  request(send, { kind, timeout = 2 * REQUEST_TIMEOUT, eachTimeout } = {}) {
+    const act = async () => {
       if (!this.#isConnected) throw this.unreachableError('the connection is lost');
       const { headersOf, jetstream } = this.#client;
-      const js = jetstream(this.#connection, { timeout: eachTimeout });
-      return send({ js, jsm: await js.jetstreamManager(false), headersOf });
-    });
+      // A check of the API would ask the leader of the whole cluster, which NATS elects last.
+      const options = { timeout: eachTimeout ?? timeout + CLIENT_EXTRA_TIMEOUT, checkAPI: false };
+      const js = jetstream(this.#connection, options);
+      return send({ js, jsm: await js.jetstreamManager(), headersOf });
+    };
+    return this.withTimeout(timeout, act, kind);
   }
 
   /**
@@ -259,25 +281,31 @@ export class NatsLink {
    * @template Result
    * @param {number} timeout milliseconds
    * @param {() => Promise<Result>} act
+   * @param {'read' | 'write'} [kind] failures of the two kinds are counted apart: a NATS server that is cut off from its
+   *     cluster answers reads
    * @returns {Promise<Result>}
    * @throws {WorldError | Conflict}
    */
-  async withTimeout(timeout, act) {
-    let timer;
+  async withTimeout(timeout, act, kind = 'read') {
+    const { clock } = this.#options;
+    const begin = clock.now();
+    let cancelTimer;
     const late = new Promise((_, reject) => {
       const giveUp = () => reject(this.unreachableError('no answer'));
-      timer = setTimeout(() => setImmediate(giveUp), timeout);
+      cancelTimer = clock.after(timeout, () => setImmediate(giveUp));
     });
     try {
       const result = await Promise.race([act(), late]);
-      this.#failingSince = Infinity;
+      this.#succeededAt[kind] = clock.now();
+      this.#failingSince.delete(kind);
       return result;
     } catch (error) {
       const failure = this.#lastError ?? this.translateError(error);
-      if (failure.code === 'unreachable') this.#failOver();
+      // A conflict is no success: a leader that is cut off answers repeated writes with conflicts.
+      if (failure.code === 'unreachable') this.#noteFailure(kind, begin);
       throw failure;
     } finally {
-      clearTimeout(timer);
+      cancelTimer();
     }
   }
 
@@ -319,20 +347,36 @@ export class NatsLink {
    */
   async updateStream(jsm, info, age) {
     const { name, num_replicas: copies, max_age: maxAge } = info.config;
-    // A NATS server that is cut off from its cluster answers reads, but accepts no write.
-    if (info.cluster && !info.cluster.leader) throw this.unreachableError(`${name} has no leader`);
+    this.requireLeader(info);
     const keepsLongEnough = age === undefined || maxAge >= age;
     if (copies >= this.#options.replicas && keepsLongEnough) return;
     const num_replicas = Math.max(copies, this.#options.replicas);
     await jsm.streams.update(name, { num_replicas, ...(!keepsLongEnough && { max_age: age }) });
   }
 
-  /** Moves to another NATS server after a long failure: this one may be cut off from its cluster. */
-  #failOver() {
-    const now = performance.now();
-    this.#failingSince = Math.min(this.#failingSince, now);
-    if (this.#options.servers.length === 1 || now < this.#failingSince + FAIL_OVER_AFTER) return;
-    this.#failingSince = Infinity;
+  /**
+   * A NATS server that is cut off from its cluster answers reads, but accepts no write.
+   *
+   * @param {object} info a stream's info
+   * @throws {WorldError} when the stream has no leader
+   */
+  requireLeader({ config, cluster }) {
+    if (cluster && !cluster.leader) throw this.unreachableError(`${config.name} has no leader`);
+  }
+
+  /**
+   * Moves to another NATS server after a long failure: this one may be cut off from its cluster.
+   *
+   * @param {'read' | 'write'} kind of the failed request
+   * @param {number} begin time at which it was sent
+   */
+  #noteFailure(kind, begin) {
+    // The failure of an earlier connection is not this one's.
+    if (begin < this.#connectedAt) return;
+    const since = this.#failingSince.get(kind) ?? Math.max(begin, this.#succeededAt[kind]);
+    this.#failingSince.set(kind, since);
+    const isLong = this.#options.clock.now() >= since + FAIL_OVER_AFTER;
+    if (this.#options.servers.length === 1 || !isLong) return;
     this.#abandonedRun = this.run;
     if (this.writableConnection) this.#reconnectElsewhere();
   }

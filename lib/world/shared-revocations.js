@@ -147,7 +147,8 @@ export class SharedRevocations {
       if (!parse({ subject, data })) {
         throw new WorldError('clock', `the clock here says ${new Date().toISOString()}`);
       }
-      await this.#link.request(({ js }) => js.publish(subject, data), REQUEST_TIMEOUT);
+      const publish = ({ js }) => js.publish(subject, data);
+      await this.#link.request(publish, { kind: 'write', timeout: REQUEST_TIMEOUT });
       if (this.#grants.revocations.endOf(revokedName) === end) this.#unshared.delete(revokedName);
       return true;
     } catch (error) {
@@ -241,7 +242,10 @@ export class SharedRevocations {
     const onMessage = (message) => receivedNames.add(this.#receive(message));
     try {
       const readStream = (jetstream) => readNewest(jetstream, STREAM, {}, onMessage);
-      await this.#link.request(readStream, READ_ALL_TIMEOUT, REQUEST_TIMEOUT);
+      await this.#link.request(readStream, {
+        timeout: READ_ALL_TIMEOUT,
+        eachTimeout: REQUEST_TIMEOUT
+      });
       for (const [revokedName, end] of this.#grants.revocations.all()) {
         if (!receivedNames.has(revokedName)) this.#share(revokedName, end);
       }

@@ -18,6 +18,8 @@ import { credentialsOf, enterNats, skip, startCluster, startNats } from '../supp
 import { openSockets, temporary } from '../support/processes.js';
 import { until } from '../support/until.js';
 import { enterMember, enterWorld } from '../support/world-servers.js';
+import { VirtualTime } from '../support/virtual-time.js';
+import { Conflict } from '../../lib/world/world-error.js';
 import { silent } from '../support/world-virtual.js';
 import { createServer as startServer } from '../../server.js';
 
@@ -94,6 +96,87 @@ t.test('what came while the process stood still was not late', async (t) => {
   await turn();
   t.match(await link.withTimeout(50, act), [/1/]);
   client.destroy();
+});
+
+t.test('a link leaves a NATS server that takes no writes', async (t) => {
+  const time = new VirtualTime();
+  const connectedRuns = [];
+  const startFake = async (server_id) => {
+    const info = `INFO ${JSON.stringify({ server_id, version: '2.10.19', max_payload: 1 })}\r\n`;
+    const answer = (bytes, socket) => {
+      if (bytes.includes('CONNECT')) connectedRuns.push(server_id);
+      socket.write('PONG\r\n');
+    };
+    const server = createServer((socket) => {
+      socket.on('error', () => {}).on('data', (bytes) => answer(bytes, socket));
+      socket.write(info);
+    });
+    return `nats://127.0.0.1:${await listening(t, server)}`;
+  };
+  const servers = [await startFake('x'), await startFake('y')];
+  const link = new NatsLink({ servers, name: 'a', clock: time });
+  t.teardown(() => link.close());
+  const reconnected = () => new Promise((resolve) => (onReconnect = resolve));
+  let [connection, onReconnect] = [undefined, () => {}];
+  link.addListener({
+    onConnect: (newConnection) => (connection = newConnection),
+    onReconnect: () => onReconnect()
+  });
+  await link.open();
+
+  const lateError = new Error('late');
+  const conflict = new Conflict('');
+  const success = null;
+
+  /** Begins a write. @returns {() => Promise<void>} lets the write fail */
+  const begin = () => {
+    let fail;
+    const act = () => new Promise((_, reject) => (fail = () => reject(lateError)));
+    const request = link.withTimeout(1e6, act, 'write').catch(() => {});
+    return () => {
+      fail();
+      return request;
+    };
+  };
+
+  /** Sends a request that ends after some time. With `moves` the link must go to the other server. */
+  const send = async ({ kind = 'write', error = lateError, after = 0, moves = false, then }) => {
+    const moved = moves && reconnected();
+    const end = async () => {
+      await time.pause(after);
+      if (error) throw error;
+    };
+    const request = link.withTimeout(1e6, end, kind).catch(() => {});
+    await time.run(after);
+    await Promise.all([request, then?.()]);
+    await moved;
+    // A move that has begun shows.
+    await connection.flush();
+  };
+
+  await send({ error: conflict });
+  await send({ error: conflict, after: 3000 });
+  await send({ after: 2000 });
+  await send({ error: success });
+  await send({ after: 2999 });
+  await send({ kind: 'read', error: success });
+  const failOfFirstServer = begin();
+  await send({ error: conflict, after: 1 });
+  await send({ moves: true });
+  // None of these is a long failure of the second server.
+  await time.run(3000);
+  await failOfFirstServer();
+  await send({});
+  await send({ error: success });
+  const failOfSlow = begin();
+  await send({ error: success, after: 3000 });
+  await failOfSlow();
+  await send({ error: success });
+  // This is one, and one move.
+  const failOfParallel = begin();
+  await send({ after: 3000, moves: true, then: failOfParallel });
+  t.strictSame(connectedRuns, [connectedRuns[0], connectedRuns[1], connectedRuns[0]]);
+  t.not(connectedRuns[0], connectedRuns[1]);
 });
 
 t.test('two that open a link at once have one connection', { skip }, async (t) => {
