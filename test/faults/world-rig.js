@@ -52,7 +52,7 @@ const ACK_TIME = 400;
 const SYNC = { a: 'second', b: 'turn', c: 'never' };
 const JOURNAL = { 'journal-bytes': 1 << 20, 'snapshot-every': 2 };
 
-/** Timeout of every wait in seconds, on a busy machine. Without one of three NATS servers a ring heals after 6 to 12 s. */
+/** Timeout of every wait in seconds, on a busy machine. Without one of three NATS servers a ring heals after 5 to 13 s. */
 const MAX_WAIT = 90;
 
 /** A server of the world: its process (another one after a restart), its way to the broker, and its clients. */
