@@ -310,6 +310,9 @@ Attendance Feeds::ownShare(Feed* subject, Presence* presence) const {
     if (attendance.names.size() == kMaxNamed) break;
     if (one.isPresent(now_)) attendance.names.push_back(name);
   }
+  // A named watcher counts as long as it is named: between two polls, and before the first request.
+  const auto named = static_cast<uint32_t>(attendance.names.size());
+  attendance.watching = std::max(attendance.watching, named);
   return attendance;
 }
 

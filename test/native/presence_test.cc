@@ -168,6 +168,21 @@ void keepsANameForALease() {
   EXPECT(table.valueOf("presence/open") == presenceText(0, {}));
 }
 
+/** There are never fewer watchers than names: watchers that came one after the other, or before the
+ * first request for presence, count as long as they are named. */
+void countsWhomItNames() {
+  Table table(optionsOf(4));
+  table.publish("open");
+  table.feeds.drop(table.watch("open", table.addGrant("ann", true, {"*"}), 0));
+  EXPECT(table.request("presence/open") == Outcome::kOk);
+  EXPECT(table.valueOf("presence/open") == presenceText(1, {"ann"}));
+  table.feeds.drop(table.watch("open", table.addGrant("bo", true, {"*"}), 0));
+  table.advance(1200);
+  EXPECT(table.valueOf("presence/open") == presenceText(2, {"ann", "bo"}));
+  table.advance(2 * kLease);
+  EXPECT(table.valueOf("presence/open") == presenceText(0, {}));
+}
+
 /** Without room for another name, its watcher is only counted. The name appears with the watcher's
  * next request once there is room. */
 void keepsSoManyNames() {
@@ -448,6 +463,7 @@ void remembersBadTokens() {
 int main() {
   namesAHundred();
   keepsANameForALease();
+  countsWhomItNames();
   keepsSoManyNames();
   keepsSoManyFeeds();
   heedsMemory();

@@ -10,7 +10,8 @@
 //   - a value published after a grant's end is not sent by it; its poll or stream ends with it
 //   - a good grant is not refused
 //   - an outsider gets the same answer, at once, whether the feed exists or not
-//   - a presence feed shows no more watchers than were there within a lease, and no other names
+//   - a presence feed shows no more watchers than were there within a lease, no other names, and
+//     at least as many watchers as names
 #ifndef TEST_NATIVE_SIMULATED_VISITORS_H_
 #define TEST_NATIVE_SIMULATED_VISITORS_H_
 
@@ -359,7 +360,9 @@ class Visitor : public Client {
     // Presence is up to a second old, and includes watchers that were there within the lease.
     const uint64_t back = (kLease + 1) * kSecond + kSecond + crowd->maxDelay;
     const uint64_t since = sentAt_ > back ? sentAt_ - back : 0;
-    const uint64_t most = attendances->mostSince(watchedKey, since);
+    const uint64_t named = watcherNames_.size();
+    expect(watching_ >= named, "presence: fewer watchers are told of than names");
+    const uint64_t most = std::max(named, attendances->mostSince(watchedKey, since));
     if (watching_ > most) {
       machine->fail("presence: " + std::to_string(watching_) + " are told of where " +
                     std::to_string(most) + " watch");
