@@ -12,6 +12,7 @@ const PAGES = new URL('pages/', import.meta.url);
 /** The pages, by the first segment of their path; and the page of `sprites play`. */
 const PAGE_FILES = { play: 'phone.html', field: 'field.html', control: 'panel.html' };
 const TRIAL_FILES = { try: 'try.html' };
+export const ARENA_PAGES = Object.keys(PAGE_FILES);
 
 /** The start of every page. HTML allows the end tag of the head to be omitted. */
 const HEAD = 'head.html';

@@ -5,6 +5,7 @@ import { shareableUrls } from '../base/lan-addresses.js';
 import { Refusal } from '../base/refusal.js';
 import { EDGES, Unanswerable } from '../torus/pool.js';
 import { CONTENT_BYTES } from '../arena/content.js';
+import { ARENA_PAGES } from '../arena/files.js';
 import { arenaRoutes } from '../arena/routes.js';
 import { openPublisher } from '../feeds/publisher.js';
 import { feedRoutes } from '../feeds/routes.js';
@@ -324,12 +325,13 @@ export function createRoutes({
     );
   }
 
-  /** Returns the phone's page for a browser at the address of an unknown arena: the page says so, and what to do. */
+  /** Returns the page for a browser at the address of an unknown arena: the page says so, and what to do. */
   function pageOfUnknownArena(request) {
     const { path, headers } = request;
-    const isPhone = path.length === 2 && path[0] === 'play' && /^[\w.~-]*$/.test(path[1]);
-    if (!isPhone || !/\btext\/html\b/i.test(headers.accept)) return undefined;
-    return pages.answer(request, `/play/${options.arena[0]}`, options);
+    const [page, name] = path;
+    const isPage = path.length === 2 && ARENA_PAGES.includes(page) && /^[\w.~-]*$/.test(name);
+    if (!isPage || !/\btext\/html\b/i.test(headers.accept)) return undefined;
+    return pages.answer(request, `/${page}/${options.arena[0]}`, options);
   }
 
   async function route(request) {

@@ -92,17 +92,16 @@ function plays(t, server) {
   t.test('a browser gets a page for an unknown arena, a program a problem', async (t) => {
     const accept = (type) => ({ headers: { Accept: type } });
     const browser = accept('text/html,application/xml;q=0.9,*/*;q=0.8');
-    const { bytes } = await server.ask('GET', '/play/hall');
-    for (const path of ['/play/yard', '/play/Hall', '/play/'])
-      t.strictSame((await server.ask('GET', path, browser)).bytes, bytes, path);
-    for (const [path, how] of [
-      ['/play/yard', {}],
-      ['/play/yard', accept('application/json')],
-      ['/play/yard/more', browser],
-      ['/play/%00', browser],
-      ['/field/yard', browser]
-    ])
-      await refused(t, server, 'not-found', () => server.ask('GET', path, how), path);
+    const refuses = (path, how) =>
+      refused(t, server, 'not-found', () => server.ask('GET', path, how), path);
+    for (const page of ['play', 'field', 'control']) {
+      const { bytes } = await server.ask('GET', `/${page}/hall`);
+      for (const name of ['yard', 'Hall', ''])
+        t.strictSame((await server.ask('GET', `/${page}/${name}`, browser)).bytes, bytes, page);
+      for (const how of [{}, accept('application/json')]) await refuses(`/${page}/yard`, how);
+      for (const name of ['yard/more', '%00']) await refuses(`/${page}/${name}`, browser);
+    }
+    for (const path of ['/try/yard', '/play']) await refuses(path, browser);
   });
 
   t.test('bad inputs of every kind change nothing', async (t) => {

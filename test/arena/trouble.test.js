@@ -157,9 +157,13 @@ t.test('field and panel say that a link must have a grant; load takes it', { ski
   await says(blind, '#state', 'Your invitation does not let you in. Ask for another link.');
 });
 
-playing('a phone at the address of no arena is told so', async (t, { open }) => {
-  const phone = await open('play/attic');
-  await says(phone, '#out-words', /^There is no game at this address\. Scan the code/);
+playing('a page at the address of no arena says so', async (t, { open }) => {
+  for (const name of ['attic', '']) {
+    const phone = await open(`play/${name}`);
+    await says(phone, '#out-words', /^There is no game at this address\. Scan the code/);
+    await says(await open(`field/${name}`), '#about', 'There is no such arena');
+    await says(await open(`control/${name}`), '#state', 'There is no such arena');
+  }
 });
 
 playing('a command without an answer does not keep back the next ones', async (t, { visit }) => {

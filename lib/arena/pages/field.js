@@ -95,7 +95,7 @@ async function render() {
   const { title, about } = game;
   put($('heading'), title || arenaName());
   put($('title'), title || arenaName());
-  put($('about'), gameError || about || (title ? '' : 'No game yet.'));
+  put($('about'), gameError || about || (title ? '' : contact.words || 'No game yet.'));
   put($('over-title'), `${title} has stopped`);
   put($('over-text'), 'Something in it went wrong. The host sees what, and can begin again.');
   put($('toast'), ribbonWords(game));

@@ -411,7 +411,7 @@ function showGamePanel(games) {
   if (control !== null) stage.control(expectedControl());
 }
 
-const capitalize = (text) => `${text[0].toUpperCase()}${text.slice(1)}`;
+const capitalize = (text) => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;
 
 async function render() {
   document.body.dataset.state = isUnanswered ? 'offline' : contact.state;

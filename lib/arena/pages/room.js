@@ -40,7 +40,8 @@ function contactWords({ state, why, control, problem }) {
   const invitation = INVITATION_WORDS[why ?? problem];
   if (invitation !== undefined) return invitation;
   if (state === 'offline') return 'No contact, trying again';
-  if (state !== 'online') return 'Connecting…';
+  // A malformed name is never asked for.
+  if (state !== 'online' && problem !== 'bad-key') return 'Connecting…';
   return control === undefined ? 'There is no such arena' : '';
 }
 
