@@ -65,13 +65,6 @@ contract(t, { options }, async (t, server) => {
     t.strictSame(body, { feed: key, cursor: second.cursor, value: 2 });
   });
 
-  t.test('the hold over, there is the cursor and nothing else', async (t) => {
-    const key = freshKey();
-    const { body: first } = await put(server, key, 1);
-    const { body } = await get(server, key, `after=${first.cursor}&hold=5`);
-    t.strictSame(body, { feed: key, cursor: first.cursor });
-  });
-
   t.test('delta=1: what leads from a version that is remembered', async (t) => {
     const key = freshKey();
     const cursors = [];
@@ -278,20 +271,6 @@ contract(t, { options }, async (t, server) => {
     });
   }
 
-  t.test('a list in an address may have escapes', async (t) => {
-    const { body } = await server.ask(
-      'GET',
-      `/feeds?watch=${encodeURIComponent('first:,no/body:')}`
-    );
-    t.strictSame(
-      body.items.map(({ feed, problem }) => [feed, problem]),
-      [
-        ['first', undefined],
-        ['no/body', 'unknown-feed']
-      ]
-    );
-  });
-
   t.test('what asks for no feed changes nothing, by every way to ask', async (t) => {
     const key = freshKey();
     await put(server, key, 1);
@@ -300,13 +279,7 @@ contract(t, { options }, async (t, server) => {
     // For one feed, behind its key; for a list, behind `watch=` and as a body.
     const bad = {
       'bad-cursor': [
-        [
-          'after=x_',
-          'after=a.b',
-          `after=${'x'.repeat(41)}`,
-          'after=e7%20',
-          'after=e1-1&after=e1-2'
-        ],
+        ['x_', 'a.b', 'x'.repeat(41), 'e7%20', 'e1-1&after=e1-2'].map((one) => `after=${one}`),
         ['a:_', 'a:b:c', `a:${'c'.repeat(41)}`],
         ['{"feeds":{"a":"_"}}', '{"feeds":{"a":1}}']
       ],
@@ -348,9 +321,14 @@ contract(t, { options }, async (t, server) => {
         }
       }
     }
-    const escaped = '{"feeds" : {"fir\\u0073t" : "" }, "delta":false}\n';
-    const { body } = await server.ask('POST', '/feeds', { body: escaped });
-    t.equal(body.items[0].feed, 'first', 'escapes and white space are welcome');
+    const escaped = '{"feeds" : {"fir\\u0073t" : "", "no/body":"" }, "delta":false}\n';
+    for (const answer of [
+      await server.ask('POST', '/feeds', { body: escaped }),
+      await server.ask('GET', `/feeds?watch=${encodeURIComponent('first:,no/body:')}`)
+    ]) {
+      const keys = answer.body.items.map(({ feed }) => feed);
+      t.same(keys.sort(), ['first', 'no/body'], 'escapes and white space are welcome');
+    }
   });
 
   t.test('an event stream in gzip: the same events, each to be had at once', async (t) => {

@@ -38,19 +38,6 @@ contract(t, { options: { lease: 30, 'max-sprite': 4096 } }, (t, server) => {
     t.equal(seen.size, 20);
   });
 
-  t.test('a poll parks until a sprite comes, and answers with it', async (t) => {
-    const id = await server.join();
-    const parked = await server.park(id);
-    t.equal((await server.status()).parked, 1);
-    const thrown = await server.throw(id, 'left', '{"kind":"ball"}');
-    t.equal(thrown.status, 202);
-    t.strictSame(thrown.body, { state: 'delivered' });
-    const { status, headers, body } = await parked.answer;
-    t.equal(status, 200);
-    t.equal(headers['content-type'], 'application/json');
-    t.strictSame(body, { seq: 1, sprites: [{ seq: 1, from: 'right', sprite: { kind: 'ball' } }] });
-  });
-
   t.test('every sprite above the ack comes, oldest first, and again until acked', async (t) => {
     const id = await server.join();
     for (const n of [1, 2, 3]) await server.throw(id, 'up', `{"n":${n}}`);
@@ -73,10 +60,9 @@ contract(t, { options: { lease: 30, 'max-sprite': 4096 } }, (t, server) => {
     t.strictSame({ waiting, mailboxBytes }, { waiting: 0, mailboxBytes: 0 });
     t.ok(acked >= 3);
     await server.throw(id, 'down', '{"n":4}');
-    t.strictSame((await parked.answer).body, {
-      seq: 4,
-      sprites: [{ seq: 4, from: 'up', sprite: { n: 4 } }]
-    });
+    const { status, headers, body } = await parked.answer;
+    t.strictSame([status, headers['content-type']], [200, 'application/json']);
+    t.strictSame(body, { seq: 4, sprites: [{ seq: 4, from: 'up', sprite: { n: 4 } }] });
   });
 
   t.test('an ack above what was ever sent is ack-ahead', async (t) => {
@@ -103,22 +89,8 @@ contract(t, { options: { lease: 30, 'max-sprite': 4096 } }, (t, server) => {
   t.test("a hold outside 5 up to the server's is bad-hold", async (t) => {
     const id = await server.join();
     const bad = [
-      ...[
-        '',
-        '0',
-        '0&x=y',
-        '1',
-        '4',
-        '121',
-        '3600',
-        '-5',
-        '5.5',
-        '1e1',
-        '0x10',
-        'long',
-        '4294967301'
-      ],
-      ...['9007199254740991', '9007199254740992', '9'.repeat(400)]
+      ...['', '0', '0&x=y', '1', '4', '121', '3600', '-5', '5.5', '1e1', '0x10', 'long'],
+      ...['4294967301', '9007199254740991', '9007199254740992', '9'.repeat(400)]
     ];
     for (const hold of bad) {
       const query = `hold=${hold}`;
