@@ -96,6 +96,11 @@ t.test('load', { skip: noBrowser() }, async (t) => {
     for (const page of [panel, phones[0], field]) t.strictSame(await amissTo(page), []);
     t.ok((await field.locator('.load-tiles').boundingBox()).y >= 0);
     await field.close();
+    const big = await visit(PAGES.field, 'big');
+    const { x } = await big.locator('.u-over').boundingBox();
+    const { x: left } = await big.locator('.uplot').boundingBox();
+    t.ok(x - left > 80, 'the labels are larger on a big screen');
+    await big.close();
   });
 
   await t.test('nothing is missing', async (t) => {

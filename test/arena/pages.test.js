@@ -245,6 +245,9 @@ t.test('the longest words of a quiz can be read on field and phone', { skip }, a
     t.ok((await page.locator(answer).first().boundingBox()).width > 200);
     await page.setViewportSize(SIZES[size]);
   }
+  await says(field, '.time', /^\d\d$/);
+  const ring = await field.locator('.time').boundingBox();
+  t.equal(ring.width, ring.height, 'two digits are in a circle');
   /** Returns the elements whose text is cut off. */
   const cut = (page, selector) =>
     page.evaluate(

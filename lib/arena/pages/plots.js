@@ -13,14 +13,16 @@ import { isNumber, formatText, formatAxis } from './units.js';
 /** Most points in a plot. Above this, every second point is dropped. */
 const MAX_POINTS = 600;
 
-const FONT = '12px ui-rounded, system-ui, sans-serif';
+/** Size of the labels, in CSS pixels: 12, and on a big screen in proportion to the plot. Distances are in it. */
+const labelSize = (height) => Math.max(12, Math.round(height / 18));
+const FONTS = 'ui-rounded, system-ui, sans-serif';
 
-/** Width of the labels at the left, and least distance of two labels below, in CSS pixels. */
-const AXIS_WIDTH = 58;
-const LABEL_DISTANCE = 56;
+/** Width of the labels at the left, and least distance of two labels below. */
+const AXIS_WIDTH = 4.8;
+const LABEL_DISTANCE = 4.7;
 
-/** Room for the right half of a label below, in CSS pixels. */
-const RIGHT_ROOM = 20;
+/** Room for the right half of a label below. */
+const RIGHT_ROOM = 1.7;
 
 /** Possible steps of an axis of bytes: whole megabytes. */
 const MEGABYTES = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000].map(
@@ -160,7 +162,8 @@ export class Plot {
     if (this.#width === 0) return;
     const color = palette();
     const { unit, series, most = 1, time = {}, span } = this.#kind;
-    const axis = { font: FONT, stroke: color('soft'), ticks: { show: false } };
+    const em = labelSize(this.#height);
+    const axis = { font: `${em}px ${FONTS}`, stroke: color('soft'), ticks: { show: false } };
     const grid = { stroke: color('line'), width: 1 };
     const range = (u, low, high) => [0, Math.max(most, isNumber(high) ? high : 0) * 1.08];
     this.#plot?.destroy();
@@ -168,7 +171,7 @@ export class Plot {
       {
         width: this.#width,
         height: this.#height,
-        padding: [8, RIGHT_ROOM, 0, 0],
+        padding: [8, RIGHT_ROOM * em, 0, 0],
         scales: {
           x: { time: false, ...(span && { range: (u, low, high) => [high - span, high] }) },
           y: { range }
@@ -176,8 +179,8 @@ export class Plot {
         axes: [
           {
             ...axis,
-            space: LABEL_DISTANCE,
-            size: 24,
+            space: LABEL_DISTANCE * em,
+            size: 2 * em,
             gap: 4,
             grid: { show: false },
             values: (u, all) => distinct(all.map(formatClock)),
@@ -187,9 +190,9 @@ export class Plot {
             ...axis,
             ...(unit === 'bytes' && { incrs: MEGABYTES }),
             grid,
-            size: AXIS_WIDTH,
+            size: AXIS_WIDTH * em,
             gap: 6,
-            space: 34,
+            space: 2.8 * em,
             values: (u, all) => distinct(all.map((one) => formatAxis(unit, one)))
           }
         ],
@@ -197,7 +200,7 @@ export class Plot {
           {},
           ...series.map(({ color: name, dashed }, i) => ({
             stroke: color(name),
-            width: 2.25,
+            width: 0.19 * em,
             spanGaps: true,
             points: { show: false },
             ...(dashed ? { dash: [6, 5] } : i === 0 && { fill: `${color(name)}22` })
