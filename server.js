@@ -61,7 +61,7 @@ export async function start(initial, log = createLog('silent'), signal = undefin
   });
   const lifecycle = new Lifecycle({ options: initial, pool, state });
   try {
-    const bans = openBans({ limits, pool, log });
+    const bans = lifecycle.closeAtEnd(openBans({ limits, pool, log }));
     const { publishTokens, grants: keySet } = program;
     const grants = new Grants({ options: initial, keySet, pool, log });
     await grants.load();

@@ -1,28 +1,19 @@
+import { NotedEnds } from '../base/noted-ends.js';
+
 /**
- * Revocations of grants, by `jti` or by `sub`. The state keeps each one as a note (native/store/feeds_and_notes.h), so that
- * it survives a crash and a restart.
+ * Revocations of grants, by `jti` or by `sub`.
  *
- *     revoked/sub/ann  ─▶   1763785200000        the end of the revocation, in milliseconds since 1970
+ *     revoked/sub/ann  ─▶   1763785200000        the end of the revocation: see lib/base/noted-ends.js
  *     revoked/sub/bo   ─▶  -1763785200000        a withdrawn revocation, and its end
  *
- * A revocation ends --grant-longest after it was made: all older grants have expired then. It is kept for longer, since a
- * clock that has jumped ahead may be set right: until the clock has been steady for a day, or other revocations need its
- * room.
+ * A revocation ends --grant-longest after it was made: all older grants have expired then.
  *
  * Servers of a world exchange their revocations (lib/world/shared-revocations.js). Of two ends of the same name the later
  * one holds; of equal ends the withdrawn one. So all servers agree, in whatever order and however often they receive them.
  */
 
-const NOTE_PREFIX = 'revoked/';
-
 /** Most revocations, with the withdrawn ones. The oldest withdrawn ones make room. */
 const MAX_REVOCATIONS = 10_000;
-
-/** How long the clock must have been steady before ended revocations are discarded, in milliseconds. */
-const STEADY_TIME = 86_400_000;
-
-/** Least change of the clock that is a jump, in milliseconds. */
-const CLOCK_JUMP = 60_000;
 
 /** Parts of a grant that can be revoked. */
 export const REVOCABLE_PARTS = ['jti', 'sub'];
@@ -42,59 +33,21 @@ export function isLater(a, b) {
  * @param {import('pino').Logger} parts.log
  */
 export function openRevocations({ options, pool, log }) {
-  /** Ends of the revocations, by names such as `sub/ann`. @type {Map<string, number>} */
-  const ends = new Map();
+  /** Ends of the revocations, by names such as `sub/ann`. */
+  const ends = new NotedEnds({ pool, prefix: 'revoked/', most: MAX_REVOCATIONS });
   const longest = options.grantLongest * 1000;
   let shareWithOthers = async () => true;
-  let steadySince = performance.now();
-  let clockOffset = Date.now() - steadySince;
-  for (const [target, end] of pool.notes(NOTE_PREFIX)) ends.set(target, Number(end));
-
-  function discard(target) {
-    ends.delete(target);
-    pool.removeNote(NOTE_PREFIX + target);
-  }
-
-  /** @returns {[string, number][]} the revocations that have not ended, and their ends */
-  function current() {
-    const now = Date.now();
-    return [...ends].filter(([, end]) => Math.abs(end) > now);
-  }
-
-  function discardEnded() {
-    const now = Date.now();
-    for (const [target, end] of ends) if (Math.abs(end) <= now) discard(target);
-  }
-
-  /** Discards ended revocations, unless the clock has jumped lately, or the server has just started. */
-  function discardIfSteady() {
-    const running = performance.now();
-    const offset = Date.now() - running;
-    if (Math.abs(offset - clockOffset) > CLOCK_JUMP) steadySince = running;
-    clockOffset = offset;
-    if (running - steadySince >= STEADY_TIME) discardEnded();
-  }
 
   function makeRoom(target) {
-    discardIfSteady();
-    if (ends.has(target) || ends.size < MAX_REVOCATIONS) return true;
-    discardEnded();
-    if (ends.size < MAX_REVOCATIONS) return true;
-    const [withdrawn] = [...ends].find(([, end]) => end < 0) ?? [];
-    if (withdrawn !== undefined) discard(withdrawn);
+    if (ends.makeRoom(target)) return true;
+    const [withdrawn] = ends.current().find(([, end]) => end < 0) ?? [];
+    if (withdrawn !== undefined) ends.discard(withdrawn);
     return withdrawn !== undefined;
   }
 
   async function store(target, end) {
-    ends.set(target, end);
-    let isNoted = pool.note(NOTE_PREFIX + target, String(end));
-    try {
-      await pool.endTurn();
-    } catch {
-      // Unanswerable: the journal may be written later.
-      isNoted = false;
-    }
-    if (!isNoted) log.error('a revocation can not be written, and may end with this run');
+    if (await ends.set(target, end)) return;
+    log.error('a revocation can not be written, and may end with this run');
   }
 
   async function storeAndShare(target, end) {
@@ -116,23 +69,20 @@ export function openRevocations({ options, pool, log }) {
     async add(part, name) {
       const target = `${part}/${name}`;
       if (!makeRoom(target)) return 'too-many';
-      return storeAndShare(
-        target,
-        Math.max(Date.now() + longest, Math.abs(ends.get(target) ?? 0) + 1)
-      );
+      return storeAndShare(target, Math.max(Date.now() + longest, Math.abs(ends.get(target)) + 1));
     },
 
     /** @returns {Promise<'here-only' | 'done'>} */
     async remove(part, name) {
       const target = `${part}/${name}`;
       const end = ends.get(target);
-      return end === undefined ? 'done' : storeAndShare(target, -Math.abs(end));
+      return end === 0 ? 'done' : storeAndShare(target, -Math.abs(end));
     },
 
     /** @returns {{sub?: string, jti?: string, seconds: number}[]} all revocations, and the time to their ends */
     list() {
-      discardIfSteady();
-      return current()
+      return ends
+        .current()
         .filter(([, end]) => end > 0)
         .map(([target, end]) => ({
           [target.slice(0, 3)]: target.slice(4),
@@ -148,13 +98,10 @@ export function openRevocations({ options, pool, log }) {
     },
 
     /** @returns {number} the end of a revocation; 0: there is none */
-    endOf: (target) => ends.get(target) ?? 0,
+    endOf: (target) => ends.get(target),
 
     /** @returns {Map<string, number>} all ends, by name */
-    all() {
-      discardIfSteady();
-      return new Map(current());
-    },
+    all: () => new Map(ends.current()),
 
     /**
      * Takes another server's revocation, if it replaces the known one.
@@ -162,7 +109,7 @@ export function openRevocations({ options, pool, log }) {
      * @returns {boolean} whether it ends grants
      */
     merge(target, end) {
-      if (Math.abs(end) <= Date.now() || !isLater(end, ends.get(target) ?? 0)) return false;
+      if (Math.abs(end) <= Date.now() || !isLater(end, ends.get(target))) return false;
       if (!makeRoom(target)) {
         log.error('a revocation of another server is not taken: there are too many');
         return false;

@@ -1,16 +1,21 @@
+import { NotedEnds } from '../base/noted-ends.js';
+
 /**
- * Bans that survive a crash and a restart. The state keeps each ban as a note (native/store/feeds_and_notes.h).
+ * Bans that survive a crash and a restart.
  *
- *     ban/192.0.2.1  ─▶  1763785200000        the end of the ban, in milliseconds since 1970
+ *     ban/192.0.2.1  ─▶  1763785200000        the end of the ban: see lib/base/noted-ends.js
+ *
+ * During a run a ban lasts as long as it was made for, whatever the clock says (native/base/address_limits.h).
  */
 
 /** Longest ban, in milliseconds: a clock that was set back makes no ban longer. */
 const MAX_BAN_MS = 31_536_000_000;
 
-const NOTE_PREFIX = 'ban/';
+/** Most bans, as in native/base/address_limits.h. */
+const MAX_BANS = 1000;
 
-/** Largest difference of two ends that count as equal, in milliseconds: seconds are rounded. */
-const END_TOLERANCE = 2000;
+/** Interval between two looks at the clock, in milliseconds. */
+const LOOK_INTERVAL = 60_000;
 
 /**
  * Restores the bans of the last run.
@@ -19,40 +24,40 @@ const END_TOLERANCE = 2000;
  * @param {import('../torus/address-limits.js').AddressLimits} parts.limits
  * @param {import('../torus/pool.js').Pool} parts.pool keeps them in its state
  * @param {import('pino').Logger} parts.log
- * @returns {{ban: (address: string, seconds: number) => Promise<boolean | null>, list: AddressLimits['bans']}} like those
- *     of AddressLimits; `ban` resolves when the journal has the ban. A ban that can't be written is logged, and holds
- *     until the end of this run
+ * @returns {{ban: (address: string, seconds: number) => Promise<boolean | null>, list: AddressLimits['bans'],
+ *     close: () => void}} like those of AddressLimits; `ban` resolves when the journal has the ban. A ban that can't be
+ *     written is logged, and holds until the end of this run
  */
 export function openBans({ limits, pool, log }) {
-  const list = () => limits.bans();
-  for (const [address, end] of pool.notes(NOTE_PREFIX)) {
-    const seconds = Math.ceil(Math.min(Number(end) - Date.now(), MAX_BAN_MS) / 1000);
-    if (seconds > 0) limits.ban(address, seconds);
+  const ends = new NotedEnds({ pool, prefix: 'ban/', most: MAX_BANS, onJump: followClock });
+
+  /** Restores the bans that have not ended. A ban that was made while the clock was ahead ends no later for that. */
+  function followClock() {
+    const now = Date.now();
+    const activeEnds = new Map(limits.bans().map((one) => [one.address, now + one.seconds * 1000]));
+    for (const [address, end] of ends.current()) {
+      const activeEnd = activeEnds.get(address);
+      if (activeEnd === undefined)
+        limits.ban(address, Math.ceil(Math.min(end - now, MAX_BAN_MS) / 1000));
+      else if (activeEnd < end) ends.set(address, activeEnd);
+    }
   }
 
-  async function ban(address, seconds) {
-    const outcome = limits.ban(address, seconds);
-    if (outcome !== true) return outcome;
-    const notedEnds = new Map(pool.notes(NOTE_PREFIX).map(([known, end]) => [known, Number(end)]));
-    let isWritten = true;
-    for (const activeBan of list()) {
-      const end = Date.now() + activeBan.seconds * 1000;
-      const isNoted = Math.abs(notedEnds.get(activeBan.address) - end) <= END_TOLERANCE;
-      if (!isNoted)
-        isWritten = pool.note(NOTE_PREFIX + activeBan.address, String(end)) && isWritten;
-      notedEnds.delete(activeBan.address);
-    }
-    for (const endedAddress of notedEnds.keys())
-      isWritten = pool.removeNote(NOTE_PREFIX + endedAddress) && isWritten;
-    try {
-      await pool.endTurn();
-    } catch {
-      // Unanswerable: the journal may be written later.
-      isWritten = false;
-    }
-    if (!isWritten) log.error({ address }, "the ban can't be written, and may end with this run");
-    return true;
-  }
+  followClock();
+  const timer = setInterval(() => ends.look(), LOOK_INTERVAL).unref();
 
-  return { ban, list };
+  return {
+    list: () => limits.bans(),
+    close: () => clearInterval(timer),
+    async ban(address, seconds) {
+      const known = limits.ban(address, seconds);
+      if (!known) return known;
+      const isWritten =
+        seconds === 0
+          ? await ends.discard(known)
+          : ends.makeRoom(known) && (await ends.set(known, Date.now() + seconds * 1000));
+      if (!isWritten) log.error({ address }, "the ban can't be written, and may end with this run");
+      return true;
+    }
+  };
 }

@@ -34,7 +34,8 @@ export class AddressLimits {
    *
    * @param {string} address
    * @param {number} seconds 0 ends the ban
-   * @returns {boolean | null} false: there are 1,000 bans already; null: the text is not an address
+   * @returns {string | false | null} the address as `bans` has it; false: there are 1,000 bans already; null: the text is
+   *     not an address
    */
   ban(address, seconds) {
     return this.native.ban(address, seconds * 1000);

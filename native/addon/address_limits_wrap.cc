@@ -35,12 +35,15 @@ class AddressLimitsObject : public Nan::ObjectWrap {
     object->Wrap(info.This());
   }
 
-  // ban(address, milliseconds or 0) → true; false: there are too many bans; null: it is no address
+  // ban(address, milliseconds or 0) → the address as `bans` has it; false: there are too many bans;
+  // null: it is no address
   static void ban(const Info& info) {
     Address address;
     if (!Address::parse(textOf(info[0]), &address)) return info.GetReturnValue().SetNull();
-    info.GetReturnValue().Set(unwrap<AddressLimitsObject>(info)->limits_.ban(
-        address, static_cast<uint64_t>(numberOf(info[1])), uv_hrtime() / 1000000));
+    const bool isDone = unwrap<AddressLimitsObject>(info)->limits_.ban(
+        address, static_cast<uint64_t>(numberOf(info[1])), uv_hrtime() / 1000000);
+    if (!isDone) return info.GetReturnValue().Set(false);
+    info.GetReturnValue().Set(valueOf(address.text()));
   }
 
   // bans() → [{address, milliseconds: how long the ban still lasts}, …]

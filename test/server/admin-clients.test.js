@@ -6,6 +6,7 @@ import t from 'tap';
 import { openBans } from '../../lib/operator/bans.js';
 import { problemOf } from '../support/contract.js';
 import { request as bytesOf, Wire } from '../support/http.js';
+import { DAY, jumpingClock, notingPool } from '../support/jumping-clock.js';
 import { startServer } from '../support/server.js';
 
 /** Requests of an operator about one client, at the admin port. */
@@ -138,24 +139,74 @@ t.test('with --state bans outlive a crash, and end when they are to', async (t) 
   await three.server.stop();
 });
 
-t.test(
-  'a ban that has ended is none after a restart, and a clock set back makes none longer',
-  async (t) => {
+/** Returns limits whose bans last as long as they were made for, by `performance.now`. */
+function makeLimits() {
+  const bans = new Map();
+  return {
+    ban(address, seconds) {
+      bans.set(address, performance.now() + seconds * 1000);
+      return address;
+    },
+    bans: () =>
+      [...bans]
+        .map(([address, end]) => ({
+          address,
+          seconds: Math.ceil((end - performance.now()) / 1000)
+        }))
+        .filter(({ seconds }) => seconds > 0)
+  };
+}
+
+const MINUTE = 60_000;
+
+t.test('bans and the clock', async (t) => {
+  const setClock = jumpingClock(t);
+  const pool = notingPool();
+  const { setInterval } = globalThis;
+  t.teardown(() => Object.assign(globalThis, { setInterval }));
+  let lookAtClock;
+  globalThis.setInterval = (look) => {
+    lookAtClock = look;
+    return { unref() {} };
+  };
+  const restart = () => openBans({ limits: makeLimits(), pool, log: {} });
+  const listed = (bans) => Object.fromEntries(bans.list().map((one) => [one.address, one.seconds]));
+
+  t.test('one that has ended is none after a restart, and a year is the most', async (t) => {
     const now = Date.now();
-    const notes = [
-      ['192.0.2.1', `${now - 1}`],
-      ['192.0.2.2', `${now + 60_000}`],
-      ['192.0.2.3', `${now + 1e12}`]
-    ];
-    const banned = [];
-    const limits = { ban: (...one) => banned.push(one), bans: () => [] };
-    openBans({ limits, pool: { notes: () => notes }, log: {} });
-    t.strictSame(banned, [
-      ['192.0.2.2', 60],
-      ['192.0.2.3', 31_536_000]
-    ]);
-  }
-);
+    for (const [address, end] of [
+      ['192.0.2.1', now - 1],
+      ['192.0.2.2', now + MINUTE],
+      ['192.0.2.3', now + 1e12]
+    ])
+      pool.note(`ban/${address}`, String(end));
+    t.strictSame(listed(restart()), { '192.0.2.2': 60, '192.0.2.3': 31_536_000 });
+    pool.written.clear();
+  });
+
+  t.test('a clock that is ahead at a restart ends bans only until it is set right', async (t) => {
+    await restart().ban('192.0.2.1', 600);
+    setClock(400 * DAY);
+    const bans = restart();
+    t.strictSame(listed(bans), {});
+    await bans.ban('192.0.2.2', 60);
+    setClock(0);
+    lookAtClock();
+    t.strictSame(listed(bans), { '192.0.2.1': 600, '192.0.2.2': 60 });
+    t.strictSame(listed(restart()), { '192.0.2.1': 600, '192.0.2.2': 60 }, 'none is longer');
+  });
+
+  t.test('one that has ended is kept until the clock was steady for a day', async (t) => {
+    const bans = restart();
+    setClock(400 * DAY);
+    lookAtClock();
+    t.equal(pool.written.size, 2);
+    t.equal(bans.list().length, 2, 'in a run they last as long as they were made for');
+    setClock(400 * DAY, 2);
+    lookAtClock();
+    t.equal(pool.written.size, 0);
+  });
+});
 
 t.test('there are a thousand bans at the most', async (t) => {
   const { server, ask } = await startAdministered(t);

@@ -11,6 +11,7 @@ import { SharedRevocations, STREAM } from '../../lib/world/shared-revocations.js
 import { problemOf } from '../support/contract.js';
 import { EventStream, get, STATELESS_POOL, parkGet, put, tokenFile } from '../support/feeds.js';
 import { bearer, keyFile, reads } from '../support/grants.js';
+import { DAY, jumpingClock, notingPool } from '../support/jumping-clock.js';
 import { enterNats, skip, startNats } from '../support/nats.js';
 import { until } from '../support/until.js';
 import { enterWorld, untilReady, untilRing, untilEach } from '../support/world-servers.js';
@@ -126,24 +127,8 @@ t.test('the bound: one more is refused, also of another server', async (t) => {
 });
 
 t.test('a clock that jumps ahead ends revocations only until it is set right', async (t) => {
-  const DAY = 86_400_000;
-  const { now } = Date;
-  const { now: running } = performance;
-  t.teardown(() => {
-    Date.now = now;
-    performance.now = running;
-  });
-  const setClock = (ahead, days = 0) => {
-    Date.now = () => now() + ahead + days * DAY;
-    performance.now = () => running.call(performance) + days * DAY;
-  };
-  const notes = new Map();
-  const pool = {
-    ...STATELESS_POOL,
-    notes: (prefix) => [...notes].map(([name, end]) => [name.slice(prefix.length), end]),
-    note: (name, end) => notes.set(name, end),
-    removeNote: (name) => notes.delete(name)
-  };
+  const setClock = jumpingClock(t);
+  const pool = notingPool();
   const open = () => openRevocations({ options: { grantLongest: 60 }, pool, log: {} });
   const namesOf = (list) => list.list().map(({ sub }) => sub);
 
@@ -160,10 +145,10 @@ t.test('a clock that jumps ahead ends revocations only until it is set right', a
 
   setClock(400 * DAY + 61_000);
   t.same(namesOf(restarted), []);
-  t.equal(notes.size, 2);
+  t.equal(pool.written.size, 2);
   setClock(400 * DAY + 61_000, 2);
   t.same(namesOf(restarted), []);
-  t.equal(notes.size, 0, 'after a day without a jump none is kept');
+  t.equal(pool.written.size, 0, 'after a day without a jump none is kept');
 });
 
 t.test('taking it back is shared each time it is asked for', async (t) => {
