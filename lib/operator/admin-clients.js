@@ -35,6 +35,16 @@ function isFromThisHost(request) {
   );
 }
 
+/** Returns whether a path and its query are percent-encoded UTF-8: `%ff` must not be read as another name. */
+function isDecodable(url) {
+  try {
+    decodeURIComponent(url);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /** Returns the part of an id that may be logged. */
 const shortId = (id) => `${id.slice(0, 8)}…`;
 
@@ -167,21 +177,21 @@ export function createClientRoutes({ pool, bans, grants, log }) {
       firstSegment === 'revoked' && segments[0]
         ? `${firstSegment}/${segments.shift()}`
         : firstSegment;
-    if (collection !== firstSegment && query.has('name'))
-      segments[0] ||= encodeURIComponent(query.get('name'));
+    if (collection !== firstSegment && !segments[0] && query.has('name')) {
+      segments[0] = encodeURIComponent(query.get('name'));
+      if (query.getAll('name').length === 1) query.delete('name');
+    }
     const [subject = '', ...furtherSegments] = segments;
     const name = [collection, ...(subject === '' ? [] : ['{}']), ...furtherSegments].join('/');
     const route = routes[`${request.method} ${name}`];
     if (!isFromThisHost(request)) {
       sendFailure(response, 'not-from-here');
+    } else if (!isDecodable(request.url)) {
+      sendFailure(response, 'bad-request', 'Send the path and the query in percent-encoded UTF-8.');
+    } else if (firstSegment === 'revoked' && query.size > 0) {
+      sendFailure(response, 'bad-revocation', 'Give one name: in the path, or else as ?name=.');
     } else if (route !== undefined) {
-      let value = subject;
-      try {
-        value = decodeURIComponent(subject);
-      } catch {
-        // An invalid escape: the segment is no id and no address either.
-      }
-      route(response, value, query);
+      route(response, decodeURIComponent(subject), query);
     } else {
       const methods = Object.keys(routes)
         .map((key) => key.split(' '))

@@ -104,6 +104,18 @@ t.test('an address is banned, and no more', async (t) => {
     t.equal(problemOf(await ask('PUT', `/bans/1.2.3.4?seconds=${wrong}`)), 'bad-ban', wrong);
   }
   t.equal(problemOf(await ask('PUT', '/bans/1.2.3.4?second=60')), 'bad-ban');
+  for (const [problem, targets] of Object.entries({
+    'bad-request': ['bans/%zz', 'bans/%ff', 'revoked/sub/%ff', 'revoked/sub?name=%ff'],
+    'bad-revocation': [
+      ...['revoked/sub/ann?nmae=bo', 'revoked/sub?nmae=bo', 'revoked?sub=ann&jti=1'],
+      ...['revoked/sub/ann?name=bo', 'revoked/sub?name=ann&name=bo', 'revoked/sub?name=ann&x']
+    ]
+  })) {
+    for (const target of targets)
+      for (const method of ['PUT', 'DELETE'])
+        t.equal(problemOf(await ask(method, `/${target}`)), problem, target);
+  }
+  t.same((await ask('GET', '/revoked')).body, []);
   for (const nothing of ['bans/192.0.2.2', 'revoked/sub/ann']) {
     t.equal((await ask('DELETE', `/${nothing}`)).status, 204);
   }
@@ -261,7 +273,7 @@ t.test(
       t.equal(status, 404, path);
       t.match(body.detail, /^There are \/, .*\/clients\/\{id\}, \/bans and \/revoked\.$/);
     }
-    t.equal((await ask('GET', '/clients/%zz')).status, 404);
+    t.equal(problemOf(await ask('GET', '/clients/%zz')), 'bad-request');
     await server.stop();
   }
 );

@@ -12,7 +12,7 @@ export const DAY = 86_400_000;
 export function jumpingClock(t) {
   const { now } = Date;
   const { now: running } = performance;
-  const [wallTime, runningTime] = [now(), running.call(performance)];
+  const [wallTime, runningTime] = [now(), Math.ceil(running.call(performance))];
   t.teardown(() => {
     Date.now = now;
     performance.now = running;
