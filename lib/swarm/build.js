@@ -90,14 +90,9 @@ function nodeHeaders() {
 function build(program) {
   const startedAt = new Date();
   const gyp = createRequire(import.meta.url).resolve('node-gyp/bin/node-gyp.js');
-  const gypOptions = [
-    '-C',
-    join(ROOT, program.home),
-    '-j',
-    process.env.JOBS ?? 'max',
-    '--loglevel=error'
-  ];
-  execFileSync(process.execPath, [gyp, 'rebuild', ...gypOptions, ...nodeHeaders()], {
+  const gypOptions = ['-C', join(ROOT, program.home), '-j', process.env.JOBS ?? 'max'];
+  const options = [...gypOptions, '--loglevel=error', ...nodeHeaders()];
+  execFileSync(process.execPath, [gyp, 'rebuild', ...options], {
     stdio: ['ignore', 'ignore', 'inherit']
   });
   writeFileSync(stampOf(program), process.version);

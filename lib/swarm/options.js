@@ -123,14 +123,8 @@ const ARENA_NAME = new RegExp(`^${ARENA}$`);
 
 /** Types by their names in the table; a function makes a type from the bounds behind the name. */
 const TYPES = {
-  ...{
-    number: numberType,
-    seconds: secondsType,
-    time: durationType,
-    url: urlType,
-    switch: flagType,
-    stage: stageType
-  },
+  ...{ number: numberType, seconds: secondsType, time: durationType },
+  ...{ url: urlType, switch: flagType, stage: stageType },
   fraction: (low, high) => numberType(low, high, false),
   percent: (low, high) => ({ ...numberType(low, high, false), unit: 'PERCENT' }),
   bytes: (low, high) => ({ ...numberType(low, high), unit: 'BYTES' }),
@@ -220,45 +214,24 @@ export const optionTable = parseGroups(TABLE).flatMap(([group, lines]) => [
 /** Names that other load testers have for some of these options. */
 const ALIASES = { duration: 'time', d: 'time', z: 'time', s: 'stage' };
 
-const ADVICE_CLIENTS = 'the clients are the number after the command, as in throw 100';
-const ADVICE_RATE = '--rate is in sprites a second, in all';
-const ADVICE_TIME = 'a run ends by --time, not by a count';
-const ADVICE_ENGINES = '--processes is for engines, --throwers for connections that throw';
-
-/** Options of other load testers that are unknown here or have another meaning, with the advice for them. */
-const UNKNOWN_OPTIONS = {
-  ...{
-    u: ADVICE_CLIENTS,
-    vus: ADVICE_CLIENTS,
-    users: ADVICE_CLIENTS,
-    c: ADVICE_CLIENTS,
-    connections: ADVICE_CLIENTS
-  },
-  ...{ concurrency: ADVICE_CLIENTS },
-  ...{
-    q: ADVICE_RATE,
-    R: ADVICE_RATE,
-    r: ADVICE_RATE,
-    rps: ADVICE_RATE,
-    qps: ADVICE_RATE,
-    'arrival-rate': ADVICE_RATE
-  },
-  ...{
-    n: ADVICE_TIME,
-    i: ADVICE_TIME,
-    iterations: ADVICE_TIME,
-    requests: ADVICE_TIME,
-    amount: ADVICE_TIME
-  },
-  ...{
-    t: `${ADVICE_ENGINES}, --time for seconds`,
-    threads: ADVICE_ENGINES,
-    workers: ADVICE_ENGINES
-  },
-  'ramp-up': '--ramp is how many clients a second are opened, --stage how they become more',
-  o: '--report FILE for a page, --json for figures',
-  out: '--report FILE for a page, --json for figures, --prometheus PORT while it runs'
+/** Options of other load testers that are unknown here or have another meaning, by the advice for them. */
+const ADVICE = {
+  'the clients are the number after the command, as in throw 100':
+    'u vus users c connections concurrency',
+  '--rate is in sprites a second, in all': 'q R r rps qps arrival-rate',
+  'a run ends by --time, not by a count': 'n i iterations requests amount',
+  '--processes is for engines, --throwers for connections that throw': 'threads workers',
+  '--processes is for engines, --throwers for connections that throw, --time for seconds': 't',
+  '--ramp is how many clients a second are opened, --stage how they become more': 'ramp-up',
+  '--report FILE for a page, --json for figures': 'o',
+  '--report FILE for a page, --json for figures, --prometheus PORT while it runs': 'out'
 };
+
+const UNKNOWN_OPTIONS = Object.fromEntries(
+  Object.entries(ADVICE).flatMap(([advice, names]) =>
+    names.split(' ').map((name) => [name, advice])
+  )
+);
 
 /** Options of one command only. */
 const COMMAND_OF_OPTION = {
