@@ -8,6 +8,7 @@ import { readOptions } from '../../lib/operator/options.js';
 import { certificateWithKey } from '../support/certificate.js';
 import { freePort } from '../support/addresses.js';
 import { problemOf } from '../support/contract.js';
+import { authorized, tokenFile } from '../support/feeds.js';
 import { coldHeads, differences, head } from '../support/http-cases.js';
 import { request, Wire } from '../support/http.js';
 import { startProgram, temporary } from '../support/processes.js';
@@ -158,7 +159,8 @@ for (const name of Object.keys(PROXIES)) {
   );
 
   t.test(`through ${name}, with TLS`, { skip }, async (t) => {
-    const { server, open, ask, port, dir, proxy } = await startBehindProxy(t, name);
+    const options = { 'publish-token-file': tokenFile(t) };
+    const { server, open, ask, port, dir, proxy } = await startBehindProxy(t, name, options);
     const join = async () => (await ask('POST', '/join')).body;
     const sprites = ({ body }) => body.sprites.map(({ sprite }) => sprite);
 
@@ -198,6 +200,8 @@ for (const name of Object.keys(PROXIES)) {
       const body = JSON.stringify({ data: 'x'.repeat(maxSprite * 2) });
       t.equal(problemOf(await ask('POST', `/throw/${id}/up`, { body })), 'sprite-too-large');
       await server.leave(id);
+      const value = { headers: authorized(), body: ' '.repeat(2 ** 20 + 1) };
+      t.equal(problemOf(await ask('PUT', '/feed/a', value)), 'feed-too-large');
     });
 
     t.test('a client that goes away takes its parked poll with it', async () => {
