@@ -1,4 +1,5 @@
-import { writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { closeSync, openSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import t from 'tap';
@@ -337,6 +338,12 @@ for (const workers of [0, 1]) {
       await says('the keys of grants are read anew');
       t.equal(problemOf(await endedPoll.answer), 'bad-grant');
       t.equal(problemOf(await getWithToken(server, 'team/a', token)), 'bad-grant');
+      unlinkSync(file);
+      execFileSync('mkfifo', [file]);
+      const silentWriter = openSync(file, 'r+');
+      server.child.kill('SIGUSR2');
+      await says('the program that writes to it is silent');
+      closeSync(silentWriter);
       await put(server, 'team/a', { news: 1 });
       t.equal((await stays.answer).status, 200);
       t.notMatch(server.errors.join('\n'), token, 'no grant is in the log');
