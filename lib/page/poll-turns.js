@@ -121,8 +121,10 @@ export class PollTurns {
         giveUpSlot();
       }
       signal.throwIfAborted();
+      // The answer's body can still be aborted: the listener stays.
       return await fetch(url.href, { ...init, signal: controller.signal });
     } catch (error) {
+      signal.removeEventListener('abort', abort);
       if (hasGivenUp && !signal.aborted) return null;
       throw error;
     } finally {

@@ -1,3 +1,5 @@
+import { getEventListeners } from 'node:events';
+
 import t from 'tap';
 
 import { opposite } from '../../lib/client/client.js';
@@ -622,9 +624,13 @@ function shareTabs(t, clock) {
   const request = async (name, { ifAvailable, signal }, callback) => {
     if (held.has(name) && ifAvailable) return callback(null);
     const wait = (go, fail) => {
-      const one = { name, go };
-      pending.push(one);
-      signal.addEventListener('abort', () => fail(signal.reason));
+      const abort = () => fail(signal.reason);
+      const enter = () => {
+        signal.removeEventListener('abort', abort);
+        go();
+      };
+      pending.push({ name, go: enter });
+      signal.addEventListener('abort', abort);
     };
     if (held.has(name)) await new Promise(wait);
     else held.add(name);
@@ -665,14 +671,16 @@ t.test('however many tabs there are, each poll is answered in time', async (t) =
     });
   t.intercept(globalThis, 'fetch', { value: fetch });
   for (const hold of [5, 120]) {
-    const polled = Array.from({ length: TABS }, () => {
-      const { signal } = new AbortController();
-      return new PollTurns().fetch(`http://torus.test/poll/me?ack=0&hold=${hold}`, { signal });
-    });
+    const signals = Array.from({ length: TABS }, () => new AbortController().signal);
+    const polled = signals.map((signal) =>
+      new PollTurns().fetch(`http://torus.test/poll/me?ack=0&hold=${hold}`, { signal })
+    );
     let answered = 0;
     for (const poll of polled) poll.then(() => (answered += 1));
     await clock.run((hold * 1.25 + 15) * 1000); // the client's timeout of a poll
     t.equal(answered, TABS, `${hold} s`);
+    const listeners = (signal) => getEventListeners(signal, 'abort').length;
+    t.ok(signals.every((signal) => listeners(signal) === 1), 'no turn leaves a listener behind');
   }
   const { signal } = new AbortController();
   const lone = new PollTurns().fetch('http://torus.test/poll/me?hold=120', { signal });
