@@ -406,9 +406,14 @@ playing('a phone forgotten, or offline, says so and joins', async (t, { command,
   await phone.press('[role=slider]', 'ArrowUp');
   await says(phone, '#out', 'Your phone is offline');
   await phone.focus('#now');
+  let answerPolls;
+  const polls = new Promise((go) => (answerPolls = go));
+  await phone.route('**/feeds', (route) => polls.then(() => route.continue()));
   await phone.context().setOffline(false);
   await online(phone);
   await phone.locator('#out').waitFor({ state: 'hidden' });
+  await says(phone, '#state', 'Connecting'); // The poll is parked, without news.
+  answerPolls();
   t.equal(await phone.textContent('#small'), '2');
   await playsByKey(phone);
 

@@ -53,6 +53,8 @@ export class ArenaFeeds {
   #feeds;
   #reduced = null;
   #onReduced;
+  #contact = {};
+  #onState;
 
   /**
    * @param {object} callbacks
@@ -64,28 +66,35 @@ export class ArenaFeeds {
    */
   constructor({ onControl, onReduced, onState }) {
     this.#onReduced = onReduced;
-    const contact = {};
-    const report = (changes) => {
-      Object.assign(contact, changes);
-      onState(contact.state === 'asking' ? 'joining' : contact.state, contactWords(contact));
-    };
+    this.#onState = onState;
     this.#feeds = new Feeds({
       ...grantOption,
       base,
       limits: { feedHold: 15 }, // Seconds. Short: a silently dead connection must not freeze the big screen.
-      onState: (to, { why }) => report({ state: to, why })
+      onState: (to, { why }) => this.#report({ state: to, why })
     });
     this.#feeds.watch(`arena/${arenaName()}/control`, (value, { problem }) => {
       onControl(value);
-      report({ control: value, problem });
+      this.#report({ control: value, problem });
     });
     for (const event of ['online', 'offline']) addEventListener(event, () => this.wake());
     document.addEventListener('visibilitychange', () => document.hidden || this.wake());
   }
 
+  #report(changes) {
+    const contact = Object.assign(this.#contact, changes);
+    this.#onState(contact.state === 'asking' ? 'joining' : contact.state, contactWords(contact));
+  }
+
   /** Retries at once. */
   wake() {
     this.#feeds.wake();
+  }
+
+  /** Retries at once, since another request was answered again. A poll without news is answered only after its hold. */
+  noteContact() {
+    this.wake();
+    if (this.#contact.state === 'offline') this.#report({ state: 'asking', why: undefined });
   }
 
   /** @param {boolean} isWanted whether to watch the reduced feed */
