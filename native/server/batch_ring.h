@@ -131,8 +131,7 @@ class BatchRing {
     const uint32_t at = takenCount_.load(std::memory_order_relaxed);
     if (at == putCount_.load()) return false;
     // The memory of an unusually long batch is freed.
-    if (batch->capacity() > kMaxRetained) *batch = std::string();
-    batch->clear();
+    if (batch->capacity() > kMaxRetained) std::string().swap(*batch);
     places_[at % kPlaces].swap(*batch);
     takenCount_.store(at + 1);
     if (writerWaits_.load() && writerWaits_.exchange(false)) writer_->wake();

@@ -49,6 +49,13 @@ void owedByTheBusy() {
   // A waker that wakes no faster than the pace never waits.
   Waker seldom(&events, kSoon);
   for (uint64_t at = kStart; at < kStart + 100 * kSoon; at += kSoon) EXPECT(wake(&seldom, at) == 0);
+  // A wake of a thread that is being woken costs nothing, and need not wait.
+  Waker pending(&events, kSoon);
+  for (uint32_t i = 0; i <= Waker::kAtOnce; ++i) EXPECT(pending.wakeAtPace(kStart) == 0);
+  pending.clear();
+  for (uint32_t i = 1; i < Waker::kAtOnce; ++i) EXPECT(wake(&pending, kStart) == 0);
+  pending.wake();
+  EXPECT(pending.wakeAtPace(kStart) == 0);
   Waker none(&events);
   for (int i = 0; i < 100; ++i) EXPECT(wake(&none, kStart) == 0);
 }
@@ -110,6 +117,13 @@ void batches() {
     EXPECT(ring.take(&taken) && taken == "kept" && !ring.take(&taken));
     events.dispatch([](uint32_t, uint32_t, uint32_t) {});
     writer.clear();
+    // The writer waits no more. The memory of a long batch is not kept.
+    batch.assign(1 << 20, 'x');
+    EXPECT(ring.put(&batch) && ring.take(&taken) && taken.size() == 1 << 20);
+    for (uint32_t i = 0; i <= BatchRing::kPlaces; ++i) {
+      EXPECT(ring.put(&batch) && batch.capacity() < 1 << 20 && ring.take(&taken));
+    }
+    EXPECT(!readable(events));
   }
 }
 

@@ -85,9 +85,7 @@ class Server {
     uint64_t tickAt = 0;
     uint64_t version = 0;
     for (uint64_t turns = 0; !over; ++turns) {
-      pollfd due = {.fd = front_.events()->fd(), .events = POLLIN, .revents = 0};
-      poll(&due, 1, 5);
-      front_.turn();
+      turnIfDue(5);
       feeds_.step(1000);
       answerLater();
       if (turns % 4 == 0) publish(++version);
@@ -103,14 +101,20 @@ class Server {
 
   /** Checks that nothing is left of the clients, which have all left. */
   void end() {
+    Wire idle(port_);
+    std::string head, body;
+    idle.send(request("GET", "/now"));
+    while (!idle.readAnswer(&head, &body)) turnIfDue(5);
     front_.drain(0);
     front_.stopListening();
-    for (int turns = 0; open() > 0; ++turns) {
+    // Until no thread listens any more.
+    const auto isListening = [this] { return Listener().reserve("127.0.0.1", port_) != 0; };
+    for (int turns = 0; open() > 0 || gone_ < parked_ || isListening(); ++turns) {
       EXPECT(turns < 20000);
       front_.closeIdle();
-      usleep(1000);
-      front_.turn();
+      turnIfDue(1);
     }
+    EXPECT(gone_ == parked_);
     uint64_t requests = 0;
     uint64_t watching = 0;
     std::vector<uint64_t> acceptedConnections;
@@ -132,21 +136,39 @@ class Server {
            pool_.counts().lost);
   }
 
-  /** A poll parked at a worker is not parked any more after the front has closed. */
+  /**
+   * No answer needs a tick. A poll parked at a worker is not parked any more after the front has
+   * closed.
+   */
   void endParked() {
     Wire wire(port_);
-    std::string head, id;
+    std::string head, id, body;
     const auto until = [this](auto&& holds) {
       for (int turns = 0; !holds(); ++turns) {
         EXPECT(turns < 5000);
-        usleep(1000);
-        front_.turn();
+        turnIfDue(1);
+        answerLater();
       }
     };
-    wire.send(request("POST", "/join"));
-    until([&] { return wire.readAnswer(&head, &id); });
-    wire.send(request("GET", "/poll/" + id));
-    until([&] { return pool_.counts().parked == 1; });
+    // Without an arena JavaScript has the inputs.
+    for (const char* target : {"/now", "/later", "/arena/a/00000000-0000-4000-8000-000000000000"}) {
+      wire.send(request("POST", target, "{}"));
+      until([&] { return wire.readAnswer(&head, &body); });
+    }
+    for (const bool leaves : {true, false}) {
+      wire.send(request("POST", "/join"));
+      until([&] { return wire.readAnswer(&head, &id); });
+      const std::string poll = request("GET", "/poll/" + id);
+      wire.send(poll);
+      until([&] { return pool_.counts().parked == 1; });
+      if (!leaves) break;
+      // JavaScript has the client leave, outside a turn of the front.
+      HotRequest read;
+      EXPECT(readHead(poll.data(), poll.size(), &read) == Verdict::kHot);
+      EXPECT(pool_.leave(read.id) == Outcome::kOk);
+      turn_.endOutsideFront();
+      until([&] { return wire.readAnswer(&head, &body); });
+    }
     front_.close();
     EXPECT(pool_.counts().parked == 0);
   }
@@ -173,6 +195,12 @@ class Server {
             .workers = kWorkers};
   }
 
+  /** Waits up to so many milliseconds for a turn, as Node's loop does. */
+  void turnIfDue(int milliseconds) {
+    pollfd due = {.fd = front_.events()->fd(), .events = POLLIN, .revents = 0};
+    if (poll(&due, 1, milliseconds) == 1) front_.turn();
+  }
+
   bool conserved() const {
     const PoolCounts& counts = pool_.counts();
     return counts.thrown == counts.acked + counts.waiting + counts.lost;
@@ -194,6 +222,7 @@ class Server {
     if (target.starts_with("/later")) return later_.push_back({caller, target});
     if (target.starts_with("/parked")) {
       EXPECT(front_.park(caller));
+      ++parked_;
       return;
     }
     if (target.starts_with("/watch")) {
@@ -252,7 +281,7 @@ class Server {
   Front front_;
   std::vector<std::pair<Caller, std::string>> later_;
   uint64_t handled_ = 0;
-  uint64_t gone_ = 0;
+  uint64_t parked_ = 0, gone_ = 0;  // requests; those whose connection is gone
   uint16_t port_ = 0;
   uint16_t transientPort_ = 0;
 };
@@ -457,7 +486,8 @@ struct SingleWorker {
                 .inputs = false,
                 .mainWaker = &waker},
                milliseconds()),
-        wire(listen()) {
+        port(listen()),
+        wire(port) {
     worker.turn();
   }
 
@@ -474,8 +504,32 @@ struct SingleWorker {
   AddressLimits limits{AddressLimitsOptions{}};
   std::atomic<uint32_t> open{0};
   Worker worker;
+  uint16_t port;
   Wire wire;
 };
+
+/** What waits for the main thread is bounded. */
+void asksForFew() {
+  SingleWorker alone;
+  std::vector<std::unique_ptr<Wire>> wires;
+  uint32_t asked = 0;
+  std::string batch;
+  for (uint32_t turns = 0; turns < 100; ++turns) {
+    if (wires.size() < 2 * kMaxRequests) {
+      wires.push_back(std::make_unique<Wire>(alone.port));
+      wires.back()->send(request("GET", "/now"));
+    }
+    alone.worker.turn();
+    while (alone.worker.asks().take(&batch)) {
+      eachMessage<AskHead>(batch, [&](const AskHead&, std::string_view) { ++asked; });
+    }
+  }
+  EXPECT(asked == kMaxRequests);
+  WorkerAsks asks({.maxSprite = 1, .inputs = false});
+  EXPECT(asks.hasRoom());
+  asks.addAsk({}, std::string(kMaxAskBytes, 'x'));
+  EXPECT(!asks.hasRoom());
+}
 
 /** A worker that waits for owed messages reads no requests. */
 void awaitsWhatItIsOwed() {
@@ -625,6 +679,7 @@ int main(int argc, char** argv) {
   endAtOnce();
   noThread();
   Server().endParked();
+  asksForFew();
   awaitsWhatItIsOwed();
   awaitsFeedForHalf();
   closesTheSlowestOfAll();
