@@ -680,7 +680,10 @@ t.test('however many tabs there are, each poll is answered in time', async (t) =
     await clock.run((hold * 1.25 + 15) * 1000); // the client's timeout of a poll
     t.equal(answered, TABS, `${hold} s`);
     const listeners = (signal) => getEventListeners(signal, 'abort').length;
-    t.ok(signals.every((signal) => listeners(signal) === 1), 'no turn leaves a listener behind');
+    t.ok(
+      signals.every((signal) => listeners(signal) === 1),
+      'no turn leaves a listener behind'
+    );
   }
   const { signal } = new AbortController();
   const lone = new PollTurns().fetch('http://torus.test/poll/me?hold=120', { signal });
