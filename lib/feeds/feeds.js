@@ -659,9 +659,14 @@ export class Feeds {
     });
   }
 
-  /** @returns {{length: number, tag: string} | null} length in bytes and ETag of the answer to a client without a cursor */
-  answerHead(key) {
-    return this.native.answerHead(key);
+  /**
+   * @param {string} key
+   * @param {string} noneMatch the client's If-None-Match
+   * @returns {{length: number, tag: string, isKnown: boolean} | null} length in bytes and ETag of the answer to a client
+   *     without a cursor; whether the client has it
+   */
+  answerHead(key, noneMatch) {
+    return this.native.answerHead(key, noneMatch);
   }
 
   /** @returns {object} the live counts: see /status in README */

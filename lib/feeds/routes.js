@@ -112,7 +112,7 @@ export function feedRoutes({ publisher, feeds, grants, options, tools }) {
   async function head(request) {
     const { keys, afters, last, noneMatch = '', gzip, stream } = readWatch(request);
     await grantFor(request, keys[0]);
-    const answer = feeds.answerHead(keys[0]);
+    const answer = feeds.answerHead(keys[0], noneMatch);
     if (answer === null) throw new Refusal('unknown-feed');
     if (last !== undefined && !feeds.find(keys[0]).log) throw new Refusal('not-a-log');
     const headers = { 'Content-Type': 'application/json' };
@@ -129,10 +129,7 @@ export function feedRoutes({ publisher, feeds, grants, options, tools }) {
     }
     const ETag = `"${answer.tag}"`;
     const cacheable = { ...cacheHeaders(common), ETag, 'Cache-Control': NEWEST_CACHE_CONTROL };
-    const isKnown =
-      noneMatch === '*' ||
-      noneMatch.split(/[, ]+/).some((tag) => tag === ETag || tag === `W/${ETag}`);
-    return isKnown
+    return answer.isKnown
       ? { status: 304, headers: cacheable }
       : { status: 200, headers: { ...cacheable, ...headers } };
   }

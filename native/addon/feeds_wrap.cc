@@ -8,6 +8,7 @@
 #include <tuple>
 #include <vector>
 
+#include "base/entity_tags.h"
 #include "convert.h"
 #include "feeds/feeds.h"
 #include "loop.h"
@@ -202,7 +203,8 @@ class FeedsObject : public Nan::ObjectWrap {
     }));
   }
 
-  // answerHead(key) → {length, tag} of the answer to a client without a value, or null
+  // answerHead(key, noneMatch) → {length, tag, isKnown} of the answer to a client without a value,
+  // or null; `isKnown`: whether If-None-Match has the tag
   static void answerHead(const Info& info) {
     Feeds& feeds = unwrap<FeedsObject>(info)->feeds_;
     const std::string key = textOf(info[0]);
@@ -210,7 +212,8 @@ class FeedsObject : public Nan::ObjectWrap {
     std::string tag;
     const uint64_t length = feeds.answerLength(key, &tag);
     if (length == 0) return info.GetReturnValue().SetNull();
-    info.GetReturnValue().Set(makeObject({{"length", length}, {"tag", tag}}));
+    const bool isKnown = base::hasTag(textOf(info[1]), tag);
+    info.GetReturnValue().Set(makeObject({{"length", length}, {"tag", tag}, {"isKnown", isKnown}}));
   }
 
   // roomFor(key, value: bytes, gzip: bytes) → outcome

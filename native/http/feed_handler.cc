@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/digits.h"
+#include "base/entity_tags.h"
 #include "characters.h"
 
 namespace server {
@@ -25,16 +26,6 @@ constexpr uint32_t kOnePieceFrom = 8;
 
 /** Suffix of the tag of an answer that was compressed here. */
 constexpr std::string_view kCompressedTag = ".gzip";
-
-/** Whether a list of tags contains `tag`, weak or strong, or is "*" (RFC 9110, section 13.1.2). */
-bool hasTag(std::string_view list, std::string_view tag) {
-  if (list == "*") return true;
-  for (size_t at = list.find(tag); at != std::string_view::npos; at = list.find(tag, at + 1)) {
-    const size_t end = at + tag.size();
-    if (at > 0 && list[at - 1] == '"' && end < list.size() && list[end] == '"') return true;
-  }
-  return false;
-}
 
 /** The token of an Authorization header; empty: another scheme, or another form. */
 std::string_view bearerOf(std::string_view value) {
@@ -169,8 +160,8 @@ Outcome FeedHandler::watch(Connection& connection, const FeedRequest* wanted, ui
   // Answers 304 if the client's tag matches.
   if (!how.noneMatch.empty()) {
     std::string tag = feeds_->tagNow(wanted, count, how);
-    if (!tag.empty() && how.gzip && !hasTag(how.noneMatch, tag)) tag += kCompressedTag;
-    if (!tag.empty() && hasTag(how.noneMatch, tag)) {
+    if (!tag.empty() && how.gzip && !base::hasTag(how.noneMatch, tag)) tag += kCompressedTag;
+    if (!tag.empty() && base::hasTag(how.noneMatch, tag)) {
       sendNotModified(connection, tag);
       return Outcome::kOk;
     }
