@@ -65,7 +65,7 @@ Connection* Connections::open(int fd, TlsContext* tls) {
     if (connection.isTls) ++tlsCount_;
   }
   const uint64_t key = EventSet::connectionKey(index, connection.generation);
-  if ((tls != nullptr && !connection.isTls) || !events_->add(fd, key, EPOLLIN | EPOLLRDHUP)) {
+  if ((tls != nullptr && !connection.isTls) || !events_->add(fd, key, EPOLLIN)) {
     close(connection);
     return nullptr;
   }
@@ -273,7 +273,7 @@ void Connections::updateInterest(Connection& connection) {
 void Connections::setInterest(Connection& connection, Interest interest) {
   // Indexed by Interest; epoll always reports a reset. While an answer is being written the end of
   // the client's half is ignored: the client may still read.
-  static constexpr uint32_t kEvents[] = {EPOLLIN | EPOLLRDHUP, EPOLLOUT, EPOLLRDHUP, 0};
+  static constexpr uint32_t kEvents[] = {EPOLLIN, EPOLLOUT, EPOLLRDHUP, 0};
   if (connection.interest == interest) return;
   connection.interest = interest;
   const uint64_t key = EventSet::connectionKey(indexOf(connection), connection.generation);
