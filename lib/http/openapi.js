@@ -231,7 +231,7 @@ function operations({ hold, maxSprite, feedBytes }) {
       about: 'Publishes a change of the value.',
       body: patchBodies,
       ...publishing,
-      problems: named(VALUE_PROBLEMS, 'unknown-feed bad-patch patch-conflict bad-media-type')
+      problems: named(VALUE_PROBLEMS, 'unknown-feed bad-patch patch-conflict')
     },
     'DELETE /feed/{key}': {
       about: 'Ends a feed.',
@@ -435,8 +435,10 @@ export function openApi(options, routes) {
   for (const [route, operation] of Object.entries(operations(options))) {
     const [method, path] = route.split(' ');
     if (routes.get(routeOf(path, routes))?.[method] === undefined) continue;
-    for (const name of operation.problems ?? []) namedProblems.add(name);
-    const { about, query, body, token } = operation;
+    const { about, query, body, token, problems: own = [] } = operation;
+    // Every body may be compressed, or of another type.
+    const allProblems = body ? [...own, 'bad-media-type'] : own;
+    for (const name of allProblems) namedProblems.add(name);
     const words = path.match(/\w+/g).map((word) => word[0].toUpperCase() + word.slice(1));
     paths[path] = {
       ...paths[path],
@@ -446,7 +448,7 @@ export function openApi(options, routes) {
         security: token ? [{ publisher: [] }, ...(token === 'maybe' ? [{}] : [])] : [],
         parameters: parametersOf(path, query, options.hold),
         ...(body && { requestBody: { required: true, content: contentOf(body) } }),
-        responses: responsesOf(operation)
+        responses: responsesOf({ ...operation, problems: allProblems })
       }
     };
   }

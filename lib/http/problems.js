@@ -226,7 +226,7 @@ const BY_STATUS = {
   },
   415: {
     'bad-media-type': {
-      title: 'Not a patch by its Content-Type',
+      title: 'Not a Content-Type or Content-Encoding that is taken here',
       detail:
         "Send application/merge-patch+json or, except to an arena's control, application/json-patch+json."
     }

@@ -53,6 +53,9 @@ const DEFAULT_BODY_BYTES = 16384;
 
 const DECIMAL = /^[0-9]{1,16}$/;
 
+/** A Content-Encoding of a body that is not compressed (RFC 9110, section 8.4.1). */
+const IDENTITY = /^(identity|[ \t,])*$/i;
+
 /** Index of the segment with the id of a client or player, by the first segment. */
 const ID_SEGMENT = { poll: 1, throw: 1, leave: 1, place: 1, status: 1, arena: 2 };
 
@@ -161,8 +164,14 @@ export function createRoutes({
   // An answer with 204 has no content, and no Content-Length (RFC 9110, section 8.6).
   const noContent = (headers) => ({ status: 204, headers: { ...common, ...headers } });
 
-  /** Reads a body of at most `maxBytes` bytes. Refuses a longer one with `problem`. */
+  /** Reads a body of at most `maxBytes` bytes. Refuses a longer one with `problem`, and a compressed one. */
   function readBody(request, maxBytes, problem) {
+    if (!IDENTITY.test(request.headers['content-encoding'] ?? '')) {
+      throw new Refusal('bad-media-type', {
+        detail: 'Send the body uncompressed, without Content-Encoding.',
+        headers: { 'Accept-Encoding': 'identity' }
+      });
+    }
     const bytes = request.body(maxBytes);
     if (bytes !== null) return bytes;
     throw new Refusal(problem, { detail: `Send at most ${maxBytes} bytes.` });

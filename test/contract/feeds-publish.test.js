@@ -99,6 +99,23 @@ contract(t, { options }, async (t, server) => {
     }
     t.equal((await tryPut(server, key, deep(64))).status, 200);
     await refused(t, server, 'bad-key', () => tryPut(server, 'a//b', '1'));
+    const player = await server.join();
+    for (const [method, target, body] of [
+      ['PUT', `/feed/${key}`, '2'],
+      ['POST', '/feeds', `{"feeds":{"${key}":""}}`],
+      ['POST', `/throw/${player}/up`, '{}']
+    ]) {
+      const ask = (coding) => {
+        const headers = authorized({ 'Content-Encoding': coding });
+        return server.ask(method, target, { body, headers });
+      };
+      for (const coding of ['gzip', 'identity, br', 'x']) {
+        const { headers } = await refused(t, server, 'bad-media-type', () => ask(coding), method);
+        t.equal(headers['accept-encoding'], 'identity');
+      }
+      for (const coding of ['Identity', 'identity, identity', ''])
+        t.ok((await ask(coding)).status < 300, `${method} ${coding}`);
+    }
   });
 
   t.test('a JSON Patch (RFC 6902)', async (t) => {
