@@ -5,7 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 
 import { launch, NO_ADDRESS_LIMITS, ROOT } from '../support/launch.js';
 import { until } from '../support/until.js';
-import { SideLoad } from './trend.js';
+import { SideLoad } from './side-load.js';
 
 /** Kills the server under load, again and again, and restarts it as its systemd unit does. */
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 
-import { SideLoad } from './trend.js';
+import { SideLoad } from './side-load.js';
 import { start } from './crash.js';
 
 /** Sends a signal at every few milliseconds of a start and of a stop: the next start must serve, with all promises. */
