@@ -3,12 +3,18 @@
 #ifndef SPRITES_SWARM_CORE_H_
 #define SPRITES_SWARM_CORE_H_
 
+#include <errno.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <random>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -24,14 +30,38 @@ namespace swarm {
 /** Counts by name, for the few named things: problems and errors. Slow: not for the hot path. */
 class Tally {
  public:
-  void add(std::string_view name);
+  void add(std::string_view name) {
+    for (auto& [known, count] : counts_) {
+      if (known == name) {
+        count++;
+        return;
+      }
+    }
+    // The names come from the server: their number is bounded, and only plain JSON text is
+    // accepted.
+    const bool plain = std::all_of(name.begin(), name.end(), [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+             c == '-' || c == ' ';
+    });
+    if (counts_.size() >= 64 || !plain || name.size() > 64) {
+      if (name != "other") add("other");
+      return;
+    }
+    counts_.emplace_back(name, 1);
+  }
   /** Appends `{"name":count,…}`. */
-  void print(std::string* json) const;
+  void print(std::string* json) const {
+    json->push_back('{');
+    for (const auto& [name, count] : counts_) {
+      if (json->back() != '{') json->push_back(',');
+      json->append("\"" + name + "\":" + std::to_string(count));
+    }
+    json->push_back('}');
+  }
 
  private:
   std::vector<std::pair<std::string, uint64_t>> counts_;
 };
-
 /** All counts since the engine's start; engine.cc has their names. */
 struct Counters {
   uint64_t connections = 0;  ///< connections opened
@@ -80,16 +110,36 @@ struct Token {
 /** Length of a tick of the wheel, in nanoseconds: a deadline is up to two ticks late. */
 constexpr uint64_t kTickNs = 10'000'000;
 
+constexpr size_t kReadBytes = 256 << 10;
+constexpr uint64_t kConnectTimeoutNs = 15'000 * kMs;
+constexpr uint64_t kHandshakeTimeoutNs = 60'000 * kMs;
+
 class Core {
  public:
   /** @param tls sessions of the connections, nullptr for plain TCP; outlives the core */
-  explicit Core(const Options& options, Tls* tls);
-  ~Core();
+  explicit Core(const Options& options, Tls* tls)
+      : options(options),
+        tls(tls),
+        epoll(epoll_create1(EPOLL_CLOEXEC)),
+        now(clockNow()),
+        wheel(options.clients + options.lanes, now),
+        random(options.seed + uint64_t{options.process} * 7919),
+        account(options.heldLimit),
+        buffer(kReadBytes) {
+    if (epoll < 0) throw std::system_error(errno, std::generic_category(), "epoll_create1");
+  }
+
+  ~Core() { ::close(epoll); }
   Core(const Core&) = delete;
   Core& operator=(const Core&) = delete;
 
   /** Watches all events of a socket, edge-triggered. @return false with errno set */
-  bool watch(int fd, Token token);
+  bool watch(int fd, Token token) {
+    epoll_event event = {};
+    event.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
+    event.data.u64 = token.pack();
+    return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0;
+  }
 
   /** @return a lane's item in the wheel; a client's item is its index */
   uint32_t laneItem(uint32_t lane) const { return options.clients + lane; }
@@ -98,34 +148,68 @@ class Core {
   double randomFraction() { return std::generate_canonical<double, 53>(random); }
 
   /** @return a backoff of 50 ms to 5 s that doubles with the attempts, half of it random, in ns */
-  uint64_t backoff(unsigned attempts);
+  uint64_t backoff(unsigned attempts) {
+    const uint64_t most = std::min<uint64_t>(5000, uint64_t{100} << std::min(attempts, 6u)) * kMs;
+    return most / 2 + static_cast<uint64_t>(randomFraction() * most / 2);
+  }
 
   /** @return the pause in ns for a Retry-After of `seconds` (0: none, 1 s), and up to half more */
-  uint64_t retryPause(uint32_t seconds);
+  uint64_t retryPause(uint32_t seconds) {
+    const uint64_t least = uint64_t{seconds == 0 ? 1 : seconds} * 1000 * kMs;
+    return least + static_cast<uint64_t>(randomFraction() * least / 2);
+  }
 
   /** Continues to open a connection. Counts a failure among the connect errors. */
-  OpenState open(int fd);
+  OpenState open(int fd) {
+    const int error = connectError(fd);
+    if (error != 0) {
+      connectErrors.add(strerror(error));
+      return OpenState::kFailed;
+    }
+    if (tls == nullptr) return OpenState::kDone;
+    std::string why;
+    const OpenState state = tls->open(fd, &why);
+    if (state == OpenState::kFailed) connectErrors.add(why);
+    return state;
+  }
 
   /** @return as send(2) */
-  ssize_t send(int fd, std::string_view bytes);
+  ssize_t send(int fd, std::string_view bytes) {
+    if (tls != nullptr) return tls->send(fd, bytes.data(), bytes.size());
+    return ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  }
 
   /** Reads available bytes into `buffer`. @return as recv(2) */
-  ssize_t receive(int fd);
+  ssize_t receive(int fd) {
+    if (tls != nullptr) return tls->receive(fd, buffer.data(), buffer.size());
+    return recv(fd, buffer.data(), buffer.size(), 0);
+  }
 
-  void close(int fd);
+  void close(int fd) {
+    if (tls != nullptr) tls->endSession(fd);
+    ::close(fd);
+  }
 
   /**
    * Appends a piece to an incomplete answer, which is kept until `releasePieces`.
    * @return false when the pieces of all connections exceed options.heldLimit: the answer must be
    * given up
    */
-  bool appendPiece(std::string* answer, std::string_view piece);
+  bool appendPiece(std::string* answer, std::string_view piece) {
+    answer->append(piece);
+    pieceBytes_ += piece.size();
+    return pieceBytes_ <= options.heldLimit;
+  }
 
   /** Frees a kept answer. */
-  void releasePieces(std::string* answer);
+  void releasePieces(std::string* answer) {
+    pieceBytes_ -= answer->size();
+    answer->clear();
+    answer->shrink_to_fit();
+  }
 
   /** @return the timeout of opening, in ns; longer with TLS: handshakes are work for both ends */
-  uint64_t openTimeout() const;
+  uint64_t openTimeout() const { return tls == nullptr ? kConnectTimeoutNs : kHandshakeTimeoutNs; }
 
   const Options& options;
   Tls* tls;
@@ -147,7 +231,6 @@ class Core {
  private:
   uint64_t pieceBytes_ = 0;  // bytes of all kept pieces
 };
-
 }  // namespace swarm
 
 #endif  // SPRITES_SWARM_CORE_H_

@@ -15,7 +15,7 @@ export const SETTLED_AFTER = 5;
 /** Batches that are counted separately; older ones are one sum. */
 export const SEPARATE_BATCHES = 32;
 
-/** Batches by which another thrower may be ahead, as in native/swarm/account.cc. */
+/** Batches by which another thrower may be ahead, as in native/swarm/account.h. */
 const MAX_AHEAD = 4;
 
 /** Most sprites of a batch. */
