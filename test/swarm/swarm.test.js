@@ -667,7 +667,7 @@ for (const [when, status, body, unackedLosses] of [
         response.statusCode = 204;
         return response.end();
       }
-      sprite = thrown;
+      sprite ??= thrown; // on a busy machine another is thrown before the engine reads that it is to stop
       response.statusCode = 202;
       return response.end('{"state":"queued"}');
     });
