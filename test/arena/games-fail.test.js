@@ -105,7 +105,7 @@ contract(t, { options: arenaOptions(t, games) }, (t, server) => {
   t.test('another game is played after it', async (t) => {
     await tell(server, { game: 'mirror', running: true });
     t.equal((await controlOf(server)).failed, null);
-    t.equal((await server.inside()).gamesStopped, played.length);
+    t.equal((await server.adminStatus()).gamesStopped, played.length);
     await valueOf(server, ({ game, value }) => game === 'mirror' && value !== null);
     await tell(server, { running: false });
   });

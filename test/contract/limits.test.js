@@ -16,7 +16,7 @@ contract(t, { options: limitOptions }, (t, server) => {
     const asks = async (wire) => server.read(wire.send(LEAVE));
     // With two workers the last connection may be accepted first.
     const letIn = (count) =>
-      until(async () => (await server.inside()).connections === count, `${count} are let in`);
+      until(async () => (await server.adminStatus()).connections === count, `${count} are let in`);
     const refused = async (wire) => {
       // A refused connection's request has no effect.
       wire.send(request('POST', '/join'));

@@ -15,7 +15,7 @@ import { createCredentials, skip as noNats, startNats } from '../support/nats.js
 import { startProgram, temporary } from '../support/processes.js';
 import { ROOT, startServer } from '../support/server.js';
 import { until } from '../support/until.js';
-import { logOf, untilRing } from '../support/world-servers.js';
+import { logOf, readStatuses, untilRing } from '../support/world-servers.js';
 
 /**
  * Runs the files of deploy/world: three servers of one world with a real nats-server, and HAProxy in front. Only ports,
@@ -254,7 +254,7 @@ t.test('three servers of one world behind HAProxy', { skip, timeout: 240_000 }, 
     const homes = new Set(clients.map(({ client }) => serverOf(client.id)));
     t.strictSame([...homes].toSorted(), NAMES);
     await until(async () => {
-      const all = await Promise.all(servers.map((one) => one.inside()));
+      const all = await readStatuses(servers);
       return all.reduce((sum, { parked }) => sum + parked, 0) === clients.length;
     });
     // Before a server knows all rows, two clients may throw at the same one.
@@ -355,8 +355,8 @@ t.test('three servers of one world behind HAProxy', { skip, timeout: 240_000 }, 
       t.equal((await outsider.poll(id)).body.sprites.length, 1);
       const at = await of.a.poll(id);
       t.equal(at.status, 404, 'no server sends a client to it');
-      for (const { inside } of servers.map((one) => ({ inside: one.inside() }))) {
-        t.equal((await inside).worldServers, 3, 'the ring has not heard of it');
+      for (const status of await readStatuses(servers)) {
+        t.equal(status.worldServers, 3, 'the ring has not heard of it');
       }
       await outsider.stop();
     }
@@ -411,7 +411,7 @@ t.test('three servers of one world behind HAProxy', { skip, timeout: 240_000 }, 
     of.c = await start('c', { port: own, 'admin-port': adminPort, 'world-grace': 1 });
     servers[2] = of.c;
     await sewnBy('ac');
-    await until(async () => (await of.c.inside()).parked >= 1);
+    await until(async () => (await of.c.adminStatus()).parked >= 1);
     await until(() => clients.every(({ client }) => client.state === 'online'));
     t.strictSame(
       clients.map(({ client }) => client.id),
@@ -434,6 +434,6 @@ t.test('three servers of one world behind HAProxy', { skip, timeout: 240_000 }, 
       () => JSON.stringify(clients.map(({ client }) => [client.state, client.why]))
     );
     t.notOk(answers.slice(began).some(({ status }) => status === 421));
-    t.equal((await of.a.inside()).clients, clients.length);
+    t.equal((await of.a.adminStatus()).clients, clients.length);
   });
 });

@@ -22,12 +22,12 @@ const LEAVE = request('POST', '/leave/00000000-0000-4000-8000-000000000000');
 /** Returns the status, read over a connection that is kept open for that. */
 async function readStatus(server, wire) {
   wire.send(request('GET', '/status'));
-  return { ...(await server.inside(wire.inside)), ...(await server.read(wire)).body };
+  return { ...(await server.adminStatus(wire.adminWire)), ...(await server.read(wire)).body };
 }
 
 /** Opens a connection for readStatus, with another one to the admin port. */
 async function openStatusWire(server) {
-  const wire = Object.assign(await server.wire(), { inside: await Wire.open(server.adminPort) });
+  const wire = Object.assign(await server.wire(), { adminWire: await Wire.open(server.adminPort) });
   await readStatus(server, wire);
   return wire;
 }
@@ -168,7 +168,7 @@ t.test('the files run out before the places do, and a thousand clients come', as
     () => `${servedCount() - servedBefore} come in when ${closedWires.length} places are free`
   );
   stop();
-  await Promise.all([status, status.inside, ...spare].map((wire) => wire.destroy()));
+  await Promise.all([status, status.adminWire, ...spare].map((wire) => wire.destroy()));
   // When this connection is served, the server has also accepted the closed ones, which are before it in the queue.
   const lastWire = await server.wire();
   // A refusal may be a reset: the server closes before it has read the request.

@@ -294,7 +294,7 @@ t.test('what a state has brought waits since the start', async (t) => {
 
 t.test('the operator is told', async (t) => {
   const server = await startServer(t, { options: { 'admin-port': 0 } });
-  const before = await server.inside();
+  const before = await server.adminStatus();
   t.match(before, { deliveryMsP50: null, deliveryMsP99: null }, 'nothing yet');
   const id = await server.join();
   await server.throw(id, 'left');
@@ -303,7 +303,7 @@ t.test('the operator is told', async (t) => {
   const parked = await server.park(id, 'ack=1');
   await server.throw(id, 'left');
   await parked.answer;
-  const { deliveryTimes, deliveryMsP50, deliveryMsP99 } = await server.inside();
+  const { deliveryTimes, deliveryMsP50, deliveryMsP99 } = await server.adminStatus();
   t.equal(sumOf(deliveryTimes.counts), 2);
   t.ok(deliveryMsP50 <= deliveryMsP99 && deliveryMsP99 > 50, `${deliveryMsP50}, ${deliveryMsP99}`);
   t.notOk('deliveryTimes' in (await server.ask('GET', '/status')).body, 'strangers are not');

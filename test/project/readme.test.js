@@ -70,7 +70,7 @@ t.test('the live counts are those of the table, every one, and nothing else is',
     await server.leave(await server.join());
     // A worker reports its own refusals within a second.
     await server.until(({ refused }) => 'unknown-client' in refused);
-    const status = await server.inside();
+    const status = await server.adminStatus();
     t.strictSame(Object.keys(status).toSorted(), all, name);
     const { body } = await server.ask('GET', '/status');
     const operators = namesOf(countTable.filter(({ marks }) => marks.has('operators')));

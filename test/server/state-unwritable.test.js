@@ -53,7 +53,7 @@ for (const sync of ['second', 'turn']) {
     t.equal(problemOf(await one.read(aside)), 'state-unwritable', 'over a connection that stays');
     const early = await Promise.race([answer, pause(300)]);
     t.equal(early, undefined, 'the sprite is held back');
-    t.ok((await one.inside()).parked === 1, 'and its poll parked');
+    t.ok((await one.adminStatus()).parked === 1, 'and its poll parked');
     const ready = await fetch(`http://${one.host}:${one.adminPort}/readyz`);
     t.match(await ready.json(), { type: 'urn:sprites:state-unwritable', status: 503 });
 

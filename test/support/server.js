@@ -218,16 +218,16 @@ class Server {
     assert.equal(thrown + crossedIn, accounted, 'sprites are conserved');
     const { inputs, inputsReduced, inputsSuperseded, inputsWaiting } = body;
     assert.equal(inputs, inputsReduced + inputsSuperseded + inputsWaiting, 'and so are inputs');
-    const inside = await this.inside();
+    const counts = await this.adminStatus();
     // The public status has less on the world.
-    return { ...inside, ...body, world: inside.world ?? body.world };
+    return { ...counts, ...body, world: counts.world ?? body.world };
   }
 
   /**
    * @param {Wire} [openWire] an open connection to the admin port; default: a new one
    * @returns {Promise<object>} /status of the admin port
    */
-  async inside(openWire) {
+  async adminStatus(openWire) {
     if (this.adminPort === undefined) return {};
     const wire = openWire ?? (await Wire.open(this.adminPort, '127.0.0.1', OPERATOR_ADDRESS));
     try {

@@ -70,24 +70,6 @@ export function failWhenStuck(t) {
 }
 
 /**
- * Calls `work` for all items, with at most `atOnce` calls at a time.
- *
- * @template T
- * @param {T[]} all
- * @param {number} atOnce
- * @param {(one: T) => Promise<void>} work
- * @returns {Promise<void>} resolves when all calls are done; rejects with the first error
- */
-export async function each(all, atOnce, work) {
-  const queue = all.values();
-  await Promise.all(
-    Array.from({ length: atOnce }, async () => {
-      for (const one of queue) await work(one);
-    })
-  );
-}
-
-/**
  * Whether random histories have their long form (TEST_LONG=1, `npm run test:all`). The short form finds defects like
  * the earlier ones.
  */

@@ -43,7 +43,7 @@ export async function untilEach(servers, wanted, read) {
 }
 
 /** Returns each server's status from its admin port. */
-export const readStatuses = (servers) => Promise.all(servers.map((one) => one.inside()));
+export const readStatuses = (servers) => Promise.all(servers.map((one) => one.adminStatus()));
 
 /** Polls the statuses of the admin ports until `holds` accepts them. */
 export async function untilAll(servers, holds) {

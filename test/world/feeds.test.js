@@ -243,7 +243,7 @@ t.test('published at one server, at all', { skip, timeout: 120_000 }, async (t) 
       const { cursor } = (await put(a, 'long', JSON.stringify('x'.repeat(100_000)))).body;
       await untilFeed(b, 'long', hasCursor(cursor));
       const { worldFeedsRefused, worldFeedsBehind } = await until(async () => {
-        const counts = await c.inside();
+        const counts = await c.adminStatus();
         return counts.worldFeedsRefused > 0 && counts;
       });
       t.ok(worldFeedsRefused >= 1 && worldFeedsBehind >= 1, 'more than its --feed-bytes');
@@ -252,7 +252,7 @@ t.test('published at one server, at all', { skip, timeout: 120_000 }, async (t) 
   );
 
   await t.test('the counts', async (t) => {
-    const [atA, atB] = [await a.inside(), await b.inside()];
+    const [atA, atB] = [await a.adminStatus(), await b.adminStatus()];
     t.ok(atA.worldFeedsOut > 0 && atA.worldFeedsIn > 0);
     t.ok(atB.worldFeedsIn > 0);
     t.match(atA, { worldFeedsOverruled: 0, worldFeedsUnshared: 0, worldFeedsBehind: 0 });
@@ -364,12 +364,12 @@ t.test('without the broker, and with it again', { skip, timeout: 120_000 }, asyn
   t.equal(new Set(epochs).size, 3, 'in epochs of their own');
   await remove(b, 'x');
   const alone = await put(b, 'y', 1);
-  const { worldFeedsUnshared } = await b.inside();
+  const { worldFeedsUnshared } = await b.adminStatus();
   t.equal(worldFeedsUnshared, 2);
   await nats.start();
   await untilFeed(a, 'y', hasCursor(alone.body.cursor));
   for (const server of [a, b]) {
-    await until(async () => (await server.inside()).worldFeedsUnshared === 0);
+    await until(async () => (await server.adminStatus()).worldFeedsUnshared === 0);
   }
   // A version in the store may still be on its way to the other server.
   await until(async () => {

@@ -43,7 +43,7 @@ t.test(
     ]);
     let b = first;
     await untilRing([a, b, c, d]);
-    const { world } = await a.inside();
+    const { world } = await a.adminStatus();
     t.strictSame(
       world.servers.map(({ name, tag, url }) => [name, tag, url]),
       [
@@ -61,7 +61,7 @@ t.test(
       for (const [name, id] of Object.entries(ids)) {
         if (name === server.name) continue;
         t.test(`an id of ${name} at ${server.name}`, async (t) => {
-          const before = await server.inside();
+          const before = await server.adminStatus();
           const answers = await askAll(server, id);
           for (const { target, answer } of answers) {
             t.equal(problemOf(answer), 'misdirected', target);
@@ -71,7 +71,7 @@ t.test(
           // Workers report their counts a little later.
           const expectedCount = (before.refused.misdirected ?? 0) + answers.length;
           const after = await until(async () => {
-            const now = await server.inside();
+            const now = await server.adminStatus();
             return now.refused.misdirected >= expectedCount && now;
           });
           t.equal(after.refused.misdirected, expectedCount, 'counted');
@@ -85,11 +85,11 @@ t.test(
     t.test('its own clients are served as ever', async (t) => {
       for (const server of [a, b, d]) {
         const id = ids[server.name];
-        const handled = (await server.inside()).handled;
+        const handled = (await server.adminStatus()).handled;
         t.equal((await server.throw(id, 'up')).status, 202);
         t.equal((await server.poll(id)).body.sprites.length, 1);
         t.equal((await server.ask('GET', `/place/${id}`)).status, 200);
-        if (server === a) t.equal((await server.inside()).handled, handled, 'natively');
+        if (server === a) t.equal((await server.adminStatus()).handled, handled, 'natively');
       }
     });
 
@@ -144,12 +144,12 @@ t.test(
     });
 
     t.test('a server that stood still is out, and comes back in a new epoch', async (t) => {
-      const { epoch } = (await b.inside()).world;
+      const { epoch } = (await b.adminStatus()).world;
       b.child.kill('SIGSTOP');
       await untilRing([a, c, d]);
       b.child.kill('SIGCONT');
       await untilRing([a, b, c, d]);
-      t.ok((await b.inside()).world.epoch > epoch);
+      t.ok((await b.adminStatus()).world.epoch > epoch);
     });
 
     t.test('the clients of a server that is gone are unknown', async (t) => {
@@ -192,7 +192,7 @@ t.test(
       const entry = (await kv.get('e')).json();
       t.match(entry, { state: 'gone', empty: true }, 'nothing that it has sent comes again');
       for (const server of [a, c, d]) {
-        const { refused: counted } = await server.inside();
+        const { refused: counted } = await server.adminStatus();
         for (const request of requestsOf(clientId)) {
           const answer = await until(async () => {
             const said = await server.ask(...request);
@@ -204,7 +204,7 @@ t.test(
           t.equal(answer.headers.location, undefined);
         }
         const expectedCount = requestsOf(clientId).length + (counted.restarting ?? 0);
-        await until(async () => (await server.inside()).refused.restarting >= expectedCount);
+        await until(async () => (await server.adminStatus()).refused.restarting >= expectedCount);
       }
       await untilRing([a, b, c, d]);
     });
@@ -216,7 +216,7 @@ t.test(
       await f.stop();
       // The server has no state, and comes back without places.
       await untilRing([a, b, c, d]);
-      t.strictSame((await a.inside()).world.restarting, ['e']);
+      t.strictSame((await a.adminStatus()).world.restarting, ['e']);
     });
 
     t.test('it is back: the same id, place and mailbox', async (t) => {
@@ -229,7 +229,7 @@ t.test(
         });
         t.equal(headers.location, `http://127.0.0.1:${e.port}/poll/${clientId}`);
       }
-      t.strictSame((await a.inside()).world.restarting, []);
+      t.strictSame((await a.adminStatus()).world.restarting, []);
       const { row, column } = (await e.ask('GET', `/place/${clientId}`)).body;
       t.strictSame({ row, column }, { row: before.row, column: before.column });
       const { body } = await e.poll(clientId, 'hold=5');
@@ -246,7 +246,7 @@ t.test(
         t.equal((await server.ask('POST', `/leave/${clientId}`)).status, 204);
       }
       await e.ended();
-      t.strictSame((await a.inside()).world.restarting, []);
+      t.strictSame((await a.adminStatus()).world.restarting, []);
     });
   }
 );

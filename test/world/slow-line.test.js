@@ -54,16 +54,16 @@ t.test('feeds on a slow line', { skip, timeout: 180_000 }, async (t) => {
         /cut-off|world is lost/,
         `${server.name} was a member all the time`
       );
-      const { world, worldFeedsUnshared } = await server.inside();
+      const { world, worldFeedsUnshared } = await server.adminStatus();
       t.strictSame([world.state, worldFeedsUnshared], ['member', 0]);
     }
   });
 
   await t.test('without the connection of feeds leases hold, and sprites cross', async (t) => {
     for (const { way } of [a, b]) way.mend();
-    await until(async () => (await a.inside()).worldFeedsReachable === 1);
+    await until(async () => (await a.adminStatus()).worldFeedsReachable === 1);
     a.way.cutOne('sprites a feeds');
-    await until(async () => (await a.inside()).worldFeedsReachable === 0);
+    await until(async () => (await a.adminStatus()).worldFeedsReachable === 0);
     const alone = await put(a, 'small', { n: 3 });
     t.equal(alone.status, 200, 'it counts here');
     const [ofA, ofB] = [await a.join(), await b.join()];
@@ -75,15 +75,15 @@ t.test('feeds on a slow line', { skip, timeout: 180_000 }, async (t) => {
     t.notMatch(logOf(a), /cut-off/);
     a.way.mend();
     await until(async () => (await get(b, 'small')).body.cursor === alone.body.cursor);
-    t.equal((await a.inside()).worldFeedsReachable, 1);
+    t.equal((await a.adminStatus()).worldFeedsReachable, 1);
   });
 
   await t.test('without the other one feeds go on', async (t) => {
     a.way.cutOne('sprites a');
-    await until(async () => (await a.inside()).world.state === 'cut-off');
+    await until(async () => (await a.adminStatus()).world.state === 'cut-off');
     const { body } = await put(a, 'small', { n: 4 });
     await until(async () => (await get(b, 'small')).body.cursor === body.cursor);
-    t.equal((await a.inside()).worldFeedsReachable, 1);
+    t.equal((await a.adminStatus()).worldFeedsReachable, 1);
     a.way.mend();
     await untilRing([a, b]);
   });

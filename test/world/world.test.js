@@ -83,7 +83,7 @@ async function play(t, workers) {
       [ofB, before, 'left', 'right']
     ]) {
       const { wire, answer } = await to.server.park(to.id, `ack=${to.seq}&hold=100`);
-      t.equal((await to.server.inside()).parked, 1);
+      t.equal((await to.server.adminStatus()).parked, 1);
       const thrown = await from.server.throw(from.id, edge, JSON.stringify({ edge }));
       t.strictSame([thrown.status, thrown.body], [202, { state: 'queued' }]);
       const { body } = await answer;
