@@ -87,6 +87,9 @@ t.test('an address is banned, and no more', async (t) => {
     ['192.0.2.1', '2001:db8::'],
     'IPv6 by its /64'
   );
+  for (const spelling of ['::ffff:c000:201', '[2001:DB8:0:0::5]'])
+    t.equal((await ask('DELETE', `/bans/${spelling}`)).status, 204, spelling);
+  t.same((await ask('GET', '/bans')).body, [], 'in any spelling');
   for (const wrong of ['PUT /bans/nobody', 'PUT /bans/1.2.3.4?seconds=0', 'DELETE /bans/x']) {
     t.equal(problemOf(await ask(...wrong.split(' '))), 'bad-ban', wrong);
   }
@@ -121,7 +124,7 @@ t.test('an address is banned, and no more', async (t) => {
   }
   await server.stop();
   const ended = server.logLines.filter(({ msg }) => msg.endsWith(' no more'));
-  t.equal(ended.length, 1, 'the one that was banned');
+  t.equal(ended.length, 3, 'those that were banned');
 });
 
 t.test('with --state bans outlive a crash, and end when they are to', async (t) => {
