@@ -534,7 +534,6 @@ bool Door::storeOrRefuse(Connection& connection, const char* data, size_t length
   // The 503 also answers a parked poll.
   const bool isForInput = state == ConnectionState::kReading;
   beforeClose(connection);
-  connection.state = ConnectionState::kReading;
   refuse(connection, Outcome::kTooMuchHeld,
          isForInput ? std::string_view(data, length) : std::string_view());
   return false;

@@ -88,9 +88,9 @@ PoolOptions poolOptions() {
   };
 }
 
-DoorOptions options() {
-  return {kConnections, kMaxSprite, test::kMaxColdHead, kHeadTime,     kBodyTime,
-          kIdleTime,    kWriteTime, kKeepIdle,          Trust::kNobody};
+DoorOptions options(uint32_t connections = kConnections) {
+  return {connections, kMaxSprite, test::kMaxColdHead, kHeadTime,     kBodyTime,
+          kIdleTime,   kWriteTime, kKeepIdle,          Trust::kNobody};
 }
 
 /** Listens on a free port of the loopback. Returns the port. */
@@ -122,13 +122,14 @@ class Stage {
     bool room = true;
   };
 
-  explicit Stage(const AddressLimitsOptions& limits = {}, uint64_t (*clock)() = EventSet::now)
+  explicit Stage(const AddressLimitsOptions& limits = {}, uint64_t (*clock)() = EventSet::now,
+                 uint32_t connections = kConnections)
       : limits_(limits),
         pool_(poolOptions(), &limits_, now),
         handler_(&pool_, microseconds),
         feeds_({.hold = kHold, .feeds = 16, .memory = 1 << 26, .watchers = kConnections}, now,
                test::countingClock),
-        door_(options(),
+        door_(options(connections),
               {.events = &events_,
                .limits = &limits_,
                .open = &openInAll_,
@@ -1165,6 +1166,10 @@ class DecidedAnswers : private Stage {
     EXPECT(answersTo(post + "Content-Length: 9\r\n\r\n1") == "503 ");
     EXPECT(answersTo(post + "Transfer-Encoding: chunked\r\n\r\n1\r\n1") == "503 ");
     EXPECT(answersTo(post + "Content-Length: 9\r\nExpect: 100-continue\r\n\r\n") == "503 ");
+    // A parked poll gets the 503, too.
+    EXPECT(askStatus(std::make_unique<Wire>(port_).get(), request("POST", "/join"), &id_) == 201);
+    EXPECT(answersTo(request("GET", "/poll/" + id_) + get) == "503 ");
+    EXPECT(pool_.counts().parked == 0);
     // Of many requests at once some must wait, and there is no room for them.
     std::vector<std::unique_ptr<Wire>> wires;
     wires.reserve(64);
@@ -1193,6 +1198,38 @@ class DecidedAnswers : private Stage {
   std::string id_;
 };
 
+/** Connections above the limit: so many are answered at a time and in a tick; the others wait. */
+class TooManyConnections : private Stage {
+ public:
+  TooManyConnections() : Stage({}, EventSet::now, 1) {}
+
+  void run() {
+    constexpr uint32_t kATick = 50;
+    Wire served(port_);
+    UNTIL(door_.counts().open == 1);
+    std::vector<std::unique_ptr<Wire>> wires;
+    for (uint32_t i = 0; i < 2 * kATick; ++i) wires.push_back(std::make_unique<Wire>(port_));
+    const auto expect = [this](uint32_t refused) {
+      UNTIL(!isTurnDue(events_));
+      EXPECT(door_.counts().refused(Outcome::kTooManyConnections) == refused);
+    };
+    expect(Door::kBeyondLimit);
+    wires.erase(wires.begin(), wires.begin() + Door::kBeyondLimit);
+    expect(kATick);
+    passTime(kTickMilliseconds);
+    expect(kATick + Door::kBeyondLimit - (kATick - Door::kBeyondLimit));
+    wires.clear();
+    passTime(kTickMilliseconds);
+    UNTIL(door_.counts().open == 1);
+  }
+
+ private:
+  void handle(const ScriptRequest&) override {}
+  void turn() override {
+    if (isTurnDue(events_)) door_.turn();
+  }
+};
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -1202,6 +1239,7 @@ int main(int argc, char** argv) {
   shareTurns();
   SlowScript().run();
   DecidedAnswers().run();
+  TooManyConnections().run();
   Waves test(seed);
   for (uint64_t come = 0; come < clients; come += kClientsAWave) {
     test.runWave(std::min<uint64_t>(kClientsAWave, std::max<uint64_t>(clients - come, 20)));

@@ -390,6 +390,35 @@ void nothingIsLeftOpen() {
   EXPECT(countOpen() == before);
 }
 
+/**
+ * Notes outlive a crash and an end in order, until they are removed. None is taken that can't be
+ * written.
+ */
+void notesAreKept(bool isFinished) {
+  using server::Turn, server::TurnEnd;
+  const Folder folder;
+  const auto begin = [&](Turn* turn) {
+    EXPECT(turn->open(storeOptions(folder)).ok() && turn->start([] {}) == 0);
+  };
+  AddressLimits limits{AddressLimitsOptions{}};
+  Pool pool(poolOptions(100), &limits, 0), next(poolOptions(100), &limits, 0);
+  Turn turn(&pool), again(&next);
+  begin(&turn);
+  EXPECT(turn.note("gone", "1") && turn.note("kept", "1") && turn.note("kept", "2"));
+  EXPECT(turn.end() == TurnEnd::kSend);
+  EXPECT(turn.unnote("gone") && turn.unnote("unknown") && turn.end() == TurnEnd::kSend);
+  if (isFinished) {
+    EXPECT(turn.finish().ok());
+  } else {
+    failFirstJournal(folder);
+    EXPECT(turn.note("late", "1") && turn.end() == TurnEnd::kDrop && !turn.note("late", "2"));
+    failingInode = 0;
+  }
+  turn.close();
+  begin(&again);
+  EXPECT(again.notes().size() == 1 && again.notes().at("kept") == "2");
+}
+
 // ---- Over sockets -------------------------------------------------------------------------------
 
 using server::test::request;
@@ -504,6 +533,7 @@ int main() {
   noThread();
   noThreadToStartWith();
   nothingIsLeftOpen();
+  for (const bool isFinished : {false, true}) notesAreKept(isFinished);
   for (const uint32_t workers : {0, 1}) {
     theDiskIsWaitedFor(workers);
     whatIsNotWrittenIsNotAnswered(workers);
