@@ -61,7 +61,8 @@ void checkUrl(const std::string& server) {
   const std::string scheme = partOf(url.get(), CURLUPART_SCHEME);
   const bool web = scheme == "http" || scheme == "https";
   if (!web || server.find_first_of("?#") != std::string::npos) {
-    throw std::invalid_argument("sprites: the server is to be an http or https URL");
+    throw std::invalid_argument(
+        "sprites: server is an http or https URL, such as http://127.0.0.1:8080, without ? or #");
   }
 }
 
