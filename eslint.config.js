@@ -8,7 +8,7 @@ import globals from 'globals';
 const PROGRAMS = {
   page: ['client/'],
   'arena/pages': ['client/', 'page/', 'swarm/', 'uplot.js'],
-  'arena/games': ['client/', 'page/', 'arena-pages/'],
+  'arena/games': ['client/', 'page/', 'arena-pages/', 'swarm/'],
   swarm: ['client/', 'report/', 'base/', 'arena/games/'],
   report: ['words.js'],
   examples: []

@@ -1,6 +1,7 @@
 import { make, put } from '../../arena-pages/elements.js';
-import { contentOf, fill } from '../../arena-pages/report.js';
 import { plural } from '../../arena-pages/units.js';
+import { fill } from '../../swarm/page-parts.js';
+import { contentOf } from '../../swarm/report-body.js';
 
 /**
  * The report of a load, in the form of the swarm's reports (lib/swarm/result.js): the values that the panel has seen,
