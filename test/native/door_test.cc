@@ -1067,7 +1067,7 @@ class DecidedAnswers : private Stage {
   void run() {
     const std::string poll = request("GET", "/poll/" + id_);
     const auto half = [](const std::string& text) { return text.substr(0, text.size() / 2); };
-    const std::string one = makeThrow();
+    const std::string one = makeThrow("{" + std::string(40, ' ') + "}");
     EXPECT(one.size() / 2 > kHeld && poll.size() > kHeld);
     // The second request: its body is incomplete; its head is incomplete; it is for a later turn;
     // it is behind a poll.
@@ -1090,7 +1090,7 @@ class DecidedAnswers : private Stage {
   }
 
  private:
-  static constexpr uint64_t kHeld = 48;
+  static constexpr uint64_t kHeld = 64;
 
   static AddressLimitsOptions shares() {
     AddressLimitsOptions options = {};
@@ -1163,8 +1163,8 @@ class DecidedAnswers : private Stage {
     const std::string get = request("GET", "/other?what=is-longer-than-what-may-be-held");
     EXPECT(get.size() > kHeld);
     const std::string post = "POST /other HTTP/1.1\r\nHost: a\r\n";
-    EXPECT(answersTo(post + "Content-Length: 9\r\n\r\n1") == "503 ");
-    EXPECT(answersTo(post + "Transfer-Encoding: chunked\r\n\r\n1\r\n1") == "503 ");
+    EXPECT(answersTo(post + "Content-Length: 99\r\n\r\n1") == "503 ");
+    EXPECT(answersTo(post + "Transfer-Encoding: chunked\r\n\r\n9\r\n123456789") == "503 ");
     EXPECT(answersTo(post + "Content-Length: 9\r\nExpect: 100-continue\r\n\r\n") == "503 ");
     // A parked poll gets the 503, too.
     EXPECT(askStatus(std::make_unique<Wire>(port_).get(), request("POST", "/join"), &id_) == 201);

@@ -444,6 +444,7 @@ class StatefulFront {
   uint16_t port() const { return port_; }
   uint32_t clients() const { return pool_.counts().clients; }
   bool waitsForDisk() const { return waitsForDisk_; }
+  server::Turn& turn() { return turn_; }
 
   /** Runs the turns of the loop that are due until `holds`. */
   void until(const std::function<bool()>& holds) {
@@ -492,9 +493,27 @@ void theDiskIsWaitedFor(uint32_t workers) {
   wire.send(request("POST", "/join"));
   server.until([&] { return server.waitsForDisk(); });
   EXPECT(server.clients() == 2);
-  EXPECT(wire.read().empty());
+  // The disk had only earlier turns.
+  server.turn().onDiskCaughtUp();
+  EXPECT(server.waitsForDisk() && wire.read().empty());
   syncsHang = false;
   server.until([&] { return wire.read().starts_with("HTTP/1.1 201"); });
+}
+
+void whatIsNotSyncedIsNotAnswered(uint32_t workers) {
+  const Folder folder;
+  StatefulFront server(folder, Sync::kTurn, workers);
+  Wire wire(server.port());
+  std::string id;
+  EXPECT(server.answerTo(&wire, request("POST", "/join"), &id) == "201");
+  syncsThatFail = 1;
+  wire.send(request("POST", "/join"));
+  server.until([&] { return server.waitsForDisk(); });
+  server.until([&] {
+    server.turn().tick(server::EventSet::now() / 1000, 0);
+    EXPECT(wire.read().empty());
+    return wire.isClosed();
+  });
 }
 
 void whatIsNotWrittenIsNotAnswered(uint32_t workers) {
@@ -536,6 +555,7 @@ int main() {
   for (const bool isFinished : {false, true}) notesAreKept(isFinished);
   for (const uint32_t workers : {0, 1}) {
     theDiskIsWaitedFor(workers);
+    whatIsNotSyncedIsNotAnswered(workers);
     whatIsNotWrittenIsNotAnswered(workers);
   }
   printf("failing_disk_test: a file, a sync, a disk; what goes or is damaged; what is answered\n");
