@@ -14,6 +14,7 @@ import { createClientRoutes } from './lib/operator/admin-clients.js';
 import { openAdmin } from './lib/operator/admin.js';
 import { openBans } from './lib/operator/bans.js';
 import { openLiveCounts } from './lib/operator/live-counts.js';
+import { OverloadLog } from './lib/operator/overload-log.js';
 import { createOverview } from './lib/operator/overview.js';
 import { withProgramNames, readProgramOptions } from './lib/operator/program-options.js';
 import { Lifecycle } from './lib/server/lifecycle.js';
@@ -103,6 +104,7 @@ export async function start(initial, log = createLog('silent'), signal = undefin
     grants.onEnded(door.endGrants);
     const tls = lifecycle.closeAtEnd(await openTls({ door, options, pool, log }));
     live.attachFront({ door, tls });
+    lifecycle.closeAtEnd(new OverloadLog({ refused: () => door.counts().refused, log }));
     directory.onChange(() => door.setOtherServers(directory));
     lifecycle.closeAtEnd(
       watchGames({

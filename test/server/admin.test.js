@@ -14,6 +14,7 @@ import {
 } from '../../lib/operator/admin-page/admin-words.js';
 import { createAdmin } from '../../lib/operator/admin.js';
 import { History } from '../../lib/operator/history.js';
+import { OverloadLog } from '../../lib/operator/overload-log.js';
 import { lawOf } from '../../lib/report/words.js';
 import { temporary } from '../support/processes.js';
 import { until } from '../support/until.js';
@@ -323,6 +324,43 @@ t.test('what wants attention', async (t) => {
     t.match(alarmLines[0], words);
   }
   t.same(alarms(overviewWith({ state: null, disk: null })), []);
+});
+
+t.test('refusals for lack of room are warned of, once a minute', async (t) => {
+  const warnings = [];
+  const warn = ({ problem, times }, text) => warnings.push([problem, times, text]);
+  const refused = { 'neighbor-busy': 9, 'bad-hold': 1 };
+  const overload = new OverloadLog({ refused: () => refused, log: { warn } });
+  t.teardown(() => overload.close());
+  overload.look(0);
+  refused['torus-full'] = 3;
+  overload.look(10_000);
+  refused['torus-full'] = 5;
+  refused['too-many-connections'] = 1;
+  overload.look(69_999);
+  const full = 'requests were refused: No place left in the torus (--capacity)';
+  t.match(warnings, [
+    ['torus-full', 3, full],
+    ['too-many-connections', 1, /No further connection now \(.*ulimit -n\)/]
+  ]);
+  overload.look(70_000);
+  overload.look(200_000);
+  t.strictSame(warnings.slice(2), [['torus-full', 2, full]]);
+  refused['torus-full'] = 6;
+  overload.close();
+  t.strictSame(warnings.slice(3), [['torus-full', 1, full]], 'also those of the last seconds');
+});
+
+t.test('a server says that it was full', async (t) => {
+  const warnings = [];
+  const warn = (fields, text) => warnings.push([fields, text]);
+  const log = { debug() {}, info() {}, error: t.fail, warn };
+  const server = await createServer({ port: 0, host: '127.0.0.1', capacity: 1, log });
+  const join = () => fetch(`http://127.0.0.1:${server.port}/join`, { method: 'POST' });
+  const statuses = [(await join()).status, (await join()).status];
+  await server.close();
+  t.strictSame(statuses, [201, 503]);
+  t.match(warnings, [[{ problem: 'torus-full', times: 1 }, /--capacity/]]);
 });
 
 t.test('an hour is kept, and no more', async (t) => {
