@@ -41,6 +41,9 @@ export async function grantCommand(args) {
   const { grants, read, publish, sub, jti, join, present, help, for: time = '1h' } = values;
   if (help) return USAGE;
   if (grants === undefined) throw new UsageError('grant needs --grants FILE, the keys that sign');
+  const hasRight = [read, publish, join, present].some((right) => right !== undefined);
+  if (!hasRight)
+    throw new UsageError('grant needs a right: --read, --publish, --join or --present');
   const claims = Object.entries({
     ...{ sub, jti, join, present },
     read: read?.split(','),

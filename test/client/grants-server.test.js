@@ -109,16 +109,18 @@ t.test('the command prints a grant', async (t) => {
   t.match(claims, { read: ['team/7/*', 'plan'], sub: 'ann', jti: /^[0-9a-f-]{36}$/ });
   t.ok(Math.abs(claims.exp - inSeconds(3600)) < 60);
   t.equal(claims.exp - claims.iat, 3600);
-  t.equal(run('--grants', file, '--for', '365d').status, 0, 'as long as --grant-longest may be');
+  const most = run('--grants', file, '--join', '--for', '365d');
+  t.equal(most.status, 0, 'as long as --grant-longest may be');
   const times = ['1y', '366d', '0s'].map((time) => ['--for', time]);
   for (const wrong of [[], ...times, ['--read', 'a*'], ['--raed', 'a'], ['--sub', '']]) {
-    const result = run(...(wrong.length === 0 ? [] : ['--grants', file]), ...wrong);
+    const result = run(...(wrong.length === 0 ? [] : ['--grants', file, '--join']), ...wrong);
     t.not(result.status, 0, wrong.join(' '));
     t.match(result.stderr, /^sprites: [^\n]+\n$/);
   }
   const keys = Array.from({ length: 30 }, (_, i) => 'k'.repeat(190) + i).join();
   t.match(run('--grants', file, '--read', keys), { status: 2, stderr: /at most 4096 bytes/ });
+  t.match(run('--grants', file, '--sub', 'ann'), { status: 2, stderr: /needs a right: --read/ });
   const only = keyFile(t, { keys: [KEY_SET.keys[1]] });
-  t.match(run('--grants', only).stderr, /only an "oct" key signs/);
+  t.match(run('--grants', only, '--join').stderr, /only an "oct" key signs/);
   for (const help of ['--help', '-h']) t.match(run(help).stdout, /Usage: sprites grant/);
 });
