@@ -435,7 +435,7 @@ function chunk(type, data) {
  */
 export function browserRig(t) {
   // For all tests of the file, on a busy machine.
-  t.setTimeout(300_000);
+  t.setTimeout(500_000);
   const clients = (server, count) => soon(async () => (await server.status()).clients === count);
   const skip = noBrowser();
   const browser = new Browser();
