@@ -12,9 +12,12 @@ const PROGRAM = new URL('reducer-thread.js', import.meta.url);
 /** Most memory of a game, in MiB. */
 const MEMORY = { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 16 };
 
-/** Timeouts of the load of a module, and of a reduction, in milliseconds. */
+/**
+ * Timeouts of the load of a module, and of a reduction, in milliseconds. On a busy host a thread may get no core for a
+ * second, and a game in front of a hall must not stop for that.
+ */
 const LOAD_TIME = 10_000;
-const STEP_TIME = 1000;
+const STEP_TIME = 2000;
 
 /** Number of timers that make one timeout. In a stall of this process, however long, only one of them expires. */
 const TIMERS_PER_TIMEOUT = 10;
