@@ -88,6 +88,14 @@ t.test('a half that misses loses points, then the round', async (t) => {
   t.ok(values.filter(({ rally }) => rally === 2).length > 10, 'a serve after each point');
   const speeds = values.map(({ serving }) => serving);
   t.ok(speeds[0] && speeds.includes(false));
+
+  // The host lowers the points during a round: it does not end with a draw.
+  const lowered = {};
+  pong(room({}), lowered);
+  lowered.score = [3, 2];
+  const more = { settings: { ...settings, points: 1 } };
+  const last = rally(lowered, 60_000, { left: 0, more }).find(({ over }) => over);
+  t.match(last, { score: [3, 4], winner: 'right' });
 });
 
 t.test('a half without players is the machine, which can be beaten', async (t) => {

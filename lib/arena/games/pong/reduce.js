@@ -127,7 +127,9 @@ function play(memory, ms, targets, { points, speed }) {
     if (side < 0) continue;
     memory.score[1 - side] += 1;
     memory.to = side; // The next serve goes to the half that has lost the point.
-    if (memory.score[1 - side] >= points) return true;
+    // The host may lower the points during a round: at a draw the next point wins.
+    if (memory.score[1 - side] >= points && memory.score[1 - side] > memory.score[side])
+      return true;
     serve(memory);
   }
   return false;
