@@ -11,9 +11,9 @@ const INTERVAL = 10_000;
 /** Least time between two warnings of a problem, in milliseconds. */
 const QUIET_TIME = 60_000;
 
-/** The problems of bounds that all clients share, and the options to raise. `neighbor-busy` is part of every game. */
+/** The problems of full bounds, and what the operator looks at. `neighbor-busy` is no fault: one mailbox is full. */
 const BOUNDS = {
-  'too-many-connections': '--connections, --address-connections, or ulimit -n',
+  'too-many-connections': 'a ban, --connections, --address-connections, or ulimit -n',
   'torus-full': '--capacity',
   'mailboxes-full': '--mailbox-memory',
   'too-many-feeds': '--feeds',
