@@ -162,10 +162,8 @@ export const hostile = Object.entries(PORT_KINDS).map(
       assert.ok(during.lost <= MAX_REFUSED_SHARE / 10, seen);
       assert.equal(after.refused, 0, seen);
       assert.ok(growth <= MAX_GROWTH, seen);
-      assert.ok(
-        attackCounts.clients > 500 && attackCounts.bytes > 5e6,
-        `it was an attack: ${seen}`
-      );
+      // Not its clients: on a busy machine some have no time to poll, and join again.
+      assert.ok(attackCounts.most > 1000 && attackCounts.bytes > 5e6, `it was an attack: ${seen}`);
       return seen;
     }
   })
