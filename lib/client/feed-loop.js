@@ -34,7 +34,8 @@ export class FeedLoop {
 
   #run = 0; // counts starts and stops: answers for an older run are ignored
   #failures = 0; // in a row
-  #isContactDoubtful = false; // a poll must prove contact first
+  #pollFailures = 0; // polls with a hold, in a row
+  #isContactDoubtful = false; // a request must prove contact first
   #holdRefused = Infinity; // shortest hold that the server has refused, in seconds
   #pausedUntil = -Infinity; // end of a pause that the server has asked for
   #currentPoll = null; // {since, controller, isAborted}; `since` is Infinity while a grant is awaited
@@ -141,7 +142,7 @@ export class FeedLoop {
     const parkedTime = this.#waits.now() - poll.since;
     const isLong = parkedTime >= this.#limits.long;
     if (isLong) {
-      this.#failures = 0; // The network has let the poll park,
+      this.#failures = this.#pollFailures = 0; // The network has let the poll park,
       this.#grant?.noteAccepted(); // and the server has, too.
     }
     const wasCutOff = isLong && this.#waits.noteLongPoll(answer, parkedTime);
@@ -152,6 +153,7 @@ export class FeedLoop {
     this.#grant?.noteAccepted();
 
     this.#isContactDoubtful = false;
+    if (hold !== 0) this.#pollFailures = 0;
     this.#setState('online');
     if (address.path !== '' && items.some((item) => this.#table.isOlder(item))) {
       this.#bypassCache = true;
@@ -169,6 +171,7 @@ export class FeedLoop {
       this.#cachedPings = 0;
       return undefined;
     }
+    if (hold === 0) return undefined;
     // This ping came from a cache. With its turn, the next poll has another address.
     if (
       nextTurn !== undefined &&
@@ -218,10 +221,11 @@ export class FeedLoop {
 
   /**
    * @param {number} untilNext ms until the next feed is due that this poll leaves out; Infinity: there is none
-   * @returns {number|undefined} the hold in seconds; undefined: the server chooses
+   * @returns {number|undefined} the hold in seconds; 0: the request proves contact; undefined: the server chooses
    */
   #holdFor(untilNext) {
-    const { holdLeast, feedHold } = this.#limits;
+    const { holdLeast, feedHold, pollTrust } = this.#limits;
+    if (this.#isContactDoubtful && this.#pollFailures < pollTrust) return 0;
     const maxHold = this.#isContactDoubtful ? holdLeast : Math.min(feedHold, this.#waits.maxHold);
     const hold = Math.min(maxHold, Math.max(holdLeast, Math.ceil(untilNext / 1000)));
     return hold < this.#holdRefused ? hold : undefined;
@@ -233,9 +237,11 @@ export class FeedLoop {
     this.#failures += 1;
     const wait = this.#waits.afterFailure(this.#failures, retryAfter);
     if (why === 'bad-hold' && hold !== undefined) {
-      this.#holdRefused = hold; // The server has answered: there is contact.
+      this.#isContactDoubtful = false; // The server has answered.
+      if (hold > 0) this.#holdRefused = hold;
       return wait;
     }
+    if (hold !== 0) this.#pollFailures += 1;
     if (why === 'bad-cursor') this.#table.forgetCursors();
     // A long poll that was cut off is no proof of lost contact.
     if (!wasCutOff || this.state !== 'online' || this.#isContactDoubtful)

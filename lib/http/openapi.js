@@ -87,10 +87,17 @@ const PATH_PARAMETERS = {
   game: TEXT
 };
 
+/** The hold of a poll of feeds. */
+const feedHold = (hold) => ({
+  anyOf: [{ const: 0 }, whole(5, hold)],
+  description: 'Seconds; 0: the answer comes at once.'
+});
+
 /** Parameters of a query and of the header, by name. */
 const queryParameters = (hold) => ({
   ack: { ...COUNT, description: 'The `seq` of the last answer that was handled.' },
   hold: { ...whole(5, hold), description: 'Seconds.' },
+  feedHold: feedHold(hold),
   n: { ...COUNT, description: "The client's counter: a repeated one is answered as before." },
   after: { anyOf: [schemaRef('Cursor'), { const: '' }] },
   delta: { enum: ['0', '1'], description: '1: patches are welcome.' },
@@ -200,7 +207,7 @@ function operations({ hold, maxSprite, feedBytes }) {
       about:
         'A feed, or what is newer than `after`. As text/event-stream: an event for each version.',
       token: 'maybe',
-      query: ['after', 'hold', 'delta', 'turn', 'from', 'last', 'grant'],
+      query: ['after', ['hold', 'feedHold'], 'delta', 'turn', 'from', 'last', 'grant'],
       answer: [200, schemaRef('Item'), 'text/event-stream'],
       cached: true,
       problems: named(WATCH_PROBLEMS, 'bad-from not-a-log')
@@ -248,7 +255,7 @@ function operations({ hold, maxSprite, feedBytes }) {
         'With `watch`: waits for news of up to 32 feeds, as POST does. Else, with a token, the keys there are, in' +
         ' order, a page at a time.',
       token: 'maybe',
-      query: ['watch', 'hold', 'delta', 'turn', 'grant', 'prefix', 'from'],
+      query: ['watch', ['hold', 'feedHold'], 'delta', 'turn', 'grant', 'prefix', 'from'],
       answer: [200, { oneOf: [schemaRef('Items'), schemaRef('Keys')] }],
       cached: true,
       problems: named(TOKEN_PROBLEMS, WATCH_PROBLEMS, 'bad-watch')
@@ -259,7 +266,7 @@ function operations({ hold, maxSprite, feedBytes }) {
       body: {
         'application/json': object(
           {
-            hold: whole(5, hold),
+            hold: feedHold(hold),
             delta: { type: 'boolean' },
             feeds: {
               type: 'object',

@@ -35,7 +35,8 @@ const BY_STATUS = {
     },
     'bad-hold': {
       title: 'Not a hold of this server',
-      detail: 'Give hold once, in whole seconds from 5 up to the "hold" that join answered.'
+      detail:
+        'Give hold once, in whole seconds from 5 up to the "hold" that join answered; of feeds also 0.'
     },
     'bad-number': {
       title: 'Not a plain number',

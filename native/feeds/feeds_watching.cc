@@ -77,10 +77,8 @@ Outcome Feeds::findOrRequest(const FeedRequest& request, const WatchOptions& how
 Outcome Feeds::watch(const FeedRequest* requests, uint32_t count, const WatchOptions& how,
                      uint32_t token, uint32_t* watcher) {
   *watcher = kNoWatcher;
-  const uint32_t hold = how.hold == kNoFeedHold ? options_.hold : how.hold;
-  if (!isValidHold(hold, options_.hold)) {
-    return Outcome::kBadHold;
-  }
+  uint32_t hold = how.hold == kNoFeedHold ? options_.hold : how.hold;
+  if (hold > 0 && !isValidHold(hold, options_.hold)) return Outcome::kBadHold;
   if (watchingInAll() + count > options_.watchers) return Outcome::kTooManyWatchers;
   Feed* feeds[kFeedsAtOnce];
   Outcome problems[kFeedsAtOnce];
@@ -167,6 +165,9 @@ Outcome Feeds::watch(const FeedRequest* requests, uint32_t count, const WatchOpt
     return Outcome::kOk;
   }
   *watcher = first;
+  // Without a hold, the answer about a single feed still waits for a first fetch.
+  if (hold == 0 && !how.hasManyFeeds && !feeds[0]->value && mayBeFetched(feeds[0]->key))
+    hold = std::min(kShortestHold, options_.hold);
   const uint64_t duration =
       how.stream ? kCommentEvery : hold * uint64_t{1000} + random(hold * 1000 / kJitterShare);
   arm(first, limitToGrant(watchers_[first], duration));

@@ -11,6 +11,7 @@
 #include <tuple>
 #include <vector>
 
+#include "base/hold.h"
 #include "expect.h"
 
 namespace {
@@ -412,6 +413,7 @@ class UnfetchedFeeds : FeedResponder {
   }
 
   void run() {
+    waitForFetch();
     repetitions();
     makeRoom();
     keepToPlaces();
@@ -439,6 +441,19 @@ class UnfetchedFeeds : FeedResponder {
   void publish(const char* key) {
     uint32_t watching;
     EXPECT(feeds_.publish({.key = key, .cursor = {1, 1}, .value = "1"}, &watching) == Outcome::kOk);
+  }
+
+  /** Also a request without a hold waits for a first fetch. */
+  void waitForFetch() {
+    uint32_t watcher;
+    const FeedRequest wanted = {"a", "none"};
+    EXPECT(feeds_.watch(&wanted, 1, {.hold = 0}, 0, &watcher) == Outcome::kOk);
+    feeds_.tick(kShortestHold * 1000);
+    EXPECT(feeds_.find("a")->watching == 1);
+    feeds_.tick(kShortestHold * 1100 + 1000);
+    EXPECT(feeds_.find("a")->watching == 0);
+    feeds_.fail("a", kLater);
+    EXPECT(feeds_.removeFetched("a"));
   }
 
   /** However often fetches fail, the table remembers no more failures than it has feeds. */

@@ -201,7 +201,7 @@ async function refreshStatus() {
   if (usedToken !== token) return false;
   if (isUnanswered !== (status === 0)) {
     isUnanswered = !isUnanswered;
-    if (!isUnanswered) arenaFeeds.noteContact();
+    if (!isUnanswered) arenaFeeds.wake();
     render();
   }
   if (status === 401) forgetToken('This token is not one of the server’s.');

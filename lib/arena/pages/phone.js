@@ -48,7 +48,7 @@ const player = new Player({
   onSave: savePlayer,
   onState(state, about) {
     // Not every browser reports that the network is back: player and feeds wake each other.
-    if (state === 'online' && lastState?.out) arenaFeeds.noteContact();
+    if (state === 'online' && lastState?.out) arenaFeeds.wake();
     lastState = { ...about, out: state === 'offline' };
     // In a hidden page timers may be slower than a lease: the player would join and expire repeatedly, though nobody
     // plays there.

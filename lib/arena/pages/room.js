@@ -91,12 +91,6 @@ export class ArenaFeeds {
     this.#feeds.wake();
   }
 
-  /** Retries at once, since another request was answered again. A poll without news is answered only after its hold. */
-  noteContact() {
-    this.wake();
-    if (this.#contact.state === 'offline') this.#report({ state: 'asking', why: undefined });
-  }
-
   /** @param {boolean} isWanted whether to watch the reduced feed */
   watchReduced(isWanted) {
     if (!isWanted) this.#reduced?.close();

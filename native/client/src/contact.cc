@@ -10,7 +10,6 @@ namespace sprites {
 namespace {
 
 constexpr Millis kProofTimeout{5000};
-constexpr unsigned kMaxPollFailures = 3;
 constexpr unsigned kMaxNotFound = 3;
 
 }  // namespace

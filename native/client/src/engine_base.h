@@ -34,6 +34,7 @@ constexpr unsigned kUsualHold = 120;   // seconds, if the server has not told it
 constexpr Millis kPollSlack{15000};
 constexpr Millis kEarlyAnswer{1000};  // an empty answer sooner than this counts as a failure
 constexpr Millis kLongPark{10000};  // a poll parked so long shows that the network lets polls park
+constexpr unsigned kMaxPollFailures = 3;  // after them only an answered poll proves contact
 constexpr unsigned kMaxCutOffPolls = 2;   // cut-off polls in a row that shorten the hold
 constexpr Millis kMaxPatience{86400000};  // longest wait of perform() and close()
 constexpr Millis kLeaveReserve{1500};     // part of the time to leave that POST /leave has

@@ -28,6 +28,9 @@
 
 namespace sprites {
 
+/** A hold in seconds; 0: the request proves contact; none: the server chooses. */
+using Hold = std::optional<unsigned>;
+
 constexpr unsigned kFeedHold = 55;  // seconds: many proxies cut off what is silent for a minute
 
 /** Most cached pings in a row after which the client asks at once: a cache has kept few turns. */
@@ -37,8 +40,7 @@ constexpr unsigned kMaxCachedPings = 8;
 constexpr size_t kMaxPath = 4000;
 
 /** Returns the path of a poll. Equal polls have equal paths, so that a cache can answer. */
-inline std::string pathOf(const std::map<std::string, std::string>& feeds, unsigned hold,
-                          bool delta) {
+inline std::string pathOf(const std::map<std::string, std::string>& feeds, Hold hold, bool delta) {
   std::string path;
   if (feeds.size() == 1) {
     path = "/feed/" + feeds.begin()->first + "?after=" + feeds.begin()->second;
@@ -50,14 +52,13 @@ inline std::string pathOf(const std::map<std::string, std::string>& feeds, unsig
       path += cursor;
     }
   }
-  if (hold > 0) path += "&hold=" + std::to_string(hold);
+  if (hold) path += "&hold=" + std::to_string(*hold);
   return delta ? path + "&delta=1" : path;
 }
 
-inline std::string bodyOf(const std::map<std::string, std::string>& feeds, unsigned hold,
-                          bool delta) {
+inline std::string bodyOf(const std::map<std::string, std::string>& feeds, Hold hold, bool delta) {
   std::string text = "{";
-  if (hold > 0) text += "\"hold\":" + std::to_string(hold) + ",";
+  if (hold) text += "\"hold\":" + std::to_string(*hold) + ",";
   if (delta) text += "\"delta\":true,";
   text += "\"feeds\":{";
   bool first = true;
@@ -223,22 +224,22 @@ class FeedsEngine : public EngineBase {
       request.path = "/feeds";
       request.body = bodyOf(poll.feeds, pollHold_, options_.patches);
     }
-    request.timeout = pollTimeout(pollHold_ > 0 ? pollHold_ : kUsualHold);
+    request.timeout = pollTimeout(pollHold_.value_or(kUsualHold));
     sentCursors_ = std::move(poll.feeds);
     pollStarted_ = now;
     poll_ = transport_.start(request, *header);
   }
 
-  /** Returns the poll's hold in seconds; 0: the server chooses. The next feed that the poll leaves
-   * out is due at `nextDue`. */
-  unsigned holdForPoll(Time nextDue, Time now) const {
+  /** Returns the poll's hold. The next feed that the poll leaves out is due at `nextDue`. */
+  Hold holdForPoll(Time nextDue, Time now) const {
+    if (isContactInDoubt_ && pollFailures_ < kMaxPollFailures) return 0;
     unsigned hold = isContactInDoubt_ ? kShortestHold : holdMost_;
     if (nextDue != Time::max()) {
       const auto seconds = std::chrono::ceil<std::chrono::seconds>(nextDue - now).count();
       // `nextDue` may be past: the program may have been slow to return a grant.
       hold = static_cast<unsigned>(std::clamp<int64_t>(seconds, kShortestHold, hold));
     }
-    return refusedHold_ > 0 && hold >= refusedHold_ ? 0 : hold;
+    return refusedHold_ > 0 && hold >= refusedHold_ ? Hold() : hold;
   }
 
   void readReplies(Time now) override {
@@ -248,6 +249,7 @@ class FeedsEngine : public EngineBase {
       poll_ = 0;
       const auto parked = now - pollStarted_;
       if (parked >= kLongPark) grant_.markAccepted();  // the server let it park
+      if (parked >= kLongPark) pollFailures_ = 0;
       const bool wasCutOff = recordPollEnd(reply, parked);
       std::optional<FeedsAnswer> answer = readAnswer(reply);
       if (answer) {
@@ -277,6 +279,7 @@ class FeedsEngine : public EngineBase {
   void onAnswer(FeedsAnswer answer, Time now) {
     grant_.markAccepted();
     isContactInDoubt_ = false;
+    if (pollHold_ != 0U) pollFailures_ = 0;
     setState(FeedsState::kOnline);
     const auto isOlder = [this](const auto& item) { return table_.isOlder(item); };
     if (isCacheable_ && std::any_of(answer.items.begin(), answer.items.end(), isOlder)) {
@@ -294,6 +297,7 @@ class FeedsEngine : public EngineBase {
       return;
     }
     nextCacheTurn_ = answer.turn;
+    if (pollHold_ == 0U) return;
     // The ping came from a cache: with the new turn the next path is another.
     if (!nextCacheTurn_.empty() && nextCacheTurn_ != sentCacheTurn_ &&
         ++cachedPings_ <= kMaxCachedPings)
@@ -308,10 +312,12 @@ class FeedsEngine : public EngineBase {
     if (grant_.dropIfRefused(problem)) return;  // a new grant is asked for at once
     const Reason reason = reasonOf(reply, problem);
     clientWaitEnd_ = now + nextBackoff();
-    if (isProblem(problem, "bad-hold") && pollHold_ > 0) {
-      refusedHold_ = pollHold_;  // the answer came at once: there is contact
+    if (isProblem(problem, "bad-hold") && pollHold_) {
+      isContactInDoubt_ = false;  // the server has answered
+      if (*pollHold_ > 0) refusedHold_ = *pollHold_;
       return;
     }
+    if (pollHold_ != 0U) pollFailures_++;
     if (isProblem(problem, "bad-cursor")) table_.clearCursors();
     // A poll that was cut off after a long time does not prove that contact is lost.
     if (!wasCutOff || isContactInDoubt_ || state() != FeedsState::kOnline)
@@ -366,7 +372,7 @@ class FeedsEngine : public EngineBase {
   FeedTable table_;
   RequestId poll_ = 0;
   Time pollStarted_;
-  unsigned pollHold_ = 0;                           // seconds; 0: the poll has none
+  Hold pollHold_;
   std::map<std::string, std::string> sentCursors_;  // the cursors of the poll
   std::string cacheableKey_;   // the key of a poll of one feed that a cache can answer; empty: none
   std::string cacheablePath_;  // of a poll that a cache can answer, without its `turn`
@@ -375,7 +381,8 @@ class FeedsEngine : public EngineBase {
   bool isCacheable_ = false;   // a cache can answer the poll
   bool bypassesCache_ = false;     // the next poll bypasses the cache, whose answer was old
   unsigned cachedPings_ = 0;       // pings in a row that came from a cache
-  bool isContactInDoubt_ = false;  // contact is in doubt: the next hold is short
+  bool isContactInDoubt_ = false;  // contact is in doubt: a request must prove it first
+  unsigned pollFailures_ = 0;      // polls with a hold, in a row
   unsigned refusedHold_ = 0;       // seconds: a hold that the server refused; 0: none yet
   Time clientWaitEnd_;             // the earliest next poll, by the client's own wait
   Time serverWaitEnd_;             // the earliest next poll, by the server's wait
