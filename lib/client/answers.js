@@ -83,11 +83,11 @@ export function readResume(value) {
 }
 
 /**
- * @param {any} json
+ * @param {Answer} answer to a poll
  * @returns {Array<{seq: number, from: import('./client.js').Edge, sprite: object}>|null} null for an invalid answer
  */
-export function readEntries(json) {
-  if (!isObject(json) || !Array.isArray(json.sprites)) return null;
+export function readEntries({ status, json }) {
+  if (status !== 200 || !isObject(json) || !Array.isArray(json.sprites)) return null;
   const areValid = json.sprites.every(
     (entry) =>
       isObject(entry) &&

@@ -1,4 +1,4 @@
-import { problemOf } from './answers.js';
+import { problemOf, readEntries } from './answers.js';
 import { ignoreFailure } from './requests.js';
 
 /**
@@ -25,10 +25,11 @@ export async function leave({
   isOver
 }) {
   const end = waits.now() + limits.leavePatience;
+  const isDone = ({ status }) => status === 204;
   await waits.until(areThrowsAnswered, end - limits.leaveReserve, isOver);
   if (place.ack > place.confirmedAck) await proveAck(end - limits.leaveReserve / 2);
   while (!isOver() && waits.now() < end) {
-    if (await tryRequest(place.leaveUrl, 'POST', 204, end)) return true;
+    if (await tryRequest(place.leaveUrl, 'POST', isDone, end)) return true;
     place.transient = undefined; // Some networks let only the main port through.
   }
   return false;
@@ -46,7 +47,8 @@ export async function leave({
       while (isUnconfirmed() && !isOver() && waits.now() < deadline) {
         const controller = new AbortController();
         controllers.push(controller);
-        if (await tryRequest(url, 'GET', 200, deadline, controller)) place.confirmedAck = place.ack;
+        if (await tryRequest(url, 'GET', readEntries, deadline, controller))
+          place.confirmedAck = place.ack;
       }
       waits.recheck();
     };
@@ -56,15 +58,14 @@ export async function leave({
     for (const controller of controllers) controller.abort();
   }
 
-  /** @returns {Promise<boolean>} whether it got `expectedStatus`, or a refusal; false after a wait */
-  async function tryRequest(url, method, expectedStatus, deadline, controller) {
+  /** @returns {Promise<boolean>} whether it got an answer that `isGood` accepts, or a refusal; false after a wait */
+  async function tryRequest(url, method, isGood, deadline, controller) {
     let pause = limits.leaveRetry;
     try {
       const timeout = Math.max(1, deadline - waits.now());
       const answer = await requests.send(url, { method }, timeout, controller);
       const { status } = answer;
-      if (status === expectedStatus || (status !== 429 && status < 500 && problemOf(answer)))
-        return true;
+      if (isGood(answer) || (status !== 429 && status < 500 && problemOf(answer))) return true;
       pause = Math.max(pause, answer.retryAfter ?? 0);
     } catch (error) {
       ignoreFailure(error);

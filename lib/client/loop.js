@@ -189,7 +189,8 @@ export class Loop {
     const timeout = expectedHold * 1250 + this.#limits.pollSlack;
     const answer = await this.#send(place.pollUrl(seconds), 'GET', timeout);
     this.#parkedPoll = null;
-    if (id === place.id && answer.status === 200) place.confirmedAck = ack;
+    const entries = readEntries(answer);
+    if (id === place.id && entries) place.confirmedAck = ack;
     this.#waits.recheck();
     if (run !== this.run || id !== place.id || poll.isAborted) return undefined;
 
@@ -203,15 +204,13 @@ export class Loop {
       return this.#handleNotFound(answer) ? undefined : this.#handlePollFailure('garbage');
     }
     this.#strayMisses = 0;
-    return answer.status === 200
-      ? this.#handlePollAnswer(answer.json, parkedTime)
+    return entries
+      ? this.#handlePollAnswer(answer.json, entries, parkedTime)
       : this.#handlePollRefusal(answer);
   }
 
   /** Hands out the new sprites of an answered poll. */
-  #handlePollAnswer(json, parkedTime) {
-    const entries = readEntries(json);
-    if (!entries) return this.#handlePollFailure('garbage');
+  #handlePollAnswer(json, entries, parkedTime) {
     if (json.superseded === true) {
       this.losePlace();
       this.setState('superseded', 'superseded');

@@ -65,7 +65,6 @@ export class Place {
   #assign({ id, ack, n, hold, lease, maxSprite, transient }) {
     this.id = id;
     this.ack = ack;
-    this.confirmedAck = ack;
     this.n = Math.max(this.n, n);
     this.hold = positive(hold) ?? Infinity;
     this.lease = positive(lease);
