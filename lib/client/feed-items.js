@@ -1,4 +1,5 @@
 import { isObject } from './answers.js';
+import { DEFAULTS } from './limits.js';
 
 /** Reads answers to POST /feeds and GET /feed/{key}. An answer may be anything: a proxy may have written it. */
 
@@ -70,7 +71,7 @@ function isItem(item) {
  */
 export function readItems(json) {
   if (!isObject(json) || !Array.isArray(json.items)) return null;
-  return json.items.every(isItem) ? json.items : null;
+  return json.items.length <= DEFAULTS.feedsAtOnce && json.items.every(isItem) ? json.items : null;
 }
 
 /** Problems of a feed, not of the request. */

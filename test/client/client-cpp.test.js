@@ -1,4 +1,5 @@
-import { readFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { copyFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
@@ -61,6 +62,12 @@ const answerJoins = (stub, id) =>
 const answerPlace = (stub) => stub.always(/^\/place\//, 200, PLACE);
 
 const ids = (sprites) => sprites.map(({ id }) => id);
+/** The folder of the authorities that the system's libcurl trusts, and the reason why a test can't replace it. */
+const AUTHORITIES = '/etc/ssl/certs';
+const noMounts =
+  (!existsSync(AUTHORITIES) || spawnSync('unshare', ['-rm', 'true']).status !== 0) &&
+  'no folder can be mounted here';
+
 const isTaken = ({ outcome }) => ['delivered', 'queued', 'duplicate'].includes(outcome);
 
 for (const run of [THREAD, DESCRIPTOR]) {
@@ -407,6 +414,29 @@ function testBeyondVectors(t, build, mode) {
     const stranger = probe(t, stub.url);
     t.equal((await stranger.state('offline')).why, 'network');
     await stranger.quit();
+  });
+
+  t.test("authorities of its own take the place of the system's", { skip: noMounts }, async (t) => {
+    const dir = t.testdir({ system: {} });
+    const { 'tls-cert': known, 'tls-key': key } = certificate(dir, 'known', ['IP:127.0.0.1']);
+    const { 'tls-cert': ca } = certificate(dir, 'other');
+    const [hash] = (await tool('openssl', ['x509', '-hash', '-noout', '-in', known])).split('\n');
+    for (const name of [`${hash}.0`, 'ca-certificates.crt'])
+      copyFileSync(known, join(dir, 'system', name));
+    const mount = `mount --bind ${join(dir, 'system')} ${AUTHORITIES} && exec`;
+    const script = `#!/bin/sh\nexec unshare -rm sh -c '${mount} "$0" "$@"' ${build}/sprites_probe "$@"`;
+    const program = join(dir, 'probe');
+    writeFileSync(program, script, { mode: 0o755 });
+    const stub = await Stub.start(t, { cert: readFileSync(known), key: readFileSync(key) });
+    answerJoins(stub, 'first');
+    for (const [args, state] of [
+      [[], 'online'],
+      [['--ca', ca], 'offline']
+    ]) {
+      const one = new Probe(t, program, stub.url, args);
+      t.ok(await one.state(state), args.join(' '));
+      await one.quit();
+    }
   });
 
   t.test('everything at once: cuts, a killed server, slow answers, floods, bouncing', async (t) => {

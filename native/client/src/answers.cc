@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "json.h"
+#include "sprites/feeds.h"
 
 namespace sprites {
 
@@ -248,7 +249,7 @@ std::optional<FeedsAnswer> readFeeds(std::string_view body) {
       hasItems = true;
       return json::elements(slice, [&](std::string_view element) {
         answer.items.emplace_back();
-        return readFeedItem(element, &answer.items.back());
+        return answer.items.size() <= kMaxFeeds && readFeedItem(element, &answer.items.back());
       });
     }
     readNextRequestMember(name, slice, &answer);

@@ -9,7 +9,7 @@ namespace sprites {
 
 namespace {
 
-/** Most bytes to scan for one patch: some tenths of a second. */
+/** Most bytes in which to look for the members of one patch: at worst some seconds. */
 constexpr size_t kMaxScannedBytes = size_t{256} << 20;
 
 /** One operation, as slices of the patch. */
@@ -90,7 +90,7 @@ class PatchedText {
  public:
   explicit PatchedText(std::string_view value) : text_(value) {}
 
-  size_t size() const { return text_.size(); }
+  bool tookTooLong() const { return scannedBytes_ > kMaxScannedBytes; }
   std::string release() { return std::move(text_); }
 
   bool apply(const Operation& operation) {
@@ -133,9 +133,10 @@ class PatchedText {
     return static_cast<size_t>(part.data() - text_.data());
   }
 
-  /** Finds the member or element with that name. */
-  std::optional<ItemOffsets> find(std::string_view container, const std::string& name) const {
-    if (container.empty()) return std::nullopt;
+  /** Finds the member or element with that name; nothing once it took too long. */
+  std::optional<ItemOffsets> find(std::string_view container, const std::string& name) {
+    scannedBytes_ += container.size();
+    if (container.empty() || tookTooLong()) return std::nullopt;
     if (container[0] == '[') return findElement(container, name);
     if (container[0] != '{') return std::nullopt;
     ItemOffsets offsets;
@@ -234,6 +235,7 @@ class PatchedText {
   }
 
   std::string text_;
+  size_t scannedBytes_ = 0;
 };
 
 bool readOperation(std::string_view slice, Operation* operation) {
@@ -249,12 +251,9 @@ bool readOperation(std::string_view slice, Operation* operation) {
 
 std::optional<std::string> applyPatch(std::string_view value, std::string_view patch) {
   PatchedText text(value);
-  size_t scannedBytes = 0;
   const bool fits = json::elements(patch, [&](std::string_view slice) {
     Operation operation;
-    scannedBytes += text.size();
-    return scannedBytes <= kMaxScannedBytes && readOperation(slice, &operation) &&
-           text.apply(operation);
+    return readOperation(slice, &operation) && text.apply(operation) && !text.tookTooLong();
   });
   return fits ? std::optional<std::string>(text.release()) : std::nullopt;
 }

@@ -54,15 +54,20 @@ std::string partOf(CURLU* url, CURLUPart part) {
   return copy;
 }
 
+bool hasUser(CURLU* url) {
+  return !partOf(url, CURLUPART_USER).empty() || !partOf(url, CURLUPART_PASSWORD).empty();
+}
+
 void checkUrl(const std::string& server) {
   const std::unique_ptr<CURLU, UrlDeleter> url(curl_url());
   if (!url) throw std::bad_alloc();
   curl_url_set(url.get(), CURLUPART_URL, server.c_str(), 0);
   const std::string scheme = partOf(url.get(), CURLUPART_SCHEME);
   const bool web = scheme == "http" || scheme == "https";
-  if (!web || server.find_first_of("?#") != std::string::npos) {
+  if (!web || hasUser(url.get()) || server.find_first_of("?#") != std::string::npos) {
     throw std::invalid_argument(
-        "sprites: server is an http or https URL, such as http://127.0.0.1:8080, without ? or #");
+        "sprites: server is an http or https URL, such as http://127.0.0.1:8080, without a user, "
+        "? or #");
   }
 }
 
@@ -111,10 +116,8 @@ std::string serverFromLocation(const std::string& location, const std::string& p
   const std::string host = partOf(url.get(), CURLUPART_HOST);
   const std::string query = partOf(url.get(), CURLUPART_QUERY);
   const std::string target = partOf(url.get(), CURLUPART_PATH) + (query.empty() ? "" : "?" + query);
-  const bool plain = partOf(url.get(), CURLUPART_USER).empty() &&
-                     partOf(url.get(), CURLUPART_PASSWORD).empty() && !host.empty();
   const bool safe = scheme == "https" || (scheme == "http" && !secure);
-  if (target != path || !plain || !safe) return {};
+  if (target != path || hasUser(url.get()) || host.empty() || !safe) return {};
   const std::string port = partOf(url.get(), CURLUPART_PORT);
   return scheme + "://" + host + (port.empty() ? "" : ":" + port);
 }
@@ -430,6 +433,7 @@ RequestId Transport::start(const Request& request, const std::string& header) {
   curl_easy_setopt(easy, CURLOPT_USERAGENT, (std::string("sprites/") + version()).c_str());
   if (!state_->options.caFile.empty()) {
     curl_easy_setopt(easy, CURLOPT_CAINFO, state_->options.caFile.c_str());
+    curl_easy_setopt(easy, CURLOPT_CAPATH, nullptr);  // else the system's are trusted, too
   }
   if (state_->options.proxy) {
     curl_easy_setopt(easy, CURLOPT_PROXY, state_->options.proxy->c_str());

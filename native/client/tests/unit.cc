@@ -327,6 +327,7 @@ void checkOptions(Checks& check) {
   check(refused([](sprites::Options* o) { o->server = "ftp://x"; }), "an ftp URL");
   check(refused([](sprites::Options* o) { o->server = ""; }), "no URL");
   check(refused([](sprites::Options* o) { o->server = "http://x/?a=b"; }), "a query in the URL");
+  check(refused([](sprites::Options* o) { o->server = "http://u:p@x"; }), "a user in the URL");
   check(refused([](sprites::Options* o) { o->hold = 4; }), "a short hold");
   check(refused([](sprites::Options* o) { o->maxPendingThrows = 0; }), "no throws");
   check(refused([](sprites::Options* o) { o->answerTimeout = sprites::Millis(0); }), "no time");
@@ -408,14 +409,20 @@ void checkFeedVectors(Checks& check, const std::string& file) {
 
 void checkFeeds(Checks& check) {
   // A patch that would take too long is given up: the whole value is asked for.
-  std::string wide = "[0";
-  for (int i = 0; i < 200000; i++) wide += ",0";
-  wide += "]";
-  std::string patch = "[";
-  for (int i = 0; i < 1000; i++) {
-    patch += std::string(i > 0 ? "," : "") + R"({"op":"replace","path":"/0","value":1})";
+  std::string deep = "[0";
+  for (int i = 0; i < 200000; i++) deep += ",0";
+  deep += "]";
+  std::string path = "/0";
+  for (int i = 0; i < 60; i++) {
+    deep = "[" + deep + "]";
+    path += "/0";
   }
-  check(!sprites::applyPatch(wide, patch + "]"), "a patch that would take too long");
+  std::string patch = "[";
+  for (int i = 0; i < 20; i++) {
+    patch += (i > 0 ? R"(,{"op":"replace","path":")" : R"({"op":"replace","path":")") + path +
+             R"(","value":1})";
+  }
+  check(!sprites::applyPatch(deep, patch + "]"), "a patch that would take too long");
   check(throws<std::invalid_argument>([] {
           sprites::FeedsOptions options;
           options.server = "ftp://nowhere";
