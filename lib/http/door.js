@@ -166,7 +166,7 @@ export function createDoor({
       replies: fixedAnswers(addon.outcomes, options, routes.headers, files),
       limits: limits.native,
       pool: pool.native,
-      feeds: feeds?.native,
+      feeds: feeds.native,
       arena: arena?.native,
       workers,
       ownsProcess,

@@ -369,14 +369,14 @@ class DoorObject : public Nan::ObjectWrap {
   static void close(const Info& info) { unwrap<DoorObject>(info)->stop(); }
 
   FrontParts frontParts(Local<Object> given) {
-    const auto isGiven = [&](const char* name) { return !get(given, name)->IsUndefined(); };
+    const Local<Value> arena = get(given, "arena");
     return {.limits = addressLimitsOf(get(given, "limits")),
-            .feeds = isGiven("feeds") ? feedsOf(get(given, "feeds")) : nullptr,
+            .feeds = feedsOf(get(given, "feeds")),
             .clock = microseconds,
             .counts = [this] { return askCounts(); },
             .turn = turnOf(get(given, "pool")),
             .pool = poolOf(get(given, "pool")),
-            .arena = isGiven("arena") ? arenaOf(get(given, "arena")) : nullptr,
+            .arena = arena->IsUndefined() ? nullptr : arenaOf(arena),
             .workers = uint32In(given, "workers")};
   }
 

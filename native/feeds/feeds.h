@@ -517,6 +517,14 @@ class Feeds {
   const FeedCounts& counts() const { return counts_; }
   const FeedsOptions& options() const { return options_; }
 
+  /** The options of a worker's table that shows these feeds. */
+  FeedsOptions workerOptions() const {
+    FeedsOptions options = options_;
+    options.mainTable = this;
+    options.feeds *= 2;  // it may show the presence feed of each feed too
+    return options;
+  }
+
   /** Number of feeds that could not be fetched, and make room for others. */
   size_t evictableCount() const { return evictable_.size(); }
 

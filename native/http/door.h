@@ -108,7 +108,7 @@ struct DoorParts {
   AddressLimits* limits;
   std::atomic<uint32_t>* open;  // number of connections of all doors
   RequestHandler* requests;
-  Feeds* feeds;  // nullptr: JavaScript refuses requests for feeds
+  Feeds* feeds;
   LiveCounts::MakeText counts;
   bool countsComeLater = false;         // `requests` has the live counts, and answers later
   uint64_t (*clock)() = EventSet::now;  // microseconds, for the shares of a turn

@@ -77,13 +77,12 @@ FeedHandler::FeedHandler(Feeds* feeds, Connections* connections, Answers* answer
       answers_(answers),
       replies_(replies),
       callbacks_(std::move(callbacks)) {
-  if (feeds_ != nullptr) feeds_->setResponder(this);
+  feeds_->setResponder(this);
 }
 
 // ---- Requests -----------------------------------------------------------------------------------
 
 bool FeedHandler::canServe(const HotRequest& request, const char* head, std::string_view body) {
-  if (feeds_ == nullptr) return false;
   const auto text = [head](HeadSpan span) {
     return std::string_view(head + span.offset, span.length);
   };
@@ -205,7 +204,6 @@ void FeedHandler::endWatch(const Connection& connection) { feeds_->drop(connecti
 uint32_t FeedHandler::tick() {
   for (CachedMessage& cached : cache_) cached = {};
   compressBudget_ = kMaxCompressedPerTick;
-  if (feeds_ == nullptr) return 0;
   uint32_t closed = 0;
   const uint64_t maxMemory = feeds_->options().memory;
   // hasSlowestReader is called in every tick: it tells the other threads about this one's slowest

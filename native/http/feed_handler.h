@@ -47,7 +47,7 @@ class FeedHandler : public FeedResponder {
     std::function<void(const Connection& connection, Outcome problem)> onRefused;
   };
 
-  /** All parameters outlive the handler. `feeds` may be nullptr: then it serves no request. */
+  /** All parameters outlive the handler. */
   FeedHandler(Feeds* feeds, Connections* connections, Answers* answers, ReplyWriter* replies,
               Callbacks callbacks);
 

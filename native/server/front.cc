@@ -40,7 +40,7 @@ Front::Front(const DoorOptions& options, const FrontParts& parts, const Replies&
     onWaitChange_(false);
   });
   parts_.turn->onEnded([this] { sendToWorkers(); });
-  if (parts_.feeds != nullptr) parts_.feeds->setObserver(this);
+  parts_.feeds->setObserver(this);
 }
 
 DoorParts Front::doorParts() {
@@ -55,20 +55,14 @@ DoorParts Front::doorParts() {
 void Front::startWorkers(const DoorOptions& options, const Replies& replies, uint64_t now) {
   if (parts_.workers == 0) return;
   parts_.limits->shareBetweenThreads();
-  WorkerParts shared = {.door = options,
-                        .limits = parts_.limits,
-                        .open = &openConnections_,
-                        .replies = replies,
-                        .bodies = asker_.bodies,
-                        .feeds = {},
-                        .inputs = parts_.arena != nullptr,
-                        .mainWaker = &waker_};
-  if (parts_.feeds != nullptr) {
-    shared.feeds = parts_.feeds->options();
-    shared.feeds->mainTable = parts_.feeds;
-    // A worker may show the presence feed of each feed too.
-    shared.feeds->feeds *= 2;
-  }
+  const WorkerParts shared = {.door = options,
+                              .limits = parts_.limits,
+                              .open = &openConnections_,
+                              .replies = replies,
+                              .bodies = asker_.bodies,
+                              .feeds = parts_.feeds->workerOptions(),
+                              .inputs = parts_.arena != nullptr,
+                              .mainWaker = &waker_};
   for (uint32_t number = 1; number <= parts_.workers; ++number) {
     const ServiceParts service = {
         .pool = parts_.pool,
@@ -93,7 +87,7 @@ void Front::startWorkers(const DoorOptions& options, const Replies& replies, uin
 
 void Front::close() {
   if (std::exchange(closed_, true)) return;
-  if (parts_.feeds != nullptr) parts_.feeds->setObserver(nullptr);
+  parts_.feeds->setObserver(nullptr);
   for (const ServedWorker& one : workers_) one.worker->stop();
   workers_.clear();
   door_.closeAll();
@@ -303,16 +297,12 @@ uint32_t Front::closeIdle() {
 }
 
 void Front::drain(uint32_t window) {
-  runInWorkers([window](Worker& worker) {
-    if (worker.feeds() != nullptr) worker.feeds()->table().drain(window);
-  });
+  runInWorkers([window](Worker& worker) { worker.feeds().table().drain(window); });
 }
 
 void Front::endGrants(GrantPart part, const std::string& name) {
-  if (parts_.feeds != nullptr) parts_.feeds->endGrants(part, name);
-  runInWorkers([part, name](Worker& worker) {
-    if (worker.feeds() != nullptr) worker.feeds()->table().endGrants(part, name);
-  });
+  parts_.feeds->endGrants(part, name);
+  runInWorkers([part, name](Worker& worker) { worker.feeds().table().endGrants(part, name); });
 }
 
 void Front::setOtherServers(ServerTag own, const std::vector<ServerTag>& tags) {

@@ -27,8 +27,8 @@ namespace server {
 /** The parts of a front; all of them outlive it. */
 struct FrontParts {
   AddressLimits* limits;
-  Feeds* feeds = nullptr;  // nullptr: JavaScript refuses requests for feeds
-  uint64_t (*clock)();     // microseconds, never goes back
+  Feeds* feeds;
+  uint64_t (*clock)();  // microseconds, never goes back
   LiveCounts::MakeText counts;
   Turn* turn;
   Pool* pool;

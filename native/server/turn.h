@@ -139,7 +139,7 @@ class Turn : private FeedsAndNotes {
   void endWait(TurnEnd end);
 
   Pool* const pool_;
-  Feeds* feeds_ = nullptr;
+  Feeds* feeds_ = nullptr;  // until they are attached
   Arena* arena_ = nullptr;
   StoredFeedsAndNotes::NoteMap notes_;
   StoredFeedsAndNotes lastRun_;  // the feeds of the last run, until they are attached

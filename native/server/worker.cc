@@ -21,8 +21,7 @@ Worker::Worker(uint32_t number, const WorkerParts& parts, uint64_t now)
       asksRing_(&waker_),
       noticesRing_(parts.mainWaker),
       asks_({.maxSprite = parts.door.maxSprite, .inputs = parts.inputs}),
-      feeds_(parts.feeds ? std::make_unique<WorkerFeeds>(*parts.feeds, now, EventSet::now, &asks_)
-                         : nullptr),
+      feeds_(parts.feeds, now, EventSet::now, &asks_),
       door_(parts.door, doorParts(parts), parts.replies,
             {.handle = [this](const ScriptRequest& question) { asks_.ask(question); },
              .mayHandle = [this] { return asks_.mayAsk(); },
@@ -38,7 +37,7 @@ DoorParts Worker::doorParts(const WorkerParts& parts) {
           .limits = parts.limits,
           .open = parts.open,
           .requests = &asks_,
-          .feeds = feeds_ ? &feeds_->table() : nullptr,
+          .feeds = &feeds_.table(),
           .counts = {},
           .countsComeLater = true};
 }
@@ -123,18 +122,16 @@ void Worker::turn() {
   mainHasUnsent_ = noticesRing_.hasUnsent();
   readNotices();
   if (!mainHasUnsent_) {
-    if (feeds_ != nullptr) feeds_->table().resolveAhead();
+    feeds_.table().resolveAhead();
     door_.turn();
     // The main thread can start on these asks.
     send();
     // Refusals decided here are sent before the main thread's answers to later requests.
     door_.sendAnswers();
   }
-  if (feeds_ != nullptr) {
-    if (feeds_->table().hasWork()) feeds_->step();
-    feeds_->turn();
-    hasDueWatchers_ = feeds_->table().hasWork();
-  }
+  if (feeds_.table().hasWork()) feeds_.step();
+  feeds_.turn();
+  hasDueWatchers_ = feeds_.table().hasWork();
   send();
 }
 
@@ -155,26 +152,21 @@ void Worker::tickInTime() {
 void Worker::tick(uint64_t now) {
   tickedAt_ = now;
   door_.tick(clock_.advance(now, isResting_ ? kRest : kTickMilliseconds));
-  isQuiet_ = door_.isQuiet(kRestTicks);
-  if (feeds_ == nullptr) return;
-  if (!feeds_->tick(now)) events_.wake();
-  isQuiet_ = isQuiet_ && feeds_->table().isQuiet(kRestTicks);
+  if (!feeds_.tick(now)) events_.wake();
+  isQuiet_ = door_.isQuiet(kRestTicks) && feeds_.table().isQuiet(kRestTicks);
 }
 
 /** Publishes the counts. */
 void Worker::publishCounts() {
-  WorkerCounts counts;
-  counts.door = door_.counts();
-  if (feeds_ != nullptr) {
-    const FeedCounts& feeds = feeds_->table().counts();
-    counts.feeds = {.polls = feeds.polls,
-                    .pings = feeds.pings,
-                    .documents = feeds.documents,
-                    .patches = feeds.patches,
-                    .skipped = feeds.skipped,
-                    .watching = feeds.watching,
-                    .streams = feeds.streams};
-  }
+  const FeedCounts& feeds = feeds_.table().counts();
+  const WorkerCounts counts = {.door = door_.counts(),
+                               .feeds = {.polls = feeds.polls,
+                                         .pings = feeds.pings,
+                                         .documents = feeds.documents,
+                                         .patches = feeds.patches,
+                                         .skipped = feeds.skipped,
+                                         .watching = feeds.watching,
+                                         .streams = feeds.streams}};
   const std::lock_guard lock(mutex_);
   counts_ = counts;
   if (door_.logEvents().hasEvents()) logEvents_.add(door_.logEvents().takeAll());
@@ -225,7 +217,7 @@ void Worker::handle(const NoticeHead& head, std::string_view text) {
     case Notice::kFeedGzip:
     case Notice::kFeedEnd:
     case Notice::kFeedAwaited:
-      return feeds_->handle(head, text);
+      return feeds_.handle(head, text);
     case Notice::kRun:
       return (*PassedObject::reclaim<Command>(text))(*this);
   }

@@ -20,7 +20,6 @@
 #define SPRITES_WORKER_H_
 
 #include <atomic>
-#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -58,7 +57,7 @@ struct WorkerParts {
   std::atomic<uint32_t>* open;  // number of connections of all threads
   Replies replies;
   BodyBounds bodies;
-  std::optional<FeedsOptions> feeds;
+  FeedsOptions feeds;
   bool inputs;       // there are arenas
   Waker* mainWaker;  // wakes the main thread
 };
@@ -100,7 +99,7 @@ class Worker {
 
   Door& door() { return door_; }
   TlsContext& tls() { return tls_; }
-  WorkerFeeds* feeds() { return feeds_.get(); }
+  WorkerFeeds& feeds() { return feeds_; }
 
  private:
   void run();
@@ -120,7 +119,7 @@ class Worker {
   BatchRing asksRing_;
   BatchRing noticesRing_;
   WorkerAsks asks_;
-  std::unique_ptr<WorkerFeeds> feeds_;  // nullptr: none
+  WorkerFeeds feeds_;
   TlsContext tls_;
   Door door_;
   base::DeadlineClock clock_;

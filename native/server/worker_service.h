@@ -31,7 +31,7 @@ constexpr uint32_t kMaxAhead = 4;
 /** The parts of the services of all workers; all of them outlive the services. */
 struct ServiceParts {
   Pool* pool;
-  Feeds* feeds = nullptr;  // nullptr: none
+  Feeds* feeds;
   Arena* arena = nullptr;  // nullptr: none
   uint64_t (*clock)();     // microseconds, never goes back
   std::function<std::string_view()> counts = {};

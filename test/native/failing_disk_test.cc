@@ -430,6 +430,7 @@ class StatefulFront {
   StatefulFront(const Folder& folder, Sync sync, uint32_t workers)
       : pool_(poolOptions(100), &limits_, 0),
         turn_(&pool_),
+        feeds_({.hold = 30, .feeds = 8, .memory = 1 << 20, .watchers = 8}, 0, EventSet::now),
         front_(test::doorOptions(16, 1000), parts(workers), test::doorReplies(),
                {.ask = {}, .gone = {}, .bodies = {}}, 0) {
     EXPECT(turn_.open(storeOptions(folder, sync)).ok());
@@ -467,6 +468,7 @@ class StatefulFront {
  private:
   FrontParts parts(uint32_t workers) {
     return {.limits = &limits_,
+            .feeds = &feeds_,
             .clock = [] { return uint64_t{1'000'000}; },
             .counts = [] { return std::string("{}"); },
             .turn = &turn_,
@@ -477,6 +479,7 @@ class StatefulFront {
   AddressLimits limits_{AddressLimitsOptions{}};
   Pool pool_;
   Turn turn_;
+  Feeds feeds_;
   Front front_;
   std::atomic<bool> synced_ = false;
   bool waitsForDisk_ = false;

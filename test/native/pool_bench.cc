@@ -134,7 +134,7 @@ class PoolWithWorker {
   explicit PoolWithWorker(uint32_t clients)
       : pool_(options(clients), nullptr, 0),
         crowd_(&pool_, clients),
-        service_({.pool = &pool_, .feeds = nullptr, .arena = nullptr, .clock = EventSet::now},
+        service_({.pool = &pool_, .feeds = &feeds_, .clock = EventSet::now},
                  PollHolder::kFirstWorker, clients + kTurn) {
     for (uint32_t at = 0; at < clients; ++at) {
       park(at, 0);
@@ -193,6 +193,7 @@ class PoolWithWorker {
 
   Pool pool_;
   Crowd crowd_;
+  Feeds feeds_{{.hold = 30, .feeds = 1, .memory = 1 << 20, .watchers = 1}, 0, EventSet::now};
   WorkerService service_;
   WorkerAsks asks_{{.maxSprite = 65536, .inputs = false}};
   EventSet events_;

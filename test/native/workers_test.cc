@@ -473,16 +473,21 @@ void standStill() {
   server.end();
 }
 
+/** The main thread's feeds. */
+Feeds makeFeeds(uint64_t memory = 1 << 20) {
+  return {{.hold = 30, .feeds = 8, .memory = memory, .watchers = 8}, milliseconds(), EventSet::now};
+}
+
 /** A worker whose turns the test runs, and a client of it. */
 struct SingleWorker {
-  explicit SingleWorker(std::optional<FeedsOptions> feeds = {})
+  explicit SingleWorker(const FeedsOptions& feeds)
       : worker(1,
                {.door = test::doorOptions(2000, 1000),
                 .limits = &limits,
                 .open = &open,
                 .replies = test::doorReplies(),
                 .bodies = {},
-                .feeds = std::move(feeds),
+                .feeds = feeds,
                 .inputs = false,
                 .mainWaker = &waker},
                milliseconds()),
@@ -510,7 +515,8 @@ struct SingleWorker {
 
 /** What waits for the main thread is bounded. */
 void asksForFew() {
-  SingleWorker alone;
+  const Feeds shown = makeFeeds();
+  SingleWorker alone(shown.workerOptions());
   std::vector<std::unique_ptr<Wire>> wires;
   uint32_t asked = 0;
   std::string batch;
@@ -533,7 +539,8 @@ void asksForFew() {
 
 /** A worker that waits for owed messages reads no requests. */
 void awaitsWhatItIsOwed() {
-  SingleWorker alone;
+  const Feeds shown = makeFeeds();
+  SingleWorker alone(shown.workerOptions());
   Worker& worker = alone.worker;
   alone.wire.send(request("GET", "/status"));
   std::string batch;
@@ -552,12 +559,9 @@ void awaitsWhatItIsOwed() {
  * wait for news.
  */
 void awaitsFeedForHalf() {
-  const FeedsOptions options = {.hold = 30, .feeds = 8, .memory = 1 << 20, .watchers = 8};
-  const Feeds shown(options, milliseconds(), EventSet::now);
-  FeedsOptions shows = options;
-  shows.mainTable = &shown;
+  const Feeds shown = makeFeeds();
   for (const bool isParked : {false, true}) {
-    SingleWorker alone(shows);
+    SingleWorker alone(shown.workerOptions());
     alone.wire.send(request("GET", isParked ? "/feed/news?after=e1-1" : "/feed/news"));
     alone.wire.endHalf();
     for (int turns = 0; turns < 4; ++turns) alone.worker.turn();
@@ -570,9 +574,8 @@ void awaitsFeedForHalf() {
  * first.
  */
 void closesTheSlowestOfAll() {
-  FeedsOptions options = {.hold = 30, .feeds = 8, .memory = 1 << 27, .watchers = 8};
-  Feeds shown(options, milliseconds(), EventSet::now);
-  options.mainTable = &shown;
+  Feeds shown = makeFeeds(1 << 27);
+  FeedsOptions options = shown.workerOptions();
   options.memory = 1 << 20;
   SingleWorker old(options);
   SingleWorker newer(options);

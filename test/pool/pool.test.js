@@ -10,6 +10,7 @@ import { AddressLimits } from '../../lib/torus/address-limits.js';
 import { createDoor } from '../../lib/http/door.js';
 import { readOptions } from '../../lib/operator/options.js';
 import { EDGES, Pool, Unanswerable } from '../../lib/torus/pool.js';
+import { emptyFeeds } from '../support/feeds.js';
 import { request, Wire } from '../support/http.js';
 import { restoreState, makePool } from '../support/pool.js';
 import { startServer } from '../support/server.js';
@@ -241,11 +242,9 @@ t.test('nor a front door while a request is handled', async (t) => {
     const options = { ...readOptions([]), connections: 10, capacity: 10 };
     const limits = new AddressLimits(options);
     // Only its handles and the pool reference the front door.
-    const { Feeds } = loadAddon();
-    const table = { hold: 1, feeds: 2, memory: 1e6, watchers: 2, upstream: false };
     const door = createDoor({
       pool: new Pool(options, limits),
-      feeds: { native: new Feeds(table, () => {}) },
+      feeds: emptyFeeds(),
       limits,
       options,
       routes: {

@@ -13,7 +13,7 @@ import { readOptions } from '../../lib/operator/options.js';
 import { AddressLimits } from '../../lib/torus/address-limits.js';
 import { Pool } from '../../lib/torus/pool.js';
 import { checkAnswer, problemOf } from '../support/contract.js';
-import { get, parkGet, put, tokenFile, UNCOUNTED } from '../support/feeds.js';
+import { emptyFeeds, get, parkGet, put, tokenFile, UNCOUNTED } from '../support/feeds.js';
 import { request, Wire } from '../support/http.js';
 import { startServer } from '../support/server.js';
 import { until } from '../support/until.js';
@@ -177,7 +177,8 @@ t.test('what JavaScript answers when the workers have ended goes nowhere', async
     });
   };
   const routes = { headers: {}, bodyLimits: [], defaultBodyLimit: 0, handle, answerFailure() {} };
-  const door = createDoor({ pool, limits, options, routes, refusals: UNCOUNTED });
+  const feeds = emptyFeeds();
+  const door = createDoor({ pool, feeds, limits, options, routes, refusals: UNCOUNTED });
   const port = await door.listen({ host: '127.0.0.1', port: 0 });
   const wire = await Wire.open(port, '127.0.0.1');
   wire.send(request('GET', '/waits'));

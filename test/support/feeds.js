@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { setImmediate as turn } from 'node:timers/promises';
 import { createGunzip } from 'node:zlib';
 
+import { loadAddon } from '../../lib/base/addon.js';
 import { createDoor } from '../../lib/http/door.js';
 import { readOptions } from '../../lib/operator/options.js';
 import { AddressLimits } from '../../lib/torus/address-limits.js';
@@ -22,6 +23,11 @@ export const TOKEN = 'a-token.of_tests~1';
 
 /** The refusals of a door without routes: none is counted or logged. */
 export const UNCOUNTED = { watchDoor() {}, counts: () => ({}) };
+
+/** Returns the feeds of a door whose test has none. */
+export const emptyFeeds = () => ({
+  native: new (loadAddon().Feeds)({ hold: 1, feeds: 2, memory: 1e6, watchers: 2 }, () => {})
+});
 
 /**
  * Opens a front door that serves only feeds.
