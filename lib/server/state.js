@@ -98,6 +98,9 @@ async function acquireLock({ path, options: { stateWait }, log, signal }) {
   }
 }
 
+/** Errors of a disk, or a quota, without room. */
+const NO_ROOM = ['ENOSPC', 'EDQUOT'];
+
 /** Interval between two checks whether the state can be written, in milliseconds. */
 const WATCH_INTERVAL = 1000;
 
@@ -143,7 +146,8 @@ function watchState({ pool, lock, path, log }) {
       const code = blocked === 0 ? undefined : getSystemErrorName(-blocked);
       if (blocked === 0) log.info('the state can be written again');
       else {
-        const fields = { code, file: path };
+        const needs = `${status.journalRoom / 2 ** 20} MiB free, for the turns to come`;
+        const fields = { code, file: path, ...(NO_ROOM.includes(code) && { needs }) };
         log.error(fields, "the state can't be written: joins and throws are refused");
       }
     }

@@ -296,11 +296,12 @@ export class Pool {
   }
 
   /**
-   * @returns {{blocked: number, lost: number, journalBytes: number, unsyncedBytes: number, backlogBytes: number,
-   *     unsafe: number, snapshots: number, snapshotsFailed: number, longestWrite: number, problem: string} | null} the
-   *     state of the journal, null without --state; `blocked`: errno of the failure for which promises are refused, or 0;
-   *     `lost`: 1 when a start would not find the state, until `rescueState`; `unsafe`: milliseconds since the disk had
-   *     everything; `longestWrite` in microseconds; `problem`: why the last snapshot failed
+   * @returns {{blocked: number, lost: number, journalBytes: number, journalRoom: number, unsyncedBytes: number,
+   *     backlogBytes: number, unsafe: number, snapshots: number, snapshotsFailed: number, longestWrite: number,
+   *     problem: string} | null} the state of the journal, null without --state; `blocked`: errno of the failure for which
+   *     promises are refused, or 0; `lost`: 1 when a start would not find the state, until `rescueState`; `journalRoom`:
+   *     free bytes that the journal wants; `unsafe`: milliseconds since the disk had everything; `longestWrite` in
+   *     microseconds; `problem`: why the last snapshot failed
    */
   stateStatus() {
     return this.#native.stateStatus();

@@ -86,6 +86,7 @@ inline Local<Object> countsOf(const StateStore& store) {
       {"blocked", store.blocked()},
       {"lost", store.filesLost() ? 1 : 0},
       {"journalBytes", counts.journalBytes},
+      {"journalRoom", kJournalRoom},
       {"unsyncedBytes", counts.unsyncedBytes},
       {"backlogBytes", counts.backlogBytes},
       {"unsafe", counts.unsafe},

@@ -32,6 +32,9 @@ namespace server {
 /** Bytes of disk space reserved in advance: enough for many turns. */
 constexpr uint64_t kJournalReserve = 4 << 20;
 
+/** Free bytes that a journal wants: the reserve, and as much again, so that it seldom reserves. */
+constexpr uint64_t kJournalRoom = 2 * kJournalReserve;
+
 /**
  * Most bytes that wait in memory while the disk accepts none: some 2.8 million acks and leaves,
  * since joins and throws are refused then.

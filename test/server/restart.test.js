@@ -469,9 +469,7 @@ t.test('with nothing else to keep it alive it waits for the disk, and goes on', 
 function smallDisk(t) {
   const directory = mkdtempSync(join(tmpdir(), 'sprites-disk-'));
   try {
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'none', directory], {
-      stdio: 'ignore'
-    });
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=6m', 'none', directory], { stdio: 'ignore' });
     t.teardown(() => {
       execFileSync('umount', [directory]);
       rmSync(directory, { recursive: true });
@@ -489,6 +487,8 @@ t.test('a disk that is full: nothing is promised, which is said, and it heals', 
   const options = { ...QUICK_OPTIONS, state: join(directory, 'state'), 'admin-port': 0 };
   const server = await startServer(t, { options });
   t.equal(problemOf(await server.ask('POST', '/join')), 'state-unwritable');
+  // `df` still shows some.
+  await until(() => server.logLines.some(({ needs }) => needs?.startsWith('8 MiB free')));
   execFileSync('mount', ['-o', 'remount,size=32m', directory]);
   await until(async () => (await server.ask('POST', '/join')).status === 201);
   const id = await server.join();
