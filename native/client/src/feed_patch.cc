@@ -9,8 +9,8 @@ namespace sprites {
 
 namespace {
 
-/** Most bytes in which to look for the members of one patch: at worst some seconds. */
-constexpr size_t kMaxScannedBytes = size_t{256} << 20;
+/** Most bytes to scan for one patch: some tenths of a second. */
+constexpr size_t kMaxScannedBytes = size_t{64} << 20;
 
 /** One operation, as slices of the patch. */
 struct Operation {
@@ -96,6 +96,7 @@ class PatchedText {
   bool apply(const Operation& operation) {
     const bool removes = operation.op == "remove";
     if (!removes && operation.op != "add" && operation.op != "replace") return false;
+    scannedBytes_ += text_.size() / 16;  // a change moves bytes, which takes less than a scan
     if (operation.path.data() == nullptr || (!removes && operation.value.empty())) return false;
     const auto names = namesOf(operation.path);
     if (!names || names->size() > kFeedDepth) return false;
@@ -135,7 +136,6 @@ class PatchedText {
 
   /** Finds the member or element with that name; nothing once it took too long. */
   std::optional<ItemOffsets> find(std::string_view container, const std::string& name) {
-    scannedBytes_ += container.size();
     if (container.empty() || tookTooLong()) return std::nullopt;
     if (container[0] == '[') return findElement(container, name);
     if (container[0] != '{') return std::nullopt;
@@ -158,10 +158,11 @@ class PatchedText {
         offsets.previousEnd = offsetOf(value) + value.size();
       }
     }
+    scannedBytes_ += walk.offset();
     return found ? std::optional<ItemOffsets>(offsets) : std::nullopt;
   }
 
-  std::optional<ItemOffsets> findElement(std::string_view array, const std::string& name) const {
+  std::optional<ItemOffsets> findElement(std::string_view array, const std::string& name) {
     const std::optional<uint64_t> index = json::count(name);
     if (!index) return std::nullopt;
     ItemOffsets offsets;
@@ -170,7 +171,7 @@ class PatchedText {
     for (uint64_t i = 0; walk.next(&value); i++) {
       if (i > *index) {
         offsets.nextBegin = offsetOf(value);
-        return offsets;
+        break;
       }
       if (i == *index) {
         offsets.begin = offsets.value = offsetOf(value);
@@ -179,6 +180,7 @@ class PatchedText {
         offsets.previousEnd = offsetOf(value) + value.size();
       }
     }
+    scannedBytes_ += walk.offset();
     return offsets.end > 0 ? std::optional<ItemOffsets>(offsets) : std::nullopt;
   }
 

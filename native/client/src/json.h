@@ -38,6 +38,9 @@ class Items {
   /** Returns whether the text was well-formed so far. */
   bool ok() const { return ok_; }
 
+  /** Returns the number of bytes that were read so far. */
+  size_t offset() const { return offset_; }
+
  protected:
   Items(std::string_view text, char open, char close);
 

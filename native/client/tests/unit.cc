@@ -418,7 +418,7 @@ void checkFeeds(Checks& check) {
     path += "/0";
   }
   std::string patch = "[";
-  for (int i = 0; i < 20; i++) {
+  for (int i = 0; i < 4; i++) {
     patch += (i > 0 ? R"(,{"op":"replace","path":")" : R"({"op":"replace","path":")") + path +
              R"(","value":1})";
   }
