@@ -218,6 +218,7 @@ class FeedWatcher : public Client {
     if (machine->below(8) != 0) target += "?delta=1";
     if (!byHeader && !after.empty())
       target += (target.ends_with("=1") ? "&after=" : "?after=") + after;
+    if (machine->below(8) == 0) target += target.find('?') == target.npos ? "?hold=0" : "&hold=0";
     std::string fields;
     if (stream) fields += "Accept: text/event-stream\r\n";
     if (byHeader) fields += "Last-Event-ID: " + after + "\r\n";
@@ -234,7 +235,8 @@ class FeedWatcher : public Client {
       list += posts ? "\"" + key + "\":\"" + afterOf(one) + "\"" : key + ":" + afterOf(one);
     }
     if (!posts) return getRequest("/feeds?watch=" + list + "&delta=1");
-    const std::string hold = std::to_string(5 + machine->below(kHold - 4));
+    const std::string hold =
+        std::to_string(machine->below(4) == 0 ? 0 : 5 + machine->below(kHold - 4));
     return postRequest("/feeds", "{\"delta\":true,\"hold\":" + hold + ",\"feeds\":{" + list + "}}");
   }
 
