@@ -27,7 +27,8 @@ struct ConnectionOptions {
   /** Time limit for making a connection, with name lookup and TLS. */
   std::chrono::milliseconds connectTimeout{10000};
 
-  /** Longest wait between two tries for contact; the first waits are shorter. At least 100 ms. */
+  /** Longest wait between two tries for contact; the first waits are shorter. At least 100 ms; more
+   * than 15 s counts as 15 s. */
   std::chrono::milliseconds maxBackoff{15000};
 
   /** PEM file of the trusted certificate authorities for https; empty: the system's. */
