@@ -222,7 +222,7 @@ games none folder: folder of your own games, one folder each, beside the games o
 mailbox 64 number 1..65536: most sprites that wait for one client
 mailbox-bytes 256K bytes 64..1G: memory of the sprites that wait for one client
 mailbox-memory 256M bytes 64..64G: memory of all sprites that wait
-answer-bytes 64K bytes 64..16M: most bytes of sprites in one answer; the first sprite is always sent
+answer-bytes 64K bytes 64..4M: most bytes of sprites in one answer; the first sprite is always sent
 # Limits
 connections 16000000 number 1..16000000: most connections; the file limit may allow fewer
 address-connections 10000 number 0..16000000: connections from one source address (IPv6: /64); 0 is no limit

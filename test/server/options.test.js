@@ -69,6 +69,8 @@ const VALUES = {
     taken: { '512k': 2 ** 19, '64M': 2 ** 26, '1G': 2 ** 30, 268435456: 2 ** 28, '2g': 2 ** 31 },
     refused: ['1KB', 'K', '1.5M', '1T', '1 M', '-1K']
   },
+  // Clients read answers of up to 8 MiB (native/client) or 16 MiB; a longer one would reach them over and over.
+  'answer-bytes': { takes: 'a size from ', taken: { '4M': 2 ** 22 }, refused: ['4194305', '16M'] },
   arena: {
     takes: 'none or 1 to 16 names',
     taken: {
