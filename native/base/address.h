@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <compare>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -19,9 +20,7 @@ struct Address {
   uint32_t host = 0;     // IPv4: the address; IPv6: 0
   uint32_t unused = 0;   // instead of padding: every byte that is sent between threads has a value
 
-  bool operator==(const Address& other) const {
-    return network == other.network && host == other.host;
-  }
+  auto operator<=>(const Address&) const = default;
 
   static Address from(const in_addr& v4) { return {0, ntohl(v4.s_addr)}; }
 

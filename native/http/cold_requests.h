@@ -18,10 +18,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <string>
 #include <string_view>
-#include <unordered_map>
-#include <utility>
 
 #include "base/address.h"
 #include "request_handler.h"
@@ -66,14 +65,14 @@ struct ColdRequest {
 /** A queue of tickets in which addresses take turns. */
 class FairTickets {
  public:
-  bool empty() const { return waitingAddresses_.empty(); }
+  bool empty() const { return lines_.empty(); }
 
   /** Number of addresses with a ticket. */
-  size_t addressCount() const { return waitingAddresses_.size(); }
+  size_t addressCount() const { return lines_.size(); }
 
   void add(const Address& address, Ticket ticket) {
-    auto& line = queues_[bytesOf(address)];
-    if (line.empty()) waitingAddresses_.push_back(bytesOf(address));
+    auto& line = lines_[address];
+    if (line.empty()) waitingAddresses_.push_back(address);
     line.push_back(ticket);
   }
 
@@ -83,11 +82,11 @@ class FairTickets {
    */
   template <typename IsGone>
   void removeIf(IsGone&& isGone) {
-    std::erase_if(waitingAddresses_, [&](const std::string& address) {
-      const auto line = queues_.find(address);
+    std::erase_if(waitingAddresses_, [&](const Address& address) {
+      const auto line = lines_.find(address);
       std::erase_if(line->second, isGone);
       if (!line->second.empty()) return false;
-      queues_.erase(line);
+      lines_.erase(line);
       return true;
     });
   }
@@ -97,13 +96,13 @@ class FairTickets {
    * may be gone.
    */
   Ticket pop() {
-    const std::string address = std::move(waitingAddresses_.front());
+    const Address address = waitingAddresses_.front();
     waitingAddresses_.pop_front();
-    const auto line = queues_.find(address);
+    const auto line = lines_.find(address);
     const Ticket ticket = line->second.front();
     line->second.pop_front();
     if (line->second.empty()) {
-      queues_.erase(line);
+      lines_.erase(line);
     } else {
       waitingAddresses_.push_back(address);
     }
@@ -111,43 +110,8 @@ class FairTickets {
   }
 
  private:
-  static std::string bytesOf(const Address& address) {
-    return {reinterpret_cast<const char*>(&address), sizeof address};
-  }
-
-  std::unordered_map<std::string, std::deque<Ticket>> queues_;
-  std::deque<std::string> waitingAddresses_;  // each address with a ticket, once
-};
-
-class ColdRequests {
- public:
-  /** Adds a request for a connection that has none. */
-  ColdRequest& add(uint32_t connection) { return requests_[connection]; }
-
-  /** The request of a connection; nullptr: none. */
-  ColdRequest* find(uint32_t connection) {
-    const auto found = requests_.find(connection);
-    return found == requests_.end() ? nullptr : &found->second;
-  }
-
-  /** Removes and returns the request of a connection; an empty one: none. */
-  ColdRequest remove(uint32_t connection) {
-    const auto found = requests_.find(connection);
-    if (found == requests_.end()) return {};
-    ColdRequest request = std::move(found->second);
-    requests_.erase(found);
-    return request;
-  }
-
-  /** Number of requests. */
-  uint32_t count() const { return static_cast<uint32_t>(requests_.size()); }
-
-  /** The queue of complete requests. */
-  FairTickets& queue() { return queue_; }
-
- private:
-  std::unordered_map<uint32_t, ColdRequest> requests_;
-  FairTickets queue_;
+  std::map<Address, std::deque<Ticket>> lines_;  // none is empty
+  std::deque<Address> waitingAddresses_;         // each address with a line, once
 };
 
 }  // namespace server

@@ -106,10 +106,10 @@ struct Connection {
   bool isHttp10 : 1;           // HTTP/1.0: the client reads no chunks
   bool isTls : 1;              // TLS
   bool partialRecordCounted : 1;  // memory is counted for an incomplete TLS record
-  bool hasColdRequest : 1;  // its request is in ColdRequests: incomplete, or waiting for its turn
-  bool mayStayUnanswered : 1;  // its request is parked by JavaScript or watches feeds: an answer
-                               // may never come
-  bool isTransient : 1;        // its port serves only joins, throws and leaves
+  bool hasColdRequest : 1;        // its request is kept: incomplete, or waiting for its turn
+  bool mayStayUnanswered : 1;     // its request is parked by JavaScript or watches feeds: an answer
+                                  // may never come
+  bool isTransient : 1;           // its port serves only joins, throws and leaves
   Address clientAddress;
 };
 static_assert(sizeof(Connection) == 64, "the memory figures in README count on it");

@@ -289,7 +289,7 @@ void Door::wakeAgain() {
   if (!queuedHandshakes_.empty()) delay = std::min(delay, handshakeShare_.restLeft());
   // If JavaScript may not be asked, an event of its own announces when it may.
   const bool mayAskScript =
-      !coldRequests_.queue().empty() && (!scriptHandler_.mayHandle || scriptHandler_.mayHandle());
+      !queuedRequests_.empty() && (!scriptHandler_.mayHandle || scriptHandler_.mayHandle());
   if (mayAskScript) delay = std::min(delay, scriptShare_.restLeft());
   if (delay != UINT64_MAX) parts_.events->wakeIn(delay);
 }
@@ -375,8 +375,7 @@ void Door::readInput(Connection& connection) {
 
 /** The bytes of a request that is not complete, as far as they have come. */
 std::string_view Door::unfinishedRequest(const Connection& connection) {
-  const ColdRequest* const request = coldRequests_.find(connections_.indexOf(connection));
-  if (request != nullptr) return request->head;
+  if (connection.hasColdRequest) return coldRequests_.at(connections_.indexOf(connection)).head;
   return {connection.input, connection.inputLength};
 }
 
@@ -569,7 +568,7 @@ void Door::tick(uint64_t now) {
   counts_.slowReaders += feeds_.tick();
   liveCounts_.tick();
   const auto isGone = [this](const Ticket& ticket) { return connections_.find(ticket) == nullptr; };
-  coldRequests_.queue().removeIf(isGone);
+  queuedRequests_.removeIf(isGone);
   queuedHandshakes_.removeIf(isGone);
   queuedToResume_.removeIf(isGone);
   connections_.tick(now, [this](Connection& connection) { handleDeadline(connection); });
@@ -637,7 +636,7 @@ DoorCounts Door::counts() const {
   DoorCounts counts = counts_;
   counts.heldBytes = connections_.heldBytes();
   counts.open = connections_.count();
-  counts.arriving = coldRequests_.count();
+  counts.arriving = static_cast<uint32_t>(coldRequests_.size());
   counts.secure = connections_.tlsCount();
   return counts;
 }

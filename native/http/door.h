@@ -13,7 +13,7 @@
 //   door_serving.cc    serves hot requests, and sends their answers
 //   request_reader.h   the grammar of all other requests
 //   door_asking.cc     asks JavaScript, and sends its answers
-//   cold_requests.h    requests for JavaScript: incomplete ones, and the queue
+//   cold_requests.h    requests for JavaScript, and the queue in which addresses take turns
 //   turn_share.h       shares of a turn: JavaScript, handshakes, input sent ahead
 //   request_handler.h  decides: the pool, or in a worker asks to the main thread
 //   replies.h          texts of the answers
@@ -41,6 +41,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -372,8 +373,9 @@ class Door : public PollResponder {
   Answers answers_;
   FeedHandler feeds_;
   LiveCounts liveCounts_;
-  ColdRequests coldRequests_;
-  RequestHead coldHead_;  // of the last request that was not hot
+  std::unordered_map<uint32_t, ColdRequest> coldRequests_;  // by connection
+  FairTickets queuedRequests_;  // connections whose request waits for JavaScript
+  RequestHead coldHead_;        // of the last request that was not hot
   TurnShare scriptShare_ = TurnShare::forScript();
   uint64_t hotServed_ = 0;        // hot requests served, without pages
   FairTickets queuedToResume_;    // connections with more input for a later turn

@@ -82,7 +82,7 @@ void Door::beginColdRequest(Connection& connection, std::string_view data) {
   const uint64_t cost = head.size() + coldHead_.bodyLength;
   if (!connections_.reserveMemory(connection, cost))
     return refuse(connection, Outcome::kTooMuchHeld, head);
-  ColdRequest& request = coldRequests_.add(connections_.indexOf(connection));
+  ColdRequest& request = coldRequests_[connections_.indexOf(connection)];
   request.head = head;
   request.framing = coldHead_.framing;
   request.bodyLength = coldHead_.bodyLength;
@@ -112,7 +112,7 @@ void Door::proceed(Ticket ticket) {
 
 /** Reads more of a request's body. */
 void Door::readColdBody(Connection& connection, std::string_view data) {
-  ColdRequest& request = *coldRequests_.find(connections_.indexOf(connection));
+  ColdRequest& request = coldRequests_.at(connections_.indexOf(connection));
   const ChunkDecoder::State state = request.readBody(&data);
   if (state == ChunkDecoder::State::kBad) {
     return refuse(connection, Outcome::kBadRequest, request.head);
@@ -131,12 +131,13 @@ void Door::readColdBody(Connection& connection, std::string_view data) {
   handleOrQueue(connection, complete.head, {Body::State::kWhole, complete.body}, data);
 }
 
-/** Removes and returns a connection's request from ColdRequests. */
+/** Removes and returns a connection's request. */
 ColdRequest Door::removeColdRequest(Connection& connection) {
   connection.hasColdRequest = false;
-  ColdRequest request = coldRequests_.remove(connections_.indexOf(connection));
+  auto node = coldRequests_.extract(connections_.indexOf(connection));
+  ColdRequest& request = node.mapped();
   connections_.releaseMemory(connection, request.countedBytes);
-  return request;
+  return std::move(request);
 }
 
 // ---- Asking -------------------------------------------------------------------------------------
@@ -157,22 +158,22 @@ void Door::handleOrQueue(Connection& connection, std::string_view head, Body bod
     if (!storeOrRefuse(connection, sentAhead.data(), sentAhead.size(), 0)) return;
   }
   connections_.updateInterest(connection);
-  if (coldRequests_.queue().empty() && mayCallScript()) return callScript(connection, head, body);
-  // A request with an awaited body is in ColdRequests already.
+  if (queuedRequests_.empty() && mayCallScript()) return callScript(connection, head, body);
+  // A request with an awaited body is kept already.
   if (!connection.hasColdRequest) {
     const uint64_t cost = head.size() + body.bytes.size();
     if (!connections_.reserveMemory(connection, cost))
       return refuse(connection, Outcome::kTooMuchHeld, head);
     connection.hasColdRequest = true;
-    ColdRequest& request = coldRequests_.add(connections_.indexOf(connection));
+    ColdRequest& request = coldRequests_[connections_.indexOf(connection)];
     request.head = head;
     request.body = body.bytes;
     request.countedBytes = cost;
   }
-  coldRequests_.find(connections_.indexOf(connection))->bodyState = body.state;
+  coldRequests_.at(connections_.indexOf(connection)).bodyState = body.state;
   // The call may come from JavaScript, outside a turn.
-  if (coldRequests_.queue().empty()) parts_.events->wake();
-  coldRequests_.queue().add(connection.clientAddress, connections_.ticketOf(connection));
+  if (queuedRequests_.empty()) parts_.events->wake();
+  queuedRequests_.add(connection.clientAddress, connections_.ticketOf(connection));
 }
 
 bool Door::mayCallScript() const {
@@ -181,12 +182,12 @@ bool Door::mayCallScript() const {
 
 /** Asks for the answers of queued requests, within the turn's share. */
 void Door::handleQueued() {
-  while (!coldRequests_.queue().empty() && mayCallScript()) {
-    Connection* const connection = findAwaitingScript(coldRequests_.queue().pop());
+  while (!queuedRequests_.empty() && mayCallScript()) {
+    Connection* const connection = findAwaitingScript(queuedRequests_.pop());
     if (connection == nullptr) continue;
-    ColdRequest* const request = coldRequests_.find(connections_.indexOf(*connection));
-    if (request->bodyState == Body::State::kAwaited) {
-      const std::string head = request->head;
+    const ColdRequest& request = coldRequests_.at(connections_.indexOf(*connection));
+    if (request.bodyState == Body::State::kAwaited) {
+      const std::string head = request.head;
       callScript(*connection, head, {Body::State::kAwaited});
     } else {
       const ColdRequest complete = removeColdRequest(*connection);
@@ -209,7 +210,7 @@ void Door::callScript(Connection& connection, std::string_view head, Body body) 
                          .client = client,
                          .secure = connection.isTls,
                          .transient = connection.isTransient});
-  scriptShare_.addWork(began, parts_.clock(), coldRequests_.queue().addressCount());
+  scriptShare_.addWork(began, parts_.clock(), queuedRequests_.addressCount());
 }
 
 // ---- Answers ------------------------------------------------------------------------------------
