@@ -169,7 +169,6 @@ Outcome FeedHandler::watch(Connection& connection, const FeedRequest* wanted, ui
   // Set before the table is asked: it may answer during the call.
   connection.state = ConnectionState::kWatching;
   connection.route = how.hasManyFeeds ? Route::kFeeds : Route::kFeed;
-  connection.record = Feeds::kNoWatcher;
   // Otherwise the connection waits only until the feed has been fetched.
   connection.mayStayUnanswered =
       how.stream || std::all_of(wanted, wanted + count,
@@ -189,12 +188,10 @@ Outcome FeedHandler::watch(Connection& connection, const FeedRequest* wanted, ui
 
 /** Sends a 304: the client's cache has the bytes of the answer. */
 void FeedHandler::sendNotModified(Connection& connection, std::string_view tag) {
-  const Ticket ticket = connections_->ticketOf(connection);
   const Reply& head = replies_->replies().feedUnchanged;
   std::string text(replies_->write(head, connection.closesAfterAnswer));
   text.append(tag).append("\"\r\n\r\n");
-  const bool isSent = answers_->send(connection, text);
-  if (isSent && connections_->find(ticket) != nullptr) callbacks_.onAnswered(connection);
+  if (answers_->send(connection, text)) callbacks_.onAnswered(connection);
 }
 
 void FeedHandler::sendNextEvent(Connection& connection) { feeds_->writable(connection.record); }

@@ -49,9 +49,6 @@ class LogEvents {
     omitted_ += others.second;
   }
 
-  /** Whether there are events. */
-  bool hasEvents() const { return !events_.empty(); }
-
   /** Returns and removes the events, and the number of those left out. */
   std::pair<std::vector<LogEvent>, uint64_t> takeAll() {
     return {std::exchange(events_, {}), std::exchange(omitted_, 0)};

@@ -169,7 +169,7 @@ void Worker::publishCounts() {
                                          .streams = feeds.streams}};
   const std::lock_guard lock(mutex_);
   counts_ = counts;
-  if (door_.logEvents().hasEvents()) logEvents_.add(door_.logEvents().takeAll());
+  logEvents_.add(door_.logEvents().takeAll());
 }
 
 // ---- Messages of the main thread ----------------------------------------------------------------
