@@ -186,6 +186,29 @@ void test() {
   EXPECT(limits.recoveringCount() == 0 && limits.size() == 2);
 }
 
+/** Counts for many addresses, of which some share a bucket, compared with a plain table. */
+void count(uint64_t steps, uint64_t seed) {
+  constexpr uint32_t kMost = 3;
+  AddressLimits limits(AddressLimitsOptions{.connections = kMost, .heldBytes = kMost});
+  std::mt19937_64 random(seed);
+  std::map<uint64_t, uint32_t> connections;  // by address
+  for (uint64_t step = 0; step < steps; ++step) {
+    const uint64_t network = random() % 20000;
+    const Address address = {.network = network};
+    uint32_t& known = connections[network];
+    EXPECT(!limits.addHeldBytes(address, kMost + 1));
+    if (random() % 2 == 0) {
+      EXPECT(limits.addConnection(address) == (known < kMost));
+      known = std::min(known + 1, kMost);
+    } else {
+      limits.removeConnection(address);
+      known -= known > 0;
+    }
+    if (known == 0) connections.erase(network);
+    EXPECT(limits.size() == connections.size());
+  }
+}
+
 }  // namespace addresses
 
 /**
@@ -411,6 +434,7 @@ int main(int argc, char** argv) {
   const auto [steps, seed] = readArguments(argc, argv, 300000);
   wheel::test(steps, seed);
   addresses::test();
+  addresses::count(steps, seed);
   delays::test(seed);
   deadlines::test();
   costs::test();

@@ -176,6 +176,12 @@ class Stage {
     }
   }
 
+  /** Sends the beginning of a TLS record. */
+  void sendPartialRecord(Wire* wire) {
+    UNTIL(wire->isHandshakeDone());
+    wire->sendRaw({"\x17\x03\x03\x40\x00x", 6});
+  }
+
   /** Waits for the next answer. Returns its status. */
   int readStatus(Wire* wire, std::string* body = nullptr) {
     std::string head;
@@ -763,6 +769,8 @@ class Waves : private Stage {
  */
 class SlowScript : private Stage {
  public:
+  SlowScript() : Stage({}, test::TurnClock::now) {}
+
   void run() {
     Wire first(port_);
     first.send(
@@ -801,6 +809,7 @@ class SlowScript : private Stage {
     const bool awaited = question.body.state == Body::State::kAwaited;
     lastAsked_ = awaited ? "awaited" : "whole " + std::string(question.body.bytes);
     if (question.head.target == "/deferred") answer(ticket_);
+    if (question.head.target == "/long") test::TurnClock::useUpTheTurn();
     // The question is valid during the whole call.
     EXPECT(question.text.ends_with("\r\n\r\n"));
   }
@@ -814,6 +823,12 @@ class SlowScript : private Stage {
     UNTIL(door_.counts().heldBytes > 0 && !isTurnDue(events_));
     EXPECT(door_.counts().heldBytes <= test::kMaxColdHead + 65536);
     wire.reset();
+    UNTIL(door_.counts().heldBytes == 0);
+    // The buffer of an incomplete TLS record counts as held.
+    Wire secure(securePort_);
+    sendPartialRecord(&secure);
+    UNTIL(door_.counts().heldBytes > 16384);
+    secure.reset();
     UNTIL(door_.counts().heldBytes == 0);
   }
 
@@ -975,6 +990,7 @@ class SlowScript : private Stage {
 
   /** Takes a turn only when one is due, as Node's loop does. */
   void turn() override {
+    test::TurnClock::passRest();
     if (isTurnDue(events_)) door_.turn();
   }
 
@@ -1167,6 +1183,9 @@ class DecidedAnswers : private Stage {
     EXPECT(answersTo(post + "Content-Length: 99\r\n\r\n1") == "503 ");
     EXPECT(answersTo(post + "Transfer-Encoding: chunked\r\n\r\n9\r\n123456789") == "503 ");
     EXPECT(answersTo(post + "Content-Length: 9\r\nExpect: 100-continue\r\n\r\n") == "503 ");
+    Wire secure(securePort_);
+    sendPartialRecord(&secure);
+    UNTIL((secure.read(), secure.isClosed()));
     // A parked poll gets the 503, too.
     EXPECT(askStatus(std::make_unique<Wire>(port_).get(), request("POST", "/join"), &id_) == 201);
     EXPECT(answersTo(request("GET", "/poll/" + id_) + get) == "503 ");

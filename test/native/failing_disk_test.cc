@@ -419,6 +419,38 @@ void notesAreKept(bool isFinished) {
   EXPECT(again.notes().size() == 1 && again.notes().at("kept") == "2");
 }
 
+/** A publication that the journal can't take is in the state that is written from memory. */
+void publicationsAreKept(bool isFinished) {
+  using server::Turn, server::TurnEnd, server::Feeds;
+  const Folder folder;
+  AddressLimits limits{AddressLimitsOptions{}};
+  const FeedsOptions options = {.hold = 60, .feeds = 4, .memory = 1 << 20, .watchers = 10};
+  struct Run {
+    Pool pool;
+    Feeds feeds;
+    Turn turn{&pool};
+  };
+  const auto begin = [&](Run* run) {
+    std::string key;
+    EXPECT(run->turn.open(storeOptions(folder)).ok());
+    EXPECT(run->turn.attach(&run->feeds, &key) == Outcome::kOk && run->turn.start([] {}) == 0);
+  };
+  const auto clock = [] { return uint64_t{0}; };
+  Run run{{poolOptions(100), &limits, 0}, {options, 0, clock}};
+  Run next{{poolOptions(100), &limits, 0}, {options, 0, clock}};
+  begin(&run);
+  failFirstJournal(folder);
+  uint32_t watching;
+  EXPECT(run.feeds.publish({.key = "news", .cursor = {1, 7}, .value = "{}"}, &watching) ==
+         Outcome::kOk);
+  EXPECT(run.turn.end() == TurnEnd::kDrop && run.feeds.find("news") == nullptr);
+  EXPECT(isFinished ? run.turn.finish().ok() : run.turn.rescue().empty());
+  failingInode = 0;
+  run.turn.close();
+  begin(&next);
+  EXPECT(next.feeds.find("news") != nullptr && next.feeds.find("news")->cursor.version == 7);
+}
+
 // ---- Over sockets -------------------------------------------------------------------------------
 
 using server::test::request;
@@ -555,7 +587,10 @@ int main() {
   noThread();
   noThreadToStartWith();
   nothingIsLeftOpen();
-  for (const bool isFinished : {false, true}) notesAreKept(isFinished);
+  for (const bool isFinished : {false, true}) {
+    notesAreKept(isFinished);
+    publicationsAreKept(isFinished);
+  }
   for (const uint32_t workers : {0, 1}) {
     theDiskIsWaitedFor(workers);
     whatIsNotSyncedIsNotAnswered(workers);

@@ -691,9 +691,23 @@ void compressesForAWorkerThatIsBehind() {
   EXPECT(pair.worker.answers.size() == 1);
 }
 
+/** What a batch passes is freed even if no thread reads it. */
+void freesWhatIsNotRead() {
+  std::string batch;
+  const auto add = [&](Notice notice, const PassedObject& object) {
+    addMessage(&batch, NoticeHead{.length = sizeof object, .notice = notice}, object);
+  };
+  add(Notice::kWatch, PassedObject(std::make_unique<WatchOrder>()));
+  add(Notice::kFeed, PassedObject(std::make_unique<FeedNews>()));
+  add(Notice::kFeedGzip, PassedObject(std::make_unique<FeedNews>()));
+  add(Notice::kRun, PassedObject(std::make_unique<Command>()));
+  discard(batch);
+}
+
 }  // namespace
 
 int main() {
+  freesWhatIsNotRead();
   answersThoseThatAreAhead();
   crossesThoseThatComeAfterOne();
   forgetsThoseThatHaveGone();

@@ -55,6 +55,17 @@ void recordVersion(uint64_t version) {
   }
 }
 
+/** Waits until the workers take a turn at each tick only: two or three in this time. */
+void untilWorkersRest() {
+  uint64_t turns = UINT64_MAX;
+  for (int looks = 0; turns > 5 * kWorkers; ++looks) {
+    EXPECT(looks < 40);
+    const uint64_t before = epollWaits;
+    usleep(2 * kTickMilliseconds * 1000);
+    turns = epollWaits - before;
+  }
+}
+
 /** The server, in the main thread. */
 class Server {
  public:
@@ -150,11 +161,15 @@ class Server {
         answerLater();
       }
     };
-    // Without an arena JavaScript has the inputs.
-    for (const char* target : {"/now", "/later", "/arena/a/00000000-0000-4000-8000-000000000000"}) {
+    // JavaScript has the requests of other servers' clients, and without an arena the inputs.
+    front_.setOtherServers(1, {2});
+    for (const char* target : {"/now", "/later", "/arena/a/00000000-0000-4000-8000-000000000000",
+                               "/throw/00000200-0000-4000-8000-000000000000/up"}) {
       wire.send(request("POST", target, "{}"));
       until([&] { return wire.readAnswer(&head, &body); });
+      EXPECT(body.starts_with(target));
     }
+    untilWorkersRest();
     for (const bool leaves : {true, false}) {
       wire.send(request("POST", "/join"));
       until([&] { return wire.readAnswer(&head, &id); });
@@ -447,15 +462,8 @@ void standStill() {
     wires.push_back(std::make_unique<Wire>(server.port()));
     wires.back()->send(text);
   }
-  // The workers read up to their bound, and then take a turn at each tick: two or three in this
-  // time.
-  uint64_t turns = UINT64_MAX;
-  for (int looks = 0; turns > 5 * kWorkers; ++looks) {
-    EXPECT(looks < 40);
-    const uint64_t before = epollWaits;
-    usleep(2 * kTickMilliseconds * 1000);
-    turns = epollWaits - before;
-  }
+  // The workers read up to their bound.
+  untilWorkersRest();
   std::atomic<bool> over{false};
   std::thread reader([&] {
     std::string head, body;
