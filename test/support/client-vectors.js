@@ -106,6 +106,11 @@ export async function playClient(stage, { begins = 'online', does = [], sees }) 
     const isSo = stage.isExact ? took === wanted.exact : took + CLOCKS >= wanted.least;
     return isSo ? wanted : { ...wanted, took };
   };
+  /** In real time a client on a busy machine has longer to throw. */
+  const extraThrows = () => {
+    const throws = stage.isExact ? [] : sent('throw');
+    return throws.length > 1 ? Math.floor((throws.at(-1).at - throws[0].at) / 250) : 0;
+  };
   const retryOf = (ms, [least, most, exact] = []) => {
     const isSo = stage.isExact ? ms === exact : ms >= least && ms <= most;
     return isSo ? [least, most, exact] : ms;
@@ -121,7 +126,7 @@ export async function playClient(stage, { begins = 'online', does = [], sees }) 
     ...seen,
     retries: seen.retries.map((ms, i) => retryOf(ms, sees.retries?.[i])),
     throwRequests: count('throw'),
-    throwsMost: Math.max(sees.throwsMost, count('throw')),
+    throwsMost: Math.max(sees.throwsMost, count('throw') - extraThrows()),
     requests: by(requests, 'target'),
     grants: by(sees.grants, 'grant'),
     pauses: pauses.map(pauseOf)
