@@ -150,6 +150,15 @@ for (const workers of [0, 1]) {
       t.equal(problemOf(list), 'bad-grant');
     });
 
+    t.test('a client without a token has not the name of the request before', async () => {
+      for (let n = 0; n < 2; n += 1)
+        await get(server, 'open', '', bearer(namedGrant('ann', 'open')));
+      const plain = await openStream(server, 'open');
+      const presenceStream = await openStream(server, 'presence/open');
+      await readUntil(presenceStream, isPresence(1, []));
+      for (const stream of [plain, presenceStream]) await stream.wire.destroy();
+    });
+
     t.test('a revoked watcher is gone at once', async () => {
       const told = await openStream(server, 'presence/open');
       const tab = await openStream(server, 'open', namedGrant('eve', 'open'));

@@ -413,14 +413,12 @@ void checkFeeds(Checks& check) {
   for (int i = 0; i < 200000; i++) deep += ",0";
   deep += "]";
   std::string path = "/0";
-  for (int i = 0; i < 60; i++) {
-    deep = "[" + deep + "]";
-    path += "/0";
-  }
+  for (int i = 0; i < 60; i++) path += "/0";
+  deep.insert(0, 60, '[').append(60, ']');
   std::string patch = "[";
   for (int i = 0; i < 4; i++) {
-    patch += (i > 0 ? R"(,{"op":"replace","path":")" : R"({"op":"replace","path":")") + path +
-             R"(","value":1})";
+    patch.append(i > 0 ? "," : "").append(R"({"op":"replace","path":")").append(path);
+    patch += R"(","value":1})";
   }
   check(!sprites::applyPatch(deep, patch + "]"), "a patch that would take too long");
   check(throws<std::invalid_argument>([] {
