@@ -134,10 +134,9 @@ void Door::readColdBody(Connection& connection, std::string_view data) {
 /** Removes and returns a connection's request. */
 ColdRequest Door::removeColdRequest(Connection& connection) {
   connection.hasColdRequest = false;
-  auto node = coldRequests_.extract(connections_.indexOf(connection));
-  ColdRequest& request = node.mapped();
+  ColdRequest request = std::move(coldRequests_.extract(connections_.indexOf(connection)).mapped());
   connections_.releaseMemory(connection, request.countedBytes);
-  return std::move(request);
+  return request;
 }
 
 // ---- Asking -------------------------------------------------------------------------------------

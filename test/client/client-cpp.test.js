@@ -62,8 +62,11 @@ const answerJoins = (stub, id) =>
 const answerPlace = (stub) => stub.always(/^\/place\//, 200, PLACE);
 
 const ids = (sprites) => sprites.map(({ id }) => id);
-/** The folder of the authorities that the system's libcurl trusts, and the reason why a test can't replace it. */
+
+/** The folder of the authorities that the system's libcurl trusts. */
 const AUTHORITIES = '/etc/ssl/certs';
+
+/** Why a test can't replace that folder; false: it can. */
 const noMounts =
   (!existsSync(AUTHORITIES) || spawnSync('unshare', ['-rm', 'true']).status !== 0) &&
   'no folder can be mounted here';

@@ -248,8 +248,10 @@ class FeedsEngine : public EngineBase {
       if (reply.id != poll_) continue;
       poll_ = 0;
       const auto parked = now - pollStarted_;
-      if (parked >= kLongPark) grant_.markAccepted();  // the server let it park
-      if (parked >= kLongPark) pollFailures_ = 0;
+      if (parked >= kLongPark) {  // the server let it park
+        grant_.markAccepted();
+        pollFailures_ = 0;
+      }
       const bool wasCutOff = recordPollEnd(reply, parked);
       std::optional<FeedsAnswer> answer = readAnswer(reply);
       if (answer) {
