@@ -33,6 +33,8 @@ async function run(t, file) {
   return /^Open (http:\S+\/),/.exec(line)[1];
 }
 
+const isFeeds = ({ pathname }) => pathname.startsWith('/feed');
+
 /** By example, an element of its page, and the text that must appear there. */
 const EXPECTED_TEXTS = {
   football: ['#traffic', /^The last answer: a patch, [\d,]+ bytes of [\d,]+ bytes$/],
@@ -51,6 +53,14 @@ t.test('the examples with a page', { skip: noBrowser() }, async (t) => {
       t,
       COMMANDS.find((file) => file.includes(name))
     );
+    let beginFeeds;
+    const feedsMayBegin = new Promise((resolve) => (beginFeeds = resolve));
+    if (name === 'chat') {
+      await page.route(isFeeds, async (route) => {
+        await feedsMayBegin;
+        await route.continue();
+      });
+    }
     await page.goto(base);
     if (name === 'chat') {
       await page.fill('#name', 'Ann');
@@ -60,6 +70,9 @@ t.test('the examples with a page', { skip: noBrowser() }, async (t) => {
       await page.route('**/say', (route) => route.abort(), { times: 1 });
       await page.click('button');
       await isSaid('not sent: no contact');
+      beginFeeds();
+      await page.waitForFunction(() => document.getElementById('contact').value === '');
+      t.equal(await page.textContent('#state'), 'not sent: no contact', 'contact does not hide it');
       t.equal(await page.inputValue('#text'), 'hello <b>', 'it can be sent again');
       const twice = () => [1, 2].map(() => document.querySelector('button').click());
       t.ok(await page.evaluate(twice), 'and is said once');
