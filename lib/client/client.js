@@ -253,7 +253,8 @@ export class Client {
   async status() {
     const answer = await this.#get(this.id ? `status/${this.id}` : 'status');
     if (answer.status !== 200 || !isObject(answer.json)) return null;
-    this.#waits.clients = positive(answer.json.clients) ?? null;
+    const { clients, world } = answer.json;
+    this.#waits.clients = positive(world?.clients) ?? positive(clients) ?? null;
     return answer.json;
   }
 

@@ -2,7 +2,7 @@
 const LIMITS = {
   backoffFirst: 500, // longest first wait after a failure
   backoffMost: 15_000, // longest wait of all: below a lease of 30 s, to be back in time for the old place
-  backoffLeast: 1000, // longest wait where the server has few clients
+  backoffLeast: 1000, // longest wait in a torus of few clients
   pauseMost: 600_000, // longest wait by "retry" or Retry-After
   requestTimeout: 10_000, // of join, throw, leave, place, status
   throwSpeed: 16, // characters a millisecond: extends the timeout of a throw by its length
@@ -49,7 +49,7 @@ export function shorterHold(parkedTime, hold, { holdLeast }) {
  * Returns the longest wait after a number of failures.
  *
  * @param {number} failures in a row, from 1
- * @param {number|null} clients number of the server's clients; null: unknown
+ * @param {number|null} clients number of clients in the torus; null: unknown
  * @param {Pick<Limits, 'backoffFirst'|'backoffLeast'|'backoffMost'>} [limits]
  * @returns {number} ms
  */

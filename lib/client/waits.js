@@ -20,7 +20,7 @@ export class Waits {
   /** The current wait. @type {(Wait & {until: number, end: () => void})|null} */
   currentWait = null;
 
-  /** Number of the server's clients; null: unknown. @type {number|null} */
+  /** Number of clients in the torus; null: unknown. @type {number|null} */
   clients = null;
 
   maxHold = Infinity; // longest hold that the network seems to allow, in seconds
