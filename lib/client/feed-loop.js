@@ -166,7 +166,7 @@ export class FeedLoop {
     this.#lastPoll.turn = isNews ? undefined : nextTurn;
     const retry = Math.min(positive(answer.json.retry) ?? 0, this.#limits.pauseMost);
     if (retry > 0) this.#pausedUntil = this.#waits.now() + retry;
-    if (isNews || retry > 0 || parkedTime >= this.#limits.quick) {
+    if (isNews || parkedTime + retry >= this.#limits.quick) {
       this.#failures = 0;
       this.#cachedPings = 0;
       return undefined;

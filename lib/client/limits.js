@@ -10,7 +10,7 @@ const LIMITS = {
   pollSlack: 15_000, // timeout of a poll, beyond 1.25 times its hold
   pollTrust: 3, // failed polls in a row after which only an answered poll proves contact
   busyLeast: 250, // least wait before a throw is repeated that found the server busy
-  quick: 1000, // an empty poll answered sooner than this counts as a failure
+  quick: 1000, // an empty poll that with its "retry" takes less counts as a failure
   long: 10_000, // a poll parked this long shows whether the network lets it park
   attempts: 5, // of one throw that gets no answer while there is contact, or whose place is forgotten
   throwPatience: 60_000, // time limit of a throw without an answer

@@ -225,8 +225,8 @@ export class Loop {
     if (this.#place.id && this.#place.ack > ackBefore) this.#place.reportResume();
     if (run !== this.run) return undefined;
     this.setState('online');
-    this.#delayPoll(json.retry);
-    if (!positive(json.retry) && this.#place.ack === ackBefore && parkedTime < this.#limits.quick) {
+    const pollTime = parkedTime + this.#delayPoll(json.retry);
+    if (this.#place.ack === ackBefore && pollTime < this.#limits.quick) {
       // An empty answer should take as long as its hold. A server that answers sooner must not be hammered.
       return { ...this.#waitAfterFailure(), isFull };
     }
@@ -316,9 +316,10 @@ export class Loop {
     return this.#waits.afterFailure(this.#failures, retryAfter);
   }
 
-  /** Delays the next poll by `"retry"`, but no proof of contact. */
+  /** Delays the next poll by `"retry"`, but no proof of contact. @returns {number} the delay in ms */
   #delayPoll(retry) {
     const ms = Math.min(positive(retry) ?? 0, this.#limits.pauseMost);
     if (ms > 0) this.#nextPollAt = this.#waits.now() + ms;
+    return ms;
   }
 }

@@ -67,6 +67,15 @@ const lengthOf = (list = []) => list.length;
 const isTold = ({ seen }, sees) =>
   Object.keys(sees).every((what) => !seen[what] || seen[what].length >= sees[what].length);
 
+/** Returns each of the wanted pauses that came true as it is, and of another one how long it `took`. */
+const pausesOf = (stage, pauses = []) =>
+  pauses.map((wanted) => {
+    const sent = stage.requests.filter(({ route }) => route === wanted.route);
+    const took = sent[wanted.to].at - sent[wanted.from].at;
+    const isSo = stage.isExact ? took === wanted.exact : took + CLOCKS >= wanted.least;
+    return isSo ? wanted : { ...wanted, took };
+  });
+
 /**
  * Plays a scenario of client.json.
  *
@@ -99,13 +108,6 @@ export async function playClient(stage, { begins = 'online', does = [], sees }) 
       pauses.every(({ route, to }) => count(route) > to)
   );
   await stage.end();
-  const tookOf = ({ route, from, to }) => sent(route)[to].at - sent(route)[from].at;
-  /** `wanted`, where it came true. */
-  const pauseOf = (wanted) => {
-    const took = tookOf(wanted);
-    const isSo = stage.isExact ? took === wanted.exact : took + CLOCKS >= wanted.least;
-    return isSo ? wanted : { ...wanted, took };
-  };
   /** In real time a client on a busy machine has longer to throw. */
   const extraThrows = () => {
     const throws = stage.isExact ? [] : sent('throw');
@@ -129,7 +131,7 @@ export async function playClient(stage, { begins = 'online', does = [], sees }) 
     throwsMost: Math.max(sees.throwsMost, count('throw') - extraThrows()),
     requests: by(requests, 'target'),
     grants: by(sees.grants, 'grant'),
-    pauses: pauses.map(pauseOf)
+    pauses: pausesOf(stage, pauses)
   };
 }
 
@@ -165,6 +167,7 @@ export async function playFeeds(stage, { does = [], sees }) {
     asks: asked.map(({ feeds }) => feeds),
     holds: asked.map(({ hold = null }) => hold),
     gets: gets().map(({ target }) => target),
-    grants: posts().map(({ grant }) => grant)
+    grants: posts().map(({ grant }) => grant),
+    pauses: pausesOf(stage, sees.pauses)
   };
 }

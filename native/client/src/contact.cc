@@ -117,7 +117,7 @@ void Engine::onPoll(const Reply& reply, Time now) {
   }
   setState(State::kOnline);
   earliestPoll_ = now + answer->retry;
-  const bool isEarly = answer->retry == Millis(0) && now - pollStarted_ < kEarlyAnswer;
+  const bool isEarly = now - pollStarted_ + answer->retry < kEarlyAnswer;
   callbacks_.emplace_back([this, arrivals = answer->arrivals, placeNumber = placeNumber_, isEarly] {
     passToProgram(arrivals, placeNumber, isEarly);
   });

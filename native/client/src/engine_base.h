@@ -32,7 +32,7 @@ constexpr Millis kSmallTorusBackoff{1000};  // least bound of the backoff by the
 constexpr unsigned kShortestHold = 5;  // seconds; the server's lower bound
 constexpr unsigned kUsualHold = 120;   // seconds, if the server has not told its own
 constexpr Millis kPollSlack{15000};
-constexpr Millis kEarlyAnswer{1000};  // an empty answer sooner than this counts as a failure
+constexpr Millis kEarlyAnswer{1000};  // an empty answer and its "retry" in less are a failure
 constexpr Millis kLongPark{10000};  // a poll parked so long shows that the network lets polls park
 constexpr unsigned kMaxPollFailures = 3;  // after them only an answered poll proves contact
 constexpr unsigned kMaxCutOffPolls = 2;   // cut-off polls in a row that shorten the hold

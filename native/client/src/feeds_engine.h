@@ -292,7 +292,7 @@ class FeedsEngine : public EngineBase {
     const bool isNews = table_.storeAnswer(std::move(answer.items), sentCursors_, now);
     reportNews();
     if (answer.retry > Millis(0)) serverWaitEnd_ = now + answer.retry;
-    if (isNews || answer.retry > Millis(0) || now - pollStarted_ >= kEarlyAnswer) {
+    if (isNews || now - pollStarted_ + answer.retry >= kEarlyAnswer) {
       failures_ = 0;
       cachedPings_ = 0;
       if (!isNews) nextCacheTurn_ = answer.turn;
