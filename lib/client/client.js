@@ -89,7 +89,7 @@ export class Client {
    * @param {import('./requests.js').Timers} [options.timers]
    * @param {() => number} [options.random] in [0, 1)
    * @param {Partial<import('./limits.js').Limits>} [options.limits] see limits.js
-   * @throws {TypeError} when base is no http or https URL, or has a user
+   * @throws {TypeError} when base is no http or https URL, or has a user, ? or #
    */
   constructor({
     base,

@@ -69,7 +69,7 @@ export class Feeds {
    * @param {import('./requests.js').Timers} [options.timers]
    * @param {() => number} [options.random] in [0, 1)
    * @param {Partial<import('./limits.js').Limits>} [options.limits] see limits.js
-   * @throws {TypeError} when base is no http or https URL, or has a user
+   * @throws {TypeError} when base is no http or https URL, or has a user, ? or #
    */
   constructor({
     base,

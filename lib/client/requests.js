@@ -36,13 +36,13 @@ export function globalTimers() {
 /**
  * @param {string} base the URL of a server
  * @returns {URL} with a slash at its end, as the base of all requests
- * @throws {TypeError} for a URL that is not http or https, such as `localhost:8080`, or that has a user
+ * @throws {TypeError} for a URL that is not http or https, such as `localhost:8080`, or that has a user, ? or #
  */
 export function serverUrl(base) {
   const url = new URL(base);
   if (!url.pathname.endsWith('/')) url.pathname += '/';
-  if (/^https?:$/.test(url.protocol) && !url.username && !url.password) return url;
-  throw new TypeError('base must be an http or https URL, without a user');
+  if (/^https?:[^?#]+$/.test(url.href) && !url.username && !url.password) return url;
+  throw new TypeError('base must be an http or https URL, without a user, ? or #');
 }
 
 export class Requests {

@@ -561,7 +561,8 @@ t.test('a server under a path of its own', async (t) => {
 });
 
 t.test('a base that can be no server is a mistake of the program', async (t) => {
-  for (const base of ['torus', 'torus:8080', 'ftp://torus', 'http://ann:x@torus']) {
+  const names = ['torus', 'torus:8080', 'ftp://torus', 'http://ann:x@torus'];
+  for (const base of [...names, 'http://torus/?a=b', 'http://torus?', 'http://torus/#c']) {
     t.throws(() => new Client({ base, onSprite() {} }), TypeError, base);
     t.throws(() => new Feeds({ base }), TypeError, base);
   }
