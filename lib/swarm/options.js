@@ -300,8 +300,10 @@ function agentOptions(givenValues, options, targets) {
   const targetUrl = targets.length === 1 && URL.canParse(target) ? new URL(target) : null;
   const server = targetUrl && urlType.read(targetUrl.origin);
   const [isPath, arena] = ARENA_PATH.exec(targetUrl?.pathname ?? '') ?? [];
-  if (!server || isPath === undefined) {
-    throw new UsageError('agent URL: the address of an arena, as http://host:8080/play/hall');
+  if (!server || isPath === undefined || targetUrl.username || targetUrl.password) {
+    throw new UsageError(
+      'agent URL: the address of an arena, without a user, as http://host:8080/play/hall'
+    );
   }
   checkTrust({ ...options, ...server }, 'https://…');
   return { ...options, ...server, command: 'agent', arena };

@@ -72,6 +72,9 @@ const REFUSED = {
     'agent https://a/play/b --ca b --insecure'
   ],
   '--ca and --insecure are about TLS': ['park 5 --insecure'],
+  'agent URL: the address of an arena, without a user': [
+    ...['http://u:p@a/', 'https://u@a/play/b', 'ftp://a/play/b', 'mailto:a@b', 'http://a/b', 'a']
+  ].map((url) => `agent ${url}`),
   '--url includes host and port': ['park 5 --url https://a --port 1'],
   '--url .*: must be http:// or https://, a host': [
     ...['a.example', 'ftp://a', 'https://a/b', 'https://u@a', 'https://a?b']
