@@ -4,17 +4,16 @@
  */
 
 /**
- * Makes an element.
+ * Makes an element. Further members of `how` are its attributes.
  *
  * @param {string} tag a `button` submits nothing unless its attributes say so
  * @param {object} [how]
  * @param {string} [how.className]
  * @param {string} [how.text]
- * @param {Record<string, string|number>} [how.attributes]
  * @param {Element} [how.into] its parent
  * @returns {HTMLElement}
  */
-export function make(tag, { className = '', text = '', attributes = {}, into } = {}) {
+export function make(tag, { className = '', text = '', into, ...attributes } = {}) {
   const element = document.createElement(tag);
   if (tag === 'button') element.type = 'button';
   if (className) element.className = className;
@@ -32,7 +31,7 @@ export function make(tag, { className = '', text = '', attributes = {}, into } =
  */
 export function style(module) {
   const href = new URL('style.css', module).href;
-  return make('link', { attributes: { rel: 'stylesheet', href }, into: document.head });
+  return make('link', { rel: 'stylesheet', href, into: document.head });
 }
 
 /** Sets an element's text. Leaves an equal text alone, so that no screen reader repeats it. */
@@ -90,7 +89,7 @@ export function palette() {
  *     `fit` is to be called before each drawing: it clears the canvas, and returns its size in CSS pixels
  */
 export function canvasIn(root, label) {
-  const canvas = make('canvas', { attributes: { role: 'img', 'aria-label': label }, into: root });
+  const canvas = make('canvas', { role: 'img', 'aria-label': label, into: root });
   const ctx = canvas.getContext('2d');
   const fit = () => {
     const { clientWidth: width, clientHeight: height } = canvas;

@@ -59,8 +59,8 @@ class NamesList {
       : undefined;
     this.#root.replaceChildren();
     for (const { number, name, away } of list.slice(0, MAX_LISTED)) {
-      const attributes = { 'data-value': number, 'aria-pressed': away };
-      const chip = make('button', { className: 'chip', attributes, into: this.#root });
+      const how = { className: 'chip', 'data-value': number, 'aria-pressed': away };
+      const chip = make('button', { ...how, into: this.#root });
       make('span', { className: 'unseen', text: `Put away player ${number}: `, into: chip });
       make('span', { className: 'called', text: name, into: chip });
       if (focused === String(number)) chip.focus();
@@ -316,8 +316,7 @@ function showChips(root, choices, chosen, choose) {
     root.dataset.choices = choices;
     root.replaceChildren();
     for (const [value, text] of choices) {
-      const attributes = { 'data-value': value };
-      const chip = make('button', { className: 'chip', text, attributes, into: root });
+      const chip = make('button', { className: 'chip', text, 'data-value': value, into: root });
       chip.addEventListener('click', () => choose(value));
     }
   }
@@ -355,12 +354,11 @@ function slider(into, key) {
   const { min, max, integer, title = key } = settings[key];
   // Without `for` the label would belong to the output.
   const id = `setting-${key}`;
-  const labelOptions = { className: 'slide', text: title, attributes: { for: id } };
-  const label = make('label', { ...labelOptions, into });
+  const label = make('label', { className: 'slide', text: title, for: id, into });
   const output = make('output', { into: label });
   const step = integer ? 1 : (max - min) / 100;
-  const attributes = { type: 'range', id, min, max, step, name: key, 'aria-label': title };
-  const input = make('input', { attributes, into: label });
+  const range = { type: 'range', id, min, max, step, name: key, 'aria-label': title };
+  const input = make('input', { ...range, into: label });
   connectSlider(input, output, (value) => command({ settings: { [key]: value } }));
   const follow = () => setSlider(input, output, expectedControl()?.settings[key]);
   sliders.push(follow);

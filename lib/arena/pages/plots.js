@@ -38,7 +38,7 @@ const formatClock = (seconds) =>
 /** Loads the library's style sheet, and that of plots. */
 for (const name of ['../uplot.css', 'plots.css']) {
   const { href } = new URL(name, import.meta.url);
-  make('link', { attributes: { rel: 'stylesheet', href }, into: document.head });
+  make('link', { rel: 'stylesheet', href, into: document.head });
 }
 
 /** The values of all looks, for all plots of a page. */
@@ -130,11 +130,7 @@ export class Plot {
     this.#kind = kind;
     this.#track = track;
     this.#height = height;
-    const figure = make('figure', {
-      className: 'plot',
-      attributes: { id: `plot-${kind.id}` },
-      into: root
-    });
+    const figure = make('figure', { className: 'plot', id: `plot-${kind.id}`, into: root });
     const caption = make('figcaption', { into: figure });
     make('h3', { text: kind.title, into: caption });
     this.#values = kind.series.map(({ words, color, dashed }) => {
@@ -143,7 +139,7 @@ export class Plot {
       make('span', { text: words, into: line });
       return make('b', { text: '–', into: line });
     });
-    this.#chart = make('div', { className: 'lines', attributes: { role: 'img' }, into: figure });
+    this.#chart = make('div', { className: 'lines', role: 'img', into: figure });
     this.#resizeObserver = new ResizeObserver(() => {
       if (this.#chart.clientWidth !== this.#width) this.#draw();
     });

@@ -112,20 +112,13 @@ export async function stayAwake() {
   }
 }
 
-const nameOutsideLobby = ({ page, game }) => (page === 'lobby' ? null : game);
-
 /** Focuses a game's first control; before there is one, the game's root. */
 export const focusGame = (root) =>
   (root.querySelector('[tabindex], button, input') ?? root).focus();
 
 /** Loads a game's module for this page, and stops it when another game is to be shown. */
 export class GameStage {
-  #file;
-  #root;
-  #startOptions;
-  #onChange;
-  #nameOf;
-  #isRestart;
+  #how;
   #name = null;
   #loadCount = 0;
   #game = null;
@@ -141,20 +134,12 @@ export class GameStage {
    * @param {(control: object) => string|null} [how.nameOf] name of the game to show; by default none in the lobby
    * @param {(control: object, before: object|null) => boolean} [how.isRestart] whether the same game is to be restarted
    */
-  constructor({
-    file,
-    root,
-    startOptions,
-    onChange,
-    nameOf = nameOutsideLobby,
-    isRestart = () => false
-  }) {
-    this.#file = file;
-    this.#root = root;
-    this.#startOptions = startOptions;
-    this.#onChange = onChange;
-    this.#nameOf = nameOf;
-    this.#isRestart = isRestart;
+  constructor(how) {
+    this.#how = {
+      nameOf: ({ page, game }) => (page === 'lobby' ? null : game),
+      isRestart: () => false,
+      ...how
+    };
   }
 
   /** @param {object} control in the lobby no game is shown */
@@ -162,11 +147,11 @@ export class GameStage {
     const before = this.#control;
     // A game that has thrown is started again in the next round.
     const isRestart =
-      this.#isRestart(control, before) ||
+      this.#how.isRestart(control, before) ||
       control.version !== before?.version ||
       (this.#game === null && control.round !== before?.round);
     this.#control = control;
-    const name = this.#nameOf(control);
+    const name = this.#how.nameOf(control);
     if (name !== this.#name || (isRestart && name !== null)) this.#loadGame(name);
     else this.#callGame('control', control);
     // A restarted server counts rounds from the start again, and its values may have come first.
@@ -212,27 +197,24 @@ export class GameStage {
     const loadNumber = ++this.#loadCount;
     this.#stopGame();
     this.#name = name;
-    this.#root.dataset.game = name ?? '';
-    if (name === null) return this.#onChange(null);
+    const { root, file, startOptions, onChange } = this.#how;
+    root.dataset.game = name ?? '';
+    if (name === null) return onChange(null);
     const { version } = this.#control;
     const folder = `games/${name}${version ? `~${version}` : ''}`;
-    const module = await this.#import(new URL(`${folder}/${this.#file}`, base).href, loadNumber);
+    const module = await this.#import(new URL(`${folder}/${file}`, base).href, loadNumber);
     if (module === undefined || loadNumber !== this.#loadCount) return undefined;
     try {
-      const game = module.start({
-        root: this.#root,
-        control: this.#control,
-        ...this.#startOptions()
-      });
+      const game = module.start({ root, control: this.#control, ...startOptions() });
       const isGame = typeof game?.stop === 'function';
       if (!isGame) throw new TypeError('start must return the game at once: an object with stop');
       this.#game = game;
     } catch (error) {
       return this.#reportError(error);
     }
-    this.#onChange(this.#game);
+    onChange(this.#game);
     this.#passReduced();
-    if (document.activeElement === this.#root) focusGame(this.#root);
+    if (document.activeElement === root) focusGame(root);
     return undefined;
   }
 
@@ -267,7 +249,7 @@ export class GameStage {
 
   #reportError(error) {
     console.error(error);
-    this.#onChange(null, `${this.#name} can't be shown here: ${error.message}`);
+    this.#how.onChange(null, `${this.#name} can't be shown here: ${error.message}`);
   }
 
   #stopGame() {
@@ -278,8 +260,9 @@ export class GameStage {
     } catch (error) {
       console.error(error);
     }
-    if (this.#root.contains(document.activeElement)) this.#root.focus();
-    this.#root.replaceChildren();
+    const { root } = this.#how;
+    if (root.contains(document.activeElement)) root.focus();
+    root.replaceChildren();
   }
 }
 

@@ -13,7 +13,7 @@ if (token !== '') {
 }
 for (const [path, title] of Object.entries(FRAMES)) {
   const src = new URL(`../${path}/${arenaName()}`, location.href).href;
-  const attributes = { src, title, allow: 'fullscreen; screen-wake-lock' };
-  make('iframe', { className: path, attributes, into: document.getElementById('frames') });
+  const how = { className: path, src, title, allow: 'fullscreen; screen-wake-lock' };
+  make('iframe', { ...how, into: document.getElementById('frames') });
 }
 document.body.dataset.state = 'online';

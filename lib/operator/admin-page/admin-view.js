@@ -99,8 +99,8 @@ const TABLE_HEADS = {
 for (const [id, heads] of Object.entries(TABLE_HEADS)) {
   const table = make('table', { into: element(`${id}-rows`) });
   const row = make('tr', { into: make('thead', { into: table }) });
-  for (const text of heads) make('th', { text, attributes: { scope: 'col' }, into: row });
-  make('tbody', { attributes: { id }, into: table });
+  for (const text of heads) make('th', { text, scope: 'col', into: row });
+  make('tbody', { id, into: table });
 }
 
 /** The last hour, as the plots read it. */
@@ -130,7 +130,7 @@ function fillTable(id, rows, textIfEmpty) {
   for (const [rowIndex, [head, ...cells]] of texts.entries()) {
     const row = body.rows[rowIndex] ?? body.insertRow();
     if (row.cells.length !== cells.length + 1) {
-      row.replaceChildren(make('th', { attributes: { scope: 'row' } }));
+      row.replaceChildren(make('th', { scope: 'row' }));
       for (let i = 0; i < cells.length; i += 1) row.insertCell();
     }
     for (const [i, text] of [head, ...cells].entries()) put(row.cells[i], text);

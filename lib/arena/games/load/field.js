@@ -28,8 +28,8 @@ const PLOT = {
 
 export function start({ root }) {
   const sheet = style(import.meta.url);
-  const attributes = { tabindex: 0, role: 'region', 'aria-label': 'Load' };
-  const box = make('div', { className: 'load-field cover', attributes, into: root });
+  const region = { tabindex: 0, role: 'region', 'aria-label': 'Load' };
+  const box = make('div', { className: 'load-field cover', ...region, into: root });
   const tiles = make('dl', { className: 'load-tiles', into: box });
   const show = figures(tiles, FIGURES);
   const carriers = make('p', { className: 'load-who', into: box });

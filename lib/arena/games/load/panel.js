@@ -89,15 +89,12 @@ const COLUMNS = [
 
 /** Adds a table. Returns a function that shows rows, and reuses the elements of the rows before. */
 function table(root, { title, id, heads }) {
-  const box = make('div', {
-    className: 'table',
-    attributes: { tabindex: 0, role: 'region', 'aria-label': title },
-    into: root
-  });
-  const tableElement = make('table', { attributes: { id }, into: box });
+  const region = { tabindex: 0, role: 'region', 'aria-label': title };
+  const box = make('div', { className: 'table', ...region, into: root });
+  const tableElement = make('table', { id, into: box });
   make('caption', { text: title, into: tableElement });
   const row = make('tr', { into: make('thead', { into: tableElement }) });
-  for (const text of heads) make('th', { text, attributes: { scope: 'col' }, into: row });
+  for (const text of heads) make('th', { text, scope: 'col', into: row });
   const body = make('tbody', { into: tableElement });
   return (rows) => {
     while (body.rows.length > rows.length) body.deleteRow(-1);
@@ -136,11 +133,7 @@ export function start({ root, control, command }) {
     name,
     stepper(steps, { name, title, values, choose: setSetting(name) })
   ]);
-  const reporters = make('p', {
-    className: 'load-who',
-    attributes: { role: 'status' },
-    into: root
-  });
+  const reporters = make('p', { className: 'load-who', role: 'status', into: root });
   const missingLine = make('p', { className: 'load-missing', into: root });
   const grid = make('div', { className: 'load-plots', into: root });
   const track = new Track(SERIES.map(({ name }) => name));

@@ -17,7 +17,7 @@ const FIGURES = [
 export function start({ root, send, number, control: startControl }) {
   const sheet = style(import.meta.url);
   const box = make('div', { className: 'load-phone cover', into: root });
-  const words = make('p', { className: 'load-words', attributes: { role: 'status' }, into: box });
+  const words = make('p', { className: 'load-words', role: 'status', into: box });
   const show = figures(make('dl', { into: box }), FIGURES);
   let control = startControl;
   let batch = 0;

@@ -145,20 +145,20 @@ async function reportOf(run) {
  * @param {() => ?object} readRun returns the run, as for resultOf; null while there is nothing to save
  */
 export function saveButton(root, readRun) {
-  const buttonOptions = {
+  const button = make('button', {
     className: 'act',
     text: 'Save the report',
-    attributes: { id: 'load-save' }
-  };
-  const button = make('button', { ...buttonOptions, into: root });
-  const news = make('p', { className: 'soft', attributes: { role: 'status' }, into: root });
+    id: 'load-save',
+    into: root
+  });
+  const news = make('p', { className: 'soft', role: 'status', into: root });
   button.addEventListener('click', async () => {
     const run = readRun();
     if (run === null) return put(news, 'There is nothing to save yet.');
     try {
       const href = URL.createObjectURL(new Blob([await reportOf(run)], { type: 'text/html' }));
       const name = `load-${new Date(run.ended).toISOString().slice(0, 19).replaceAll(':', '-')}.html`;
-      make('a', { attributes: { href, download: name } }).click();
+      make('a', { href, download: name }).click();
       setTimeout(() => URL.revokeObjectURL(href), 60_000);
       return put(news, `Saved as ${name}: one file that needs nothing else.`);
     } catch (error) {

@@ -13,21 +13,17 @@ import { setEnabled, make, put } from '../../arena-pages/elements.js';
  * @returns {{show: (value: number) => void}}
  */
 export function stepper(root, { name, title, values, choose }) {
-  const box = make('div', { className: 'stepper', attributes: { 'data-name': name }, into: root });
-  const label = make('p', { text: title, attributes: { id: `step-${name}` }, into: box });
-  const step = (text, words) => {
-    const attributes = { 'aria-label': `${words}: ${title}` };
-    return make('button', { className: 'step', text, attributes, into: box });
-  };
+  const box = make('div', { className: 'stepper', 'data-name': name, into: root });
+  const label = make('p', { text: title, id: `step-${name}`, into: box });
+  const step = (text, words) =>
+    make('button', { className: 'step', text, 'aria-label': `${words}: ${title}`, into: box });
   const less = step('−', 'Less');
   const spin = make('output', {
-    attributes: {
-      role: 'spinbutton',
-      tabindex: 0,
-      'aria-labelledby': label.id,
-      'aria-valuemin': values[0],
-      'aria-valuemax': values.at(-1)
-    },
+    role: 'spinbutton',
+    tabindex: 0,
+    'aria-labelledby': label.id,
+    'aria-valuemin': values[0],
+    'aria-valuemax': values.at(-1),
     into: box
   });
   const more = step('+', 'More');

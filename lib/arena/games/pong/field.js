@@ -27,11 +27,7 @@ export function start({ root, control }) {
   const { fit } = canvasIn(root, 'Pong: two paddles and a ball');
   const halves = make('div', { className: 'pong-halves', into: root });
   const halfCounts = [make('span', { into: halves }), make('span', { into: halves })];
-  const words = make('div', {
-    className: 'whole pong-words',
-    attributes: { role: 'status' },
-    into: root
-  });
+  const words = make('div', { className: 'whole pong-words', role: 'status', into: root });
   const ball = drawSticker('ball', 256);
   const smooth = new Smooth();
   const trail = [];

@@ -16,8 +16,7 @@ export function button(into, text, action) {
 }
 
 function addTextInput(into, label, value) {
-  const attributes = { type: 'text', maxlength: CHARACTERS, 'aria-label': label };
-  const input = make('input', { attributes, into });
+  const input = make('input', { type: 'text', maxlength: CHARACTERS, 'aria-label': label, into });
   input.value = value;
   return input;
 }
@@ -27,8 +26,12 @@ function addAnswer(into, name, { text = '', right = false } = {}) {
   const index = into.children.length;
   const letter = String.fromCharCode(65 + index);
   const row = make('div', { className: 'answer', into });
-  const attributes = { type: 'radio', name, 'aria-label': `${letter} is right` };
-  const radio = make('input', { attributes, into: row });
+  const radio = make('input', {
+    type: 'radio',
+    name,
+    'aria-label': `${letter} is right`,
+    into: row
+  });
   radio.checked = right;
   addTextInput(row, `Answer ${letter}`, text);
 }
@@ -86,7 +89,7 @@ function readForm(form) {
 function download(questions) {
   const text = `${JSON.stringify(questions, null, 2)}\n`;
   const url = URL.createObjectURL(new Blob([text], { type: 'application/json' }));
-  make('a', { attributes: { href: url, download: 'questions.json' } }).click();
+  make('a', { href: url, download: 'questions.json' }).click();
   URL.revokeObjectURL(url);
 }
 
@@ -101,13 +104,11 @@ export function editor(root, content) {
   make('summary', { text: 'Questions', into: details });
   const form = make('div', { into: details });
   const buttons = make('div', { className: 'chips buttons', into: details });
-  const messageLine = make('p', {
-    className: 'wrong',
-    attributes: { role: 'status' },
-    into: details
-  });
+  const messageLine = make('p', { className: 'wrong', role: 'status', into: details });
   const file = make('input', {
-    attributes: { type: 'file', accept: '.json,application/json', hidden: '' },
+    type: 'file',
+    accept: '.json,application/json',
+    hidden: '',
     into: details
   });
 

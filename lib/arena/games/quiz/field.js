@@ -16,14 +16,11 @@ function addQuestionView(root) {
   const parts = {
     place: make('span', { into: top }),
     answered: make('span', { into: top }),
-    question: make('h2', {
-      className: 'big',
-      into: make('div', { attributes: { role: 'status' }, into: root })
-    }),
+    question: make('h2', { className: 'big', into: make('div', { role: 'status', into: root }) }),
     bars: make('div', { className: 'bars', into: root }),
     front: make('p', { className: 'front', into: root }),
-    time: make('p', { className: 'time', attributes: { role: 'timer' }, into: root }),
-    clock: make('div', { className: 'clock', attributes: { 'aria-hidden': true }, into: root })
+    time: make('p', { className: 'time', role: 'timer', into: root }),
+    clock: make('div', { className: 'clock', 'aria-hidden': true, into: root })
   };
   make('i', { into: parts.clock });
   return parts;
@@ -48,7 +45,7 @@ export function start({ root, control: { page: startPage } }) {
     shownTexts = words;
     bars.replaceChildren();
     for (const [at, text] of answers.entries()) {
-      const bar = make('div', { className: 'bar', attributes: { 'data-at': at }, into: bars });
+      const bar = make('div', { className: 'bar', 'data-at': at, into: bars });
       make('i', { into: bar });
       make('b', { text: String.fromCharCode(65 + at), into: bar });
       make('span', { text, into: bar });

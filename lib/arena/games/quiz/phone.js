@@ -10,15 +10,11 @@ export function start({ root, send, number, input }) {
   const sheet = style(import.meta.url);
   const quiz = make('div', { className: 'quiz phone-quiz cover', into: root });
   const head = make('div', { className: 'head', into: quiz });
-  const questionLine = make('p', { className: 'ask', attributes: { role: 'status' }, into: head });
-  const clock = make('p', { className: 'time', attributes: { role: 'timer' }, into: head });
-  const choices = make('div', { className: 'choices', attributes: { role: 'group' }, into: quiz });
-  const verdict = make('p', { className: 'verdict', attributes: { role: 'status' }, into: quiz });
-  const timeAnnouncement = make('p', {
-    className: 'unseen',
-    attributes: { role: 'status' },
-    into: quiz
-  });
+  const questionLine = make('p', { className: 'ask', role: 'status', into: head });
+  const clock = make('p', { className: 'time', role: 'timer', into: head });
+  const choices = make('div', { className: 'choices', role: 'group', into: quiz });
+  const verdict = make('p', { className: 'verdict', role: 'status', into: quiz });
+  const timeAnnouncement = make('p', { className: 'unseen', role: 'status', into: quiz });
   let shownQuestion = ''; // round and question of the buttons
   let shownTexts = ''; // the same, with the texts of question and answers
   let index = -1;
@@ -45,8 +41,7 @@ export function start({ root, send, number, input }) {
     const focused = choices.contains(document.activeElement);
     choices.replaceChildren();
     for (const [at, answer] of answers.entries()) {
-      const attributes = { 'data-at': at };
-      const button = make('button', { className: 'choice', attributes, into: choices });
+      const button = make('button', { className: 'choice', 'data-at': at, into: choices });
       make('b', { text: String.fromCharCode(65 + at), into: button });
       make('span', { text: answer, into: button });
       button.addEventListener('click', () => choose(at));

@@ -11,7 +11,7 @@ const PAGE_TIME = 9000;
 
 /** Adds a player to the podium or the list. */
 function addEntry(into, reduced, { number, points, place }) {
-  const entry = make('li', { attributes: { 'data-place': place }, into });
+  const entry = make('li', { 'data-place': place, into });
   make('b', { className: 'place', text: ordinal(place), into: entry });
   make('span', { className: 'who', text: nameOf(reduced, number), into: entry });
   make('span', { className: 'points', text: formatPoints(points), into: entry });
@@ -23,12 +23,8 @@ function addEntry(into, reduced, { number, points, place }) {
  *     shows the next screenful of questions when it is due
  */
 export function showResult(root) {
-  const title = make('h2', {
-    className: 'big',
-    into: make('div', { attributes: { role: 'status' }, into: root })
-  });
-  const list = (className, label) =>
-    make('ol', { className, attributes: { 'aria-label': label }, into: root });
+  const title = make('h2', { className: 'big', into: make('div', { role: 'status', into: root }) });
+  const list = (className, label) => make('ol', { className, 'aria-label': label, into: root });
   const podium = list('podium', 'Podium');
   const others = list('rest', 'Then');
   const table = list('asked', 'What was asked');

@@ -15,11 +15,7 @@ export function start({ root, control }) {
   const age = make('span', { into: bar });
   const mood = make('b', { into: bar });
   // The mood changes some ten times a second: screen readers get it only every TOLD_EVERY.
-  const announcement = make('span', {
-    className: 'unseen',
-    attributes: { role: 'status' },
-    into: root
-  });
+  const announcement = make('span', { className: 'unseen', role: 'status', into: root });
   let announcedAt = -Infinity;
   const smooth = new Smooth();
   let pace = control.pace;
