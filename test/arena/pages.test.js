@@ -236,7 +236,7 @@ t.test('the longest words of a quiz can be read on field and phone', { skip }, a
   ];
   const { command, visit } = await room(t, { games: { quiz: quizWith(questions) } });
   const [field, phone] = [await visit(PAGES.field, 'big'), await visit(PAGES.phone, 'tall')];
-  await command({ game: 'quiz', running: true, settings: { pause: 60 } });
+  await command({ game: 'quiz', running: true, settings: { seconds: 99, pause: 60 } });
   for (const [page, answer, size] of [
     [phone, '.choice', 'tall'],
     [field, '.bar', 'big']

@@ -34,11 +34,15 @@ async function failOnce(page, pattern, fail) {
 playing('a game whose file did not come is shown later', async (t, { command, visit }) => {
   const phone = await visit(PAGES.phone);
   const field = await visit(PAGES.field, 'big');
+  let reload; // The page reloads a second later, and its words are gone then.
+  const isSeen = new Promise((go) => (reload = go));
+  await phone.route('**/games/worm/phone.js', (route) => isSeen.then(() => route.continue()));
   const first = await failOnce(phone, '**/games/worm/phone.js', (route) => route.abort());
   // A module that the game imports: the browser caches its failure, too.
   const second = await failOnce(field, '**/games/worm/face.js', (route) => route.fulfill(BUSY));
   await command({ game: 'worm', running: true });
   await says(phone, '#about', "worm can't be shown here");
+  reload();
   await phone.locator('[role=slider]').waitFor({ timeout: 60_000 });
   await field.locator('.worm-mood').waitFor({ timeout: 60_000 });
   t.ok(first() > 1 && second() > 1);
