@@ -3,7 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 
 import t from 'tap';
 
-import { arenaRig, PAGES, says, unlock, unlocked } from '../support/arena-pages.js';
+import { arenaRig, call, PAGES, says, unlock, unlocked } from '../support/arena-pages.js';
 import { MIRROR } from '../support/arena.js';
 import { keyFile, reads } from '../support/grants.js';
 import { until } from '../support/until.js';
@@ -180,6 +180,31 @@ playing('a command without an answer does not keep back the next ones', async (t
   await panel.click('#go');
   await panel.clock.fastForward(11_000);
   await says(panel, '#go', 'Stop');
+});
+
+playing('a refusal stays to be read until the next act', async (t, { command, visit }) => {
+  await command({ game: 'quiz' });
+  const panel = await unlocked(visit);
+  await call(await visit(PAGES.phone), 'Ada');
+  const held = [];
+  for (const pattern of ['**/hall/names/*', '**/hall/control'])
+    await panel.route(pattern, (route) => void held.push(route));
+  const isHeld = (count) => until(() => held.length === count);
+  await panel.click('#names button');
+  await isHeld(1);
+  await panel.click('#go');
+  await isHeld(2);
+  await panel.click('.chip[data-value=pong]'); // waits for the answer before
+  await held[1].fulfill(BUSY);
+  await says(panel, '#refused', 'Ask again.');
+  await isHeld(3);
+  t.equal(await panel.isVisible('#refused'), true, 'the next of the queue is sent');
+  for (const at of [0, 2]) await held[at].continue();
+  await says(panel, '#game-title', 'Pong');
+  await panel.locator('#names [aria-pressed=true]').waitFor();
+  t.equal(await panel.isVisible('#refused'), true, 'others are taken');
+  await panel.click('#go');
+  await panel.locator('#refused').waitFor({ state: 'hidden' });
 });
 
 playing('a right answer too late has no points', async (t, { base, command, feed, visit }) => {

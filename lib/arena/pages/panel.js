@@ -230,7 +230,9 @@ async function refreshRepeatedly() {
 // ---- names of players, and content of games
 
 const namesList = new NamesList($('names'), async (number, away) => {
-  showError(await putChange(`names/${number}`, JSON.stringify({ away })));
+  hideError();
+  const error = await putChange(`names/${number}`, JSON.stringify({ away }));
+  if (error !== '') showError(error);
   await refreshNames();
 });
 
@@ -279,6 +281,7 @@ const commands = { busy: false, waiting: [] };
 
 /** @param {object} members of the control feed's value */
 async function command(members) {
+  hideError(); // Not when it is sent: it may wait for the command whose error this is.
   const { waiting } = commands;
   if (isShownAhead(members)) pendingMembers = mergeCommands(pendingMembers, members);
   const last = waiting.at(-1);
@@ -292,7 +295,6 @@ async function command(members) {
 }
 
 async function sendCommand(members) {
-  showError('');
   const headers = { ...bearer(), 'Content-Type': 'application/merge-patch+json' };
   const body = JSON.stringify(members);
   const { status, json } = await sendRequest(controlUrl, { method: 'PATCH', headers, body });
@@ -303,9 +305,14 @@ async function sendCommand(members) {
   render(); // Back to the values of the control feed.
 }
 
+/** Shows an error until the host's next act. */
 function showError(error) {
   put($('refused'), error);
-  $('refused').hidden = error === '';
+  $('refused').hidden = false;
+}
+
+function hideError() {
+  $('refused').hidden = true;
 }
 
 $('go').addEventListener('click', () => command({ running: !control?.running }));
