@@ -293,11 +293,14 @@ t.test('the panel edits the questions, and loads a file', { skip }, async (t) =>
   const questionField = first.getByLabel('Question', { exact: true });
   await panel.click('text=One more question');
   await questionField.fill('Mine?');
+  await panel.click('text=Use these questions');
+  await says(panel, '.edit .wrong', 'Question 1 needs 2 to 6 answers');
   const contentAnswered = panel.waitForResponse('**/content/quiz');
   await late[0].continue();
   await contentAnswered;
   await panel.evaluate(() => new Promise((go) => void setTimeout(go, 100))); // the page has read it
   t.equal(await questionField.inputValue(), 'Mine?', 'what is being written stays');
+  t.match(await panel.textContent('.edit .wrong'), 'Question 1 needs', 'and what is said of it');
   await first.getByText('Remove').press('Enter');
   await panel.locator('button:has-text("One more question"):focus').waitFor();
   await panel.click('summary');
@@ -337,8 +340,13 @@ t.test('the panel edits the questions, and loads a file', { skip }, async (t) =>
   t.strictSame(JSON.parse(text), [{ question: 'Why?', answers: ['So', 'Not'], right: 1 }]);
   await panel.click('text=Use these questions');
   await says(phone, '.ask', 'Why?');
+  const isRead = ({ pathname }) => pathname.endsWith('/content/quiz');
+  await panel.route(isRead, (route) =>
+    route.request().method() === 'GET' ? route.abort() : route.continue()
+  );
   await panel.click('text=Those that came with the quiz');
   await says(phone, '.ask', 'Which one?');
+  await says(panel, '.edit .wrong', 'The questions can’t be read just now.');
 });
 
 playing('the worm follows the mood of the room', async (t, { command, visit }) => {

@@ -117,10 +117,12 @@ export function editor(root, content) {
     for (const one of questions) addQuestion(form, one);
   }
 
-  /** Runs an action on the questions, and shows its message or error. */
+  /** Runs an action on the questions, and shows its message or error. One without words leaves those of a later one. */
   async function attempt(action) {
+    put(messageLine, '');
     try {
-      put(messageLine, (await action()) ?? '');
+      const words = await action();
+      if (words) put(messageLine, words);
     } catch (error) {
       const { message } = error;
       put(messageLine, `${message[0].toUpperCase()}${message.slice(1)}.`);
@@ -128,14 +130,16 @@ export function editor(root, content) {
   }
 
   const isEmpty = () => form.children.length === 0;
-  const load = (isWanted = () => true) =>
-    attempt(async () => {
-      const questions = await content.read();
-      if (!isWanted()) return undefined; // The user has begun to write questions meanwhile.
-      if (!Array.isArray(questions)) return 'The questions can’t be read just now.';
-      return show(questions);
-    });
-  details.addEventListener('toggle', () => details.open && isEmpty() && load(isEmpty));
+  async function load(isWanted = () => true) {
+    const questions = await content.read();
+    if (!isWanted()) return undefined; // The user has begun to write questions meanwhile.
+    if (!Array.isArray(questions)) return 'The questions can’t be read just now.';
+    return show(questions);
+  }
+  details.addEventListener(
+    'toggle',
+    () => details.open && isEmpty() && attempt(() => load(isEmpty))
+  );
   file.addEventListener('change', () =>
     attempt(async () => {
       const [chosen] = file.files;
@@ -165,9 +169,7 @@ export function editor(root, content) {
   button(buttons, 'Those that came with the quiz', () =>
     attempt(async () => {
       const error = await content.write(null);
-      if (error) return error;
-      await load();
-      return 'These are the questions now.';
+      return error || (await load()) || 'These are the questions now.';
     })
   );
 }
