@@ -534,9 +534,28 @@ playing('a name being written stays in its field, and may be of emoji', async (t
   await phone.evaluate(() => dispatchEvent(new Event('online'))); // Otherwise the name would come a little later.
   await nameAccepted;
   await says(phone, '#big', '2');
-  await phone.locator('#name-wrong').filter({ hasText: /^$/ }).waitFor({ state: 'attached' });
+  // When a later answer has come, the page has read the one before.
+  const hasRead = () => phone.evaluate(async () => (await fetch('../games')).text());
+  await hasRead();
   t.equal(await phone.isVisible('#name'), true);
+  t.match(await phone.textContent('#name-wrong'), 'Write a name', 'nor is what is wrong with it');
   await call(phone, '🦊'.repeat(24));
+
+  // The same, but nothing is written yet.
+  let answer;
+  await phone.route(/\/name$/, (route) => void (answer = () => route.continue()));
+  await forgetPlayer(phone);
+  await phone.evaluate(() => dispatchEvent(new Event('online')));
+  await until(() => answer);
+  await phone.click('#name-change');
+  const acceptedAgain = phone.waitForResponse(isTold);
+  await answer();
+  await acceptedAgain;
+  await hasRead();
+  await phone.keyboard.type('Eve');
+  await phone.unroute(/\/name$/);
+  await phone.keyboard.press('Enter');
+  await says(phone, '#named', 'You are Eve');
 });
 
 playing('a name under the finger stays there until it is let go', async (t, { visit }) => {

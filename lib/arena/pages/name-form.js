@@ -16,6 +16,8 @@ const MAX_LENGTH = 24;
 const RETRY_DELAY = 2000;
 const MAX_ATTEMPTS = 5;
 
+const TRYING = 'Trying again…';
+
 export class NameForm {
   #element;
   #name = String(readStorage('localStorage', KEY) ?? '');
@@ -65,42 +67,49 @@ export class NameForm {
     const { length } = [...name];
     if (length < 1 || length > MAX_LENGTH)
       return put(this.#element('name-wrong'), `Write a name, of up to ${MAX_LENGTH} characters.`);
-    return this.#send(name);
+    return this.#send(name, true);
   }
 
   /** Sends a name to the server. Stores an accepted name, and shows why another is refused. */
-  async #send(name) {
+  async #send(name, isSubmitted = false) {
     const sendNumber = ++this.#sendCount;
     const headers = { 'Content-Type': 'text/plain;charset=UTF-8' }; // needs no preflight
     const request = { method: 'POST', headers, body: JSON.stringify({ name }) };
     for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt += 1) {
       const { status, json } = await sendRequest(this.#url, request);
       if (sendNumber !== this.#sendCount) return;
-      if (status === 204) return this.#acceptName(name);
-      if (status === 400 && json) return this.#showRefusal(json.detail);
-      put(this.#element('name-wrong'), 'Trying again…');
+      if (status === 204) return this.#acceptName(name, isSubmitted);
+      if (status === 400 && json) return this.#showRefusal(name, json.detail);
+      this.#tell(name, TRYING);
       await sleep(attempt * RETRY_DELAY);
       if (sendNumber !== this.#sendCount) return;
     }
-    this.#showRefusal('The server did not take it. Try again.');
+    this.#showRefusal(name, 'The server did not take it. Try again.');
   }
 
-  #acceptName(name) {
+  #acceptName(name, isSubmitted) {
     this.#name = name;
     this.#acceptedName = name;
-    // The name of a new player may be sent while another name is being typed.
-    this.#isFormOpen = this.#typedName !== name;
-    put(this.#element('name-wrong'), '');
     writeStorage('localStorage', KEY, name); // Without storage the next tab asks again.
+    // The name of a new player may be sent while another one is being typed, or is about to be.
     const hadFocus = this.#element('naming').contains(document.activeElement);
+    this.#isFormOpen = this.#typedName !== name || (hadFocus && !isSubmitted);
+    this.#tell(name, '');
     this.#show();
     if (hadFocus && !this.#isFormOpen) this.#element('name-change').focus();
   }
 
-  #showRefusal(words) {
+  #showRefusal(name, words) {
     this.#isFormOpen = true;
     this.#show();
-    put(this.#element('name-wrong'), words);
+    this.#tell(name, words);
+  }
+
+  /** Shows words about a name. Words about another text in the field stay. */
+  #tell(name, words) {
+    const wrong = this.#element('name-wrong');
+    const isTyped = this.#typedName === name;
+    if (isTyped || wrong.textContent === TRYING) put(wrong, isTyped ? words : '');
   }
 
   #show() {
