@@ -145,7 +145,22 @@ t.test('the admin page, in a browser', { skip }, async (t) => {
   );
   await page.getByLabel('Its id').fill('nobody');
   await page.getByRole('button', { name: 'Look it up' }).press('Enter');
-  await page.locator('#found', { hasText: 'There is no client with this id.' }).waitFor();
+  const noClient = page.locator('#found', { hasText: 'There is no client with this id.' });
+  await noClient.waitFor();
+
+  // An answer that comes after that to a later question.
+  let first;
+  await page.route(`**/clients/${id}`, (route) => void (first = route));
+  const answered = [id, 'nobody'].map((asked) => page.waitForResponse(`**/clients/${asked}`));
+  for (const asked of [id, 'nobody']) {
+    await page.getByLabel('Its id').fill(asked);
+    await page.getByLabel('Its id').press('Enter');
+  }
+  await answered[1];
+  await first.continue();
+  await answered[0];
+  await page.evaluate(async () => (await fetch('overview')).text()); // By then the page has read it.
+  t.ok(await noClient.isVisible(), 'what is shown is of the client that was asked for last');
 
   t.equal(await page.locator('main').count(), 1);
   for (const colorScheme of ['light', 'dark']) {

@@ -336,27 +336,31 @@ const CLIENT_TERMS = {
   address: ['has joined from', (address) => address ?? 'not known since the restart']
 };
 
-async function lookUpClient(event) {
-  event.preventDefault();
-  const box = element('found');
-  const id = element('id').value.trim();
+/** Returns what is found of a client, as an element. */
+async function findClient(id) {
   try {
     const response = await fetch(`clients/${encodeURIComponent(id)}`, { cache: 'no-store' });
     const answer = await response.json();
-    if (!response.ok) {
-      box.replaceChildren(make('p', { text: answer.detail ?? answer.title }));
-      return;
-    }
+    if (!response.ok) return make('p', { text: answer.detail ?? answer.title });
     const terms = make('dl');
     const shownTerms = Object.entries(CLIENT_TERMS).map(([member, [name, toText]]) => [
       name,
       toText(answer[member])
     ]);
     fillTerms(terms, shownTerms);
-    box.replaceChildren(terms);
+    return terms;
   } catch {
-    box.replaceChildren(make('p', { text: 'The server does not answer.' }));
+    return make('p', { text: 'The server does not answer.' });
   }
+}
+
+let lookUpCount = 0;
+
+async function lookUpClient(event) {
+  event.preventDefault();
+  const lookUp = (lookUpCount += 1);
+  const found = await findClient(element('id').value.trim());
+  if (lookUp === lookUpCount) element('found').replaceChildren(found); // Else another one was asked for meanwhile.
 }
 
 let lastStatus;
