@@ -144,6 +144,25 @@ t.test('load', { skip: noBrowser() }, async (t) => {
     await report.close();
   });
 
+  await t.test('what is drawn ends with the round', async (t) => {
+    const field = await visit(PAGES.field, 'big');
+    const looks = () => panel.waitForRequest(/\/names\?/); // by then the page has shown a status
+    const points = (page, plot) => page.locator(`${plot} .lines`).getAttribute('data-points');
+    await field.waitForSelector('.lines[data-points="2"]');
+    await panel.click('#go');
+    await says(panel, '.load-who', 'Not running');
+    await says(field, '#toast', 'The round is over');
+    const before = [await points(panel, '#plot-connections'), await points(field, '.plot')];
+    await field.evaluate(() => new Promise((go) => void setTimeout(go, 1100))); // a point a second
+    await looks();
+    t.strictSame([await points(panel, '#plot-connections'), await points(field, '.plot')], before);
+    t.match(await panel.textContent('.load-missing'), /^Missing: 0 of /);
+    await panel.click('[data-value=lobby]');
+    await looks();
+    await looks();
+    t.match(await panel.textContent('.load-missing'), /^Missing: 0 of /);
+  });
+
   for (const one of agents) one.kill('SIGKILL');
 });
 

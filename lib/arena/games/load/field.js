@@ -26,7 +26,7 @@ const PLOT = {
   series: [{ name: 'perSecond', words: 'now', color: 'self' }]
 };
 
-export function start({ root }) {
+export function start({ root, control }) {
   const sheet = style(import.meta.url);
   const region = { tabindex: 0, role: 'region', 'aria-label': 'Load' };
   const box = make('div', { className: 'load-field cover', ...region, into: root });
@@ -34,6 +34,7 @@ export function start({ root }) {
   const show = figures(tiles, FIGURES);
   const carriers = make('p', { className: 'load-who', into: box });
   const track = new Track(['perSecond']);
+  let { running } = control;
   let value = null;
   let round = null;
   let beganAt = performance.now();
@@ -45,12 +46,13 @@ export function start({ root }) {
   );
 
   const timer = setInterval(() => {
-    if (value === null) return;
+    if (value === null || !running) return;
     track.add((performance.now() - beganAt) / 1000, value);
     plot.show();
   }, POINT_INTERVAL);
 
   return {
+    control: (next) => ({ running } = next),
     value(reduced) {
       if (reduced.round !== round) {
         track.clear();

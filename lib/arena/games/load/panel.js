@@ -154,7 +154,7 @@ export function start({ root, control, command }) {
   let lastStatus = null;
   let beganAt = null;
   let firstStatus = null;
-  let lastValue = null; // The last value of the round: a stop removes it from the feed.
+  let lastValue = null; // The last value of the round: the lobby removes it from the feed.
 
   function showControl(nextControl) {
     currentControl = nextControl;
@@ -180,6 +180,11 @@ export function start({ root, control, command }) {
   function status(now, at) {
     const { value = null } = reduced ?? {};
     if (lastStatus && lastStatus.now.run !== now.run) restart();
+    // Plots, tables and report end with the round. Its last value stays in the feed.
+    if (!currentControl.running && lastValue !== null && lastStatus !== null) {
+      put(reporters, 'Not running');
+      return;
+    }
     const perSecond = (name) =>
       lastStatus ? ((now[name] - lastStatus.now[name]) * 1000) / (at - lastStatus.at) : null;
     const isRunning = value !== null;
@@ -199,7 +204,7 @@ export function start({ root, control, command }) {
       stall: now.recentStallMs,
       missing: missing.count
     };
-    lastStatus = { now, at };
+    lastStatus = { now, at, ended: Date.now() };
     track.add((at - beganAt) / 1000, sample);
     for (const plot of plots) plot.show();
     showWords(value, missing);
@@ -226,7 +231,7 @@ export function start({ root, control, command }) {
             control: currentControl,
             now: lastStatus.now
           },
-          ...{ url: new URL(location.href), ended: Date.now() }
+          ...{ url: new URL(location.href), ended: lastStatus.ended }
         }
   );
   showControl(control);
