@@ -181,7 +181,7 @@ t.test('the quiz, from the names to the podium', { skip }, async (t) => {
   await says(phones[0], '.verdict', /^Right! \d+ points\. You are 1st of 2\.$/);
   await says(phones[1], '.verdict', 'Not this time. You are 2nd of 2.');
   await says(field, '.bar[data-at="1"][data-right] .count', '1');
-  await says(field, '.front', 'In front: <b>Ada</b>');
+  await says(field, '.front', 'In front: \u2068<b>Ada</b>\u2069');
   await phones[1].focus('.choice[data-at="2"]');
   await panel.click('text=Next question');
   await says(field, '.top', 'Question 2 of 4');
@@ -205,7 +205,7 @@ t.test('the quiz, from the names to the podium', { skip }, async (t) => {
   await panel.press('text=To the result', 'Enter');
   await shows(field, 'result');
   await panel.locator('[aria-disabled=true]:has-text("To the result"):focus').waitFor();
-  await says(field, '.big', '<b>Ada</b> has won');
+  await says(field, '.big', '\u2068<b>Ada</b>\u2069 has won');
   await says(field, '.podium', 'Rude');
   await says(field, '.asked', 'Which one?That50 % knew it');
   await says(phones[0], '#over-title', 'You are 1st of 2');

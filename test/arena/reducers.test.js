@@ -18,7 +18,7 @@ import {
 } from '../../lib/arena/games/pong/reduce.js';
 import { readQuestions } from '../../lib/arena/games/quiz/questions.js';
 import { reduce as quiz } from '../../lib/arena/games/quiz/reduce.js';
-import { ordinal, readStandings } from '../../lib/arena/games/quiz/standings.js';
+import { nameOf, ordinal, readStandings } from '../../lib/arena/games/quiz/standings.js';
 import { reduce as worm } from '../../lib/arena/games/worm/reduce.js';
 import { between, Smooth } from '../../lib/arena/pages/smooth.js';
 import { reducerArguments, runReducer } from '../support/arena.js';
@@ -372,6 +372,11 @@ t.test('places: equal points share one', async (t) => {
   t.strictSame(
     [1, 2, 3, 4, 11, 12, 22, 113].map(ordinal).join(),
     '1st,2nd,3rd,4th,11th,12th,22nd,113th'
+  );
+  const names = { 3: 'שלום' };
+  t.strictSame(
+    [3, 7].map((number) => nameOf({ names }, number)),
+    ['\u2068שלום\u2069', 'Player 7']
   );
 });
 

@@ -25,10 +25,12 @@ export const ordinal = (place) => `${place}${SUFFIXES[ENDINGS.select(place)]}`;
 export const formatPoints = (points) => points.toLocaleString('en');
 
 /**
- * Returns a player's name on the screen; `Player 7` for a player without a name, or with a hidden one.
+ * Returns a player's name on the screen; `Player 7` for a player without a name, or with a hidden one. The characters
+ * around a name keep one that is written from right to left from changing the order of points and names beside it.
  *
  * @param {{names?: Record<string, string>}} reduced the reduced feed, whose `named` has that number
  * @param {number} number the player's
  * @returns {string} untrusted: a text, and never HTML
  */
-export const nameOf = ({ names = {} }, number) => names[number] ?? `Player ${number}`;
+export const nameOf = ({ names = {} }, number) =>
+  number in names ? `\u2068${names[number]}\u2069` : `Player ${number}`;
