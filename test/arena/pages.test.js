@@ -280,6 +280,29 @@ t.test('the longest words of a quiz can be read on field and phone', { skip }, a
   }
 });
 
+playing('the longest names stay on their podium', async (t, { base, command, feed, visit }) => {
+  await command({ game: 'quiz', running: true });
+  const post = (path, body) => fetch(new URL(path, base), { method: 'POST', body });
+  for (let i = 0; i < 3; i += 1) {
+    const { player } = await (await post('arena/hall')).json();
+    await post(`arena/hall/${player}/name`, JSON.stringify({ name: 'W'.repeat(24) }));
+    await post(`arena/hall/${player}`, '{"question":0,"choice":0}');
+  }
+  await until(async () => (await feed()).value?.answered === 3);
+  await command({ page: 'result' });
+  const field = await visit(PAGES.field, 'big', { viewport: { width: 1024, height: 768 } });
+  await says(field, '.podium', 'WWW');
+  const rise = await settled(field, () =>
+    field.evaluate(() => {
+      const { bottom } = document.querySelector('.result-quiz .big').getBoundingClientRect();
+      return [...document.querySelectorAll('.podium li')].filter(
+        (one) => one.getBoundingClientRect().top < bottom
+      );
+    })
+  );
+  t.equal(rise.length, 0);
+});
+
 t.test('the panel edits the questions, and loads a file', { skip }, async (t) => {
   const quiz = quizWith([{ question: 'Which one?', answers: ['This', 'That'], right: 1 }]);
   const { command, visit } = await room(t, { games: { quiz } });
