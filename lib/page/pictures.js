@@ -14,53 +14,46 @@ const ROCKET =
   'M50 6 C66 18 70 38 68 58 L82 72 L80 84 L64 78 L60 82 L58 90 L50 97 ' +
   'L42 90 L40 82 L36 78 L20 84 L18 72 L32 58 C30 38 34 18 50 6Z';
 
-/** Drawings in a square of 100 by 100. `cut` is the outline that the rim follows. */
+/**
+ * Drawings in a square of 100 by 100. `cut` is the outline that the rim follows; with a `color` it is filled, and
+ * `inside` paints on it, no further than its outline; `paint` paints last, anywhere.
+ */
 const DRAWINGS = {
   ball: {
-    cut: [circlePath(50, 50, 38)],
-    paint(ctx) {
-      const [outline] = this.cut;
-      fill(ctx, outline, '#ff6b4a');
-      ctx.save();
-      ctx.clip(outline);
+    cut: circlePath(50, 50, 38),
+    color: '#ff6b4a',
+    inside(ctx) {
       fill(ctx, new Path2D('M8 50 Q50 28 92 50 L92 64 Q50 42 8 64Z'), '#fff3dc');
       fill(ctx, new Path2D('M8 64 Q50 42 92 64 L92 78 Q50 56 8 78Z'), '#16a79e');
       fill(ctx, circlePath(50, 12, 13), '#ffc53d');
       shade(ctx, circlePath(62, 62, 46));
-      ctx.restore();
-      glint(ctx, 35, 34, 8, -0.6);
-    }
+    },
+    paint: (ctx) => glint(ctx, 35, 34, 8, -0.6)
   },
   star: {
-    cut: [starPath(50, 52, 42, 20)],
+    cut: starPath(50, 52, 42, 20),
+    color: '#ffc53d',
+    inside: (ctx) => fill(ctx, new Path2D('M50 52 L50 5 L95 40 L80 100 L50 80Z'), '#ffb01f'),
     paint(ctx, closed) {
-      const [outline] = this.cut;
-      fill(ctx, outline, '#ffc53d');
-      ctx.save();
-      ctx.clip(outline);
-      fill(ctx, new Path2D('M50 52 L50 5 L95 40 L80 100 L50 80Z'), '#ffb01f');
-      ctx.restore();
       eyes(ctx, 42, 58, 50, 3.6, closed);
       smile(ctx, 50, 57, 6);
       cheeks(ctx, 35, 65, 57);
     }
   },
   ghost: {
-    cut: [new Path2D(GHOST)],
-    paint(ctx, closed) {
-      const [outline] = this.cut;
-      fill(ctx, outline, '#cfc4ff');
-      ctx.save();
-      ctx.clip(outline);
+    cut: new Path2D(GHOST),
+    color: '#cfc4ff',
+    inside(ctx) {
       fill(ctx, new Path2D('M60 10 C82 14 82 40 82 46 V90 H66 C72 60 72 34 60 10Z'), '#b3a3fb');
-      ctx.restore();
+    },
+    paint(ctx, closed) {
       eyes(ctx, 40, 60, 46, 5.4, closed);
       fill(ctx, new Path2D('M44 60 Q50 56 56 60 Q57 70 50 70 Q43 70 44 60Z'), INK);
       cheeks(ctx, 30, 70, 57);
     }
   },
   rocket: {
-    cut: [new Path2D(ROCKET)],
+    cut: new Path2D(ROCKET),
     paint(ctx) {
       fill(ctx, new Path2D('M40 80 H60 L58 90 L50 97 L42 90Z'), '#ffc53d');
       fill(ctx, new Path2D('M32 56 L18 72 L20 84 L38 77Z M68 56 L82 72 L80 84 L62 77Z'), '#ff6b4a');
@@ -73,16 +66,14 @@ const DRAWINGS = {
     }
   },
   fish: {
-    cut: [new Path2D('M6 50 C18 20 56 18 70 42 L92 26 Q86 50 92 76 L70 58 C56 84 18 82 6 50Z')],
-    paint(ctx, closed) {
-      const [outline] = this.cut;
-      fill(ctx, outline, '#16a79e');
-      ctx.save();
-      ctx.clip(outline);
+    cut: new Path2D('M6 50 C18 20 56 18 70 42 L92 26 Q86 50 92 76 L70 58 C56 84 18 82 6 50Z'),
+    color: '#16a79e',
+    inside(ctx) {
       fill(ctx, new Path2D('M36 18 Q46 50 36 84 L50 84 Q60 50 50 18Z'), '#7fe3d2');
       fill(ctx, new Path2D('M66 20 L96 20 L96 82 L66 82 Q76 50 66 20Z'), '#0b7f80');
       shade(ctx, circlePath(46, 80, 40));
-      ctx.restore();
+    },
+    paint(ctx, closed) {
       if (closed) {
         stroke(ctx, new Path2D('M18 44 Q24 48 30 44'), INK, 3);
       } else {
@@ -93,14 +84,10 @@ const DRAWINGS = {
     }
   },
   flower: {
-    cut: [petals(50, 50, 24, 17, 6)],
+    cut: petals(50, 50, 24, 17, 6),
+    color: '#f779b5',
+    inside: (ctx) => fill(ctx, petals(50, 50, 15, 9, 6), '#fba8d0'),
     paint(ctx, closed) {
-      const [outline] = this.cut;
-      fill(ctx, outline, '#f779b5');
-      ctx.save();
-      ctx.clip(outline);
-      fill(ctx, petals(50, 50, 15, 9, 6), '#fba8d0');
-      ctx.restore();
       fill(ctx, circlePath(50, 50, 17), '#ffc53d');
       eyes(ctx, 44, 56, 48, 2.8, closed);
       smile(ctx, 50, 53, 5);
@@ -108,24 +95,22 @@ const DRAWINGS = {
   },
   /** Stands for a covered picture. */
   covered: {
-    cut: [new Path2D('M16 22 Q16 16 22 16 H78 Q84 16 84 22 V78 Q84 84 78 84 H22 Q16 84 16 78Z')],
-    paint(ctx) {
-      const [outline] = this.cut;
-      fill(ctx, outline, '#b3a3fb');
-      ctx.save();
-      ctx.clip(outline);
+    cut: new Path2D('M16 22 Q16 16 22 16 H78 Q84 16 84 22 V78 Q84 84 78 84 H22 Q16 84 16 78Z'),
+    color: '#b3a3fb',
+    inside(ctx) {
       for (let x = -80; x < 100; x += 24) {
         stroke(ctx, new Path2D(`M${x} 90 L${x + 80} 10`), '#cfc4ff', 9);
       }
-      ctx.restore();
+    },
+    paint(ctx) {
       stroke(ctx, new Path2D('M26 50 Q50 24 74 50 Q50 76 26 50Z M30 74 L70 26'), INK, 5);
     }
   },
   /** Stands for an image that can't be decoded. */
   torn: {
-    cut: [new Path2D('M14 14 H86 V60 L74 54 L64 66 L52 56 L40 70 L28 60 L14 72Z')],
+    cut: new Path2D('M14 14 H86 V60 L74 54 L64 66 L52 56 L40 70 L28 60 L14 72Z'),
+    color: '#d8d2c4',
     paint(ctx) {
-      fill(ctx, this.cut[0], '#d8d2c4');
       fill(ctx, circlePath(34, 32, 7), '#b5ad9c');
       stroke(ctx, new Path2D('M14 62 L40 40 L56 54 L68 44 L86 58'), '#b5ad9c', 4);
     }
@@ -142,14 +127,21 @@ const DRAWINGS = {
  */
 export function drawSticker(name, pixels, closed = false) {
   const { canvas, ctx } = square(pixels);
-  const drawing = DRAWINGS[name];
+  const { cut, color, inside, paint } = DRAWINGS[name];
   ctx.scale(pixels / 100, pixels / 100);
   // The rim needs room: the drawing itself is a little smaller than its square.
   ctx.translate(50, 50);
   ctx.scale(0.86, 0.86);
   ctx.translate(-50, -50);
-  for (const outline of drawing.cut) rim(ctx, outline);
-  drawing.paint(ctx, closed);
+  rim(ctx, cut);
+  if (color) fill(ctx, cut, color);
+  if (inside) {
+    ctx.save();
+    ctx.clip(cut);
+    inside(ctx);
+    ctx.restore();
+  }
+  paint(ctx, closed);
   return canvas;
 }
 
