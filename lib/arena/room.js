@@ -18,10 +18,13 @@ const MEMORY_INTERVAL = 1000;
 const VALUE_PROBLEMS = ['bad-value', 'feed-too-large'];
 
 export class Room {
+  name;
+  control;
+  reductions = 0;
+  /** Number of games that were stopped because they failed. */
+  stopped = 0;
   #parts;
   #number;
-  #name;
-  #control;
   #reducer;
   #stepTimer;
   #idleTimer;
@@ -48,8 +51,6 @@ export class Room {
   #publishProblem;
   #publication = Promise.resolve();
   #isStale = false;
-  #reductions = 0;
-  #stopped = 0;
   #isClosed = false;
   /** Whether the inputs of the last run belong to another game. */
   #hasForeignInputs = false;
@@ -71,35 +72,18 @@ export class Room {
    */
   constructor({ name, number, ...parts }) {
     this.#parts = parts;
-    this.#name = name;
+    this.name = name;
     this.#number = number;
-    this.#control = lobbyControl(firstGame(parts.games), parts.mostRate);
+    this.control = lobbyControl(firstGame(parts.games), parts.mostRate);
     this.#resetInputs();
-  }
-
-  get name() {
-    return this.#name;
-  }
-
-  get control() {
-    return this.#control;
   }
 
   get players() {
     return this.#parts.native.players(this.#number);
   }
 
-  get reductions() {
-    return this.#reductions;
-  }
-
-  /** Number of games that were stopped because they failed. */
-  get stopped() {
-    return this.#stopped;
-  }
-
   get #game() {
-    return this.#parts.games.get(this.#control.game);
+    return this.#parts.games.get(this.control.game);
   }
 
   /** Resets the inputs of all players to their `start`. Waiting inputs belong to the game or round before. */
@@ -121,13 +105,13 @@ export class Room {
   async command(members) {
     if (this.#isClosed) return ENDED;
     const { games, mostRate } = this.#parts;
-    return this.#setControl(applyCommand(this.#control, members, games, mostRate));
+    return this.#setControl(applyCommand(this.control, members, games, mostRate));
   }
 
   /** Sets a new control: starts or ends a round accordingly, and publishes the control. */
   #setControl(next) {
-    const before = this.#control;
-    this.#control = next;
+    const before = this.control;
+    this.control = next;
     const isOtherGame = next.game !== before.game || next.version !== before.version;
     const isNewRound = next.round !== before.round;
     if (isNewRound || isOtherGame) {
@@ -149,8 +133,8 @@ export class Room {
   async #publishControl() {
     this.#isControlUnpublished = false;
     const answer = await this.#parts.publish(
-      `arena/${this.#name}/control`,
-      JSON.stringify(this.#control)
+      `arena/${this.name}/control`,
+      JSON.stringify(this.control)
     );
     this.#isControlUnpublished = answer.problem !== undefined;
     return answer;
@@ -158,21 +142,21 @@ export class Room {
 
   /** Changes the control by the arena itself. No caller waits for its publication. */
   async #changeControl(change) {
-    const { problem } = await this.#setControl({ ...this.#control, ...change });
+    const { problem } = await this.#setControl({ ...this.control, ...change });
     if (problem !== undefined)
-      this.#parts.log.error({ arena: this.#name, problem }, 'a control is not published');
+      this.#parts.log.error({ arena: this.name, problem }, 'a control is not published');
   }
 
   /** Returns whether a round of this game runs. */
   isPlaying(game) {
-    return this.#control.running && this.#control.game === game;
+    return this.control.running && this.control.game === game;
   }
 
   /** Applies changed files of games. In `sprites play` a new round begins, also after a failure. */
   applyChangedGames() {
-    if (this.#game === undefined || this.#game.version === this.#control.version) return;
+    if (this.#game === undefined || this.#game.version === this.control.version) return;
     const { games, mostRate, isTrial } = this.#parts;
-    const next = renewedControl(this.#control, this.#game, mostRate);
+    const next = renewedControl(this.control, this.#game, mostRate);
     this.#changeControl(isTrial ? applyCommand(next, { running: true }, games, mostRate) : next);
   }
 
@@ -208,7 +192,7 @@ export class Room {
     this.#roundBeganAt = now - this.#time;
     this.#lastStepAt = now;
     this.#nextStepAt = now;
-    const { game } = this.#control;
+    const { game } = this.control;
     const content = this.content(game);
     this.#reducer = new Reducer({ ...this.#game, content }, this.#memory, {
       onResult: (result) => this.#acceptResult(result),
@@ -220,10 +204,10 @@ export class Room {
   /** Stops a game that has failed. */
   #stopFailedGame(game, failure) {
     // A failure may be reported twice: for a value that can't be published, and for the next value.
-    if (this.#control.failed !== null) return;
+    if (this.control.failed !== null) return;
     this.#endRound();
-    this.#stopped += 1;
-    this.#parts.log.warn({ arena: this.#name, game, ...failure }, 'a game was stopped');
+    this.stopped += 1;
+    this.#parts.log.warn({ arena: this.name, game, ...failure }, 'a game was stopped');
     this.#changeControl({ running: false, failed: { game, ...failure } });
   }
 
@@ -237,7 +221,7 @@ export class Room {
     clearTimeout(this.#stepTimer);
     const now = performance.now();
     // Late reductions are not made up for.
-    this.#nextStepAt = Math.max(this.#nextStepAt + 1000 / this.#control.pace, now);
+    this.#nextStepAt = Math.max(this.#nextStepAt + 1000 / this.control.pace, now);
     this.#stepTimer = setTimeout(() => this.#step(), this.#nextStepAt - now);
   }
 
@@ -246,12 +230,12 @@ export class Room {
     // Skips this reduction while the last one runs, or its value is being published.
     if (!this.#reducer.isIdle || this.#isPublishing) return;
     const now = performance.now();
-    const { page, round, settings } = this.#control;
+    const { page, round, settings } = this.control;
     const remember = now - this.#memoryRequestedAt >= MEMORY_INTERVAL;
     if (remember) this.#memoryRequestedAt = now;
     this.#reducedPage = page;
     this.#time = Math.round(now - this.#roundBeganAt);
-    this.#reductions += 1;
+    this.reductions += 1;
     this.#reducer.reduce(
       this.players,
       ({ numbers, fresh, values }) =>
@@ -272,7 +256,7 @@ export class Room {
     this.#publishReduced();
     // If the panel has changed the page since the reduction began, the panel's page counts.
     const changesPage =
-      this.#reducedPage === this.#control.page &&
+      this.#reducedPage === this.control.page &&
       page !== this.#reducedPage &&
       this.#game.format.pages.includes(page);
     if (changesPage || over) {
@@ -288,7 +272,7 @@ export class Room {
     // One publication at a time. The newest value follows it; values in between are conflated.
     this.#isStale = this.#isPublishing;
     if (this.#isPublishing) return;
-    const { game, round, page } = this.#control;
+    const { game, round, page } = this.control;
     const value = page === 'lobby' ? 'null' : this.#value;
     const head = `{"game":${JSON.stringify(game)},"round":${round},"players":${this.players}`;
     const names =
@@ -299,7 +283,7 @@ export class Room {
     if (textWithoutTime === this.#publishedText) return;
     this.#isPublishing = true;
     this.#publication = this.#parts.publish(
-      `arena/${this.#name}`,
+      `arena/${this.name}`,
       `${head},"time":${this.#time}${names},"value":${value}}`
     );
     const { problem, detail } = await this.#publication;
@@ -314,10 +298,10 @@ export class Room {
   #handlePublishProblem({ game, round, value }, problem, detail) {
     if (VALUE_PROBLEMS.includes(problem)) {
       if (this.#value === value) this.#value = 'null';
-      if (round === this.#control.round)
+      if (round === this.control.round)
         this.#stopFailedGame(game, { why: 'bad-value', message: detail ?? problem });
     } else if (problem !== this.#publishProblem)
-      this.#parts.log.error({ arena: this.#name, problem }, 'a reduced feed is not published');
+      this.#parts.log.error({ arena: this.name, problem }, 'a reduced feed is not published');
   }
 
   /**
@@ -327,17 +311,17 @@ export class Room {
    */
   async start() {
     this.#idleTimer = setInterval(() => {
-      if (!this.#control.running) this.#publishReduced();
+      if (!this.control.running) this.#publishReduced();
       if (this.#isControlUnpublished) {
         this.#saveState();
         this.#publishControl();
       }
     }, IDLE_INTERVAL).unref();
-    if (this.#control.running) this.#beginRound();
+    if (this.control.running) this.#beginRound();
     this.#publishReduced();
     const { problem } = await this.#publishControl();
     if (problem !== undefined)
-      throw new Error(`the arena ${this.#name} can't be published: ${problem}`);
+      throw new Error(`the arena ${this.name} can't be published: ${problem}`);
   }
 
   // ---- From one run to the next
@@ -345,7 +329,7 @@ export class Room {
   /** Notes the state for the next run. The journal gets it with the turn in which it is published. */
   #saveState() {
     this.#parts.saveState({
-      control: this.#control,
+      control: this.control,
       inputs: this.#game?.format.inputs ?? {},
       memory: this.#memory,
       value: this.#value,
@@ -365,13 +349,13 @@ export class Room {
     // A removed game, or one with other inputs now, starts in the lobby.
     const hasSameInputs = JSON.stringify(game?.format.inputs ?? {}) === JSON.stringify(inputs);
     if (control.game !== null && (game === undefined || !hasSameInputs)) {
-      this.#control = lobbyControl(game ?? firstGame(games), mostRate, control.round);
+      this.control = lobbyControl(game ?? firstGame(games), mostRate, control.round);
     } else {
       const { version, settings } = renewedControl(control, game, mostRate);
       const page = game?.format.pages.includes(control.page) ? control.page : 'lobby';
       const rate = Math.min(control.rate, mostRate);
       const { begun = control.round > 0 } = control; // Notes of earlier versions have no `begun`.
-      this.#control = { ...control, begun, version, settings, page, rate };
+      this.control = { ...control, begun, version, settings, page, rate };
       this.#value = value;
       this.#namedPlayers = named;
       this.#time = time;

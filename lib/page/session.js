@@ -22,10 +22,11 @@ const COUNTDOWN_INTERVAL = 250; // ms between two updates of the countdown
 const $ = (id) => document.getElementById(id);
 
 export class Session {
-  #client;
+  client;
   #options;
   #world;
-  #people = 0;
+  /** Number of connected clients at the last look; 0: not known. */
+  people = 0;
   #lookTimer = 0;
   #lookDueAt = Infinity;
   #countdownTimer = 0;
@@ -49,7 +50,7 @@ export class Session {
     this.#options = options;
     this.#world = new WorldView($('world'), options.announcer);
     const { resume, onResume, onSprite, fetch } = options;
-    this.#client = new Client({
+    this.client = new Client({
       ...grantOfLink(),
       base: new URL('.', location.href).href,
       resume,
@@ -58,27 +59,17 @@ export class Session {
       onResume,
       onState: () => this.#onStateChange()
     });
-    $('try-now').addEventListener('click', () => this.#client.wake());
+    $('try-now').addEventListener('click', () => this.client.wake());
     $('state-words').textContent = 'Joining…';
-  }
-
-  /** @returns {Client} */
-  get client() {
-    return this.#client;
-  }
-
-  /** @returns {number} number of connected clients at the last look; 0: not known */
-  get people() {
-    return this.#people;
   }
 
   start() {
     this.#listen();
-    this.#client.start();
+    this.client.start();
   }
 
   #onStateChange() {
-    const { state } = this.#client;
+    const { state } = this.client;
     document.body.dataset.state = state;
     if (state !== 'online') {
       this.#options.onPlace(null);
@@ -96,21 +87,21 @@ export class Session {
 
   /** Updates the words about the client's state. */
   showWords() {
-    const { state, why } = this.#client;
+    const { state, why } = this.client;
     const stateWords = {
       joining:
         why === 'unknown-client'
           ? 'The server has forgotten this place. Joining anew…'
           : 'Joining…',
-      online: this.#people === 1 ? this.#options.alone() : this.#thrownAndCaught(),
+      online: this.people === 1 ? this.#options.alone() : this.#thrownAndCaught(),
       offline: `${reasonWords(why)}. Meanwhile the edges are walls, and nothing gets lost.`,
       superseded: 'Joining anew…',
       left: 'You have left the torus.'
     }[state];
-    const whenWords = this.#people > 0 && state !== 'online' ? 'when last seen' : 'right now';
-    const people = this.#people === 1 ? 'person' : 'people';
+    const whenWords = this.people > 0 && state !== 'online' ? 'when last seen' : 'right now';
+    const people = this.people === 1 ? 'person' : 'people';
     // While the number is unknown, these words stay as they are.
-    if (this.#people > 0) $('count-words').textContent = `${people} connected ${whenWords}`;
+    if (this.people > 0) $('count-words').textContent = `${people} connected ${whenWords}`;
     this.#showCountdown();
     if ($('state-words').textContent === stateWords) return;
     $('state-words').textContent = stateWords;
@@ -130,8 +121,8 @@ export class Session {
   /** Shows the time until the next try, while the client is offline. */
   #showCountdown() {
     clearTimeout(this.#countdownTimer);
-    const isOffline = this.#client.state === 'offline';
-    const wait = isOffline ? this.#client.nextTry : null;
+    const isOffline = this.client.state === 'offline';
+    const wait = isOffline ? this.client.nextTry : null;
     $('countdown').textContent = !isOffline
       ? ''
       : wait
@@ -150,11 +141,11 @@ export class Session {
   /** Requests the live counts and the place; less often in a larger torus. */
   async #look() {
     clearTimeout(this.#lookTimer);
-    const client = this.#client;
+    const client = this.client;
     const isOnline = client.state === 'online';
     const interval = Math.min(
       30_000,
-      Math.max(LOOK_INTERVAL, LOOK_INTERVAL * Math.sqrt(this.#people / 300))
+      Math.max(LOOK_INTERVAL, LOOK_INTERVAL * Math.sqrt(this.people / 300))
     );
     const wait = (isOnline ? interval : OFFLINE_LOOK_INTERVAL) * (0.85 + 0.3 * Math.random());
     this.#lookTimer = setTimeout(() => this.#look(), wait);
@@ -173,9 +164,9 @@ export class Session {
 
   #setPeople(clients) {
     // Between a join and the next look this desktop may not be counted yet.
-    const now = this.#client.state === 'online' ? Math.max(1, clients) : clients;
-    if (now === this.#people) return;
-    this.#people = now;
+    const now = this.client.state === 'online' ? Math.max(1, clients) : clients;
+    if (now === this.people) return;
+    this.people = now;
     const text = now.toLocaleString('en');
     $('count').textContent = text;
     $('count').classList.toggle('long', text.length > 4);
@@ -196,7 +187,7 @@ export class Session {
   // ---- coming and going ----
 
   #listen() {
-    const client = this.#client;
+    const client = this.client;
     document.addEventListener('visibilitychange', () => {
       this.#options.onLeave(false);
       if (document.hidden) return;

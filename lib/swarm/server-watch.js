@@ -17,7 +17,6 @@ const MAX_POINTS = 800;
 
 export class ServerWatch {
   #pid = null;
-  #name;
   #status;
   #clock;
   #timer;
@@ -27,6 +26,9 @@ export class ServerWatch {
 
   /** @type {Array<{at: number, cpu: number, memory: number}>} seconds, CPU seconds so far, bytes */
   points = [];
+
+  /** Name and id of the watched process on this host; null: none is known. @type {?string} */
+  process;
 
   /** Version of the server or its package; null: unknown. */
   version = null;
@@ -47,18 +49,13 @@ export class ServerWatch {
     const listenerAt = (at) => listenerOf(address, at);
     if (isLocalAddress(address))
       this.#pid = (statusPort && listenerAt(statusPort)) || listenerAt(port);
-    this.#name = this.#pid === null ? null : `${nameOf(this.#pid)} ${this.#pid}`;
+    this.process = this.#pid === null ? null : `${nameOf(this.#pid)} ${this.#pid}`;
     this.#figuresSource = this.#pid === null ? 'metrics' : 'kernel';
   }
 
   /** @returns {?('kernel' | 'metrics')} the source of the figures; null when there is none */
   get source() {
     return this.points.length > 0 ? this.#figuresSource : null;
-  }
-
-  /** @returns {?string} name and id of the watched process on this host; null: none is known */
-  get process() {
-    return this.#name;
   }
 
   /**
