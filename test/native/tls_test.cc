@@ -195,6 +195,12 @@ class SessionPair {
     if (clientResult != 1) clientResult = SSL_do_handshake(ssl);
     return state;
   }
+  /** Sends the client's hello only. */
+  void sayHello() {
+    SSL_do_handshake(ssl);
+    flush();
+    EXPECT(session->handshake() == Handshake::kWantsRead);
+  }
   void writeText(std::string_view text) {
     EXPECT(SSL_write(ssl, text.data(), static_cast<int>(text.size())) ==
            static_cast<int>(text.size()));
@@ -268,6 +274,14 @@ class SessionPair {
   BIO* out_;
 };
 
+/** A pair whose handshake is done. */
+struct ConnectedPair : SessionPair {
+  explicit ConnectedPair(TlsContext* context, const ClientOptions& options = {})
+      : SessionPair(context, options) {
+    EXPECT(shakeHands() == Handshake::kDone);
+  }
+};
+
 const Credentials& ecdsa() {
   static const Credentials identity = makeCredentials(KeyKind::kEcdsa);
   return identity;
@@ -283,15 +297,13 @@ void certify(TlsContext* context, const Credentials& identity = ecdsa()) {
 }
 
 /** A context with a certificate. */
-class Certified : public TlsContext {
- public:
-  Certified() { certify(this); }
+struct Certified : TlsContext {
+  explicit Certified(const Credentials& identity = ecdsa()) { certify(this, identity); }
 };
 
 void versionsAndKeys() {
   for (const Credentials& identity : {ecdsa(), rsa()}) {
-    TlsContext context;
-    certify(&context, identity);
+    Certified context(identity);
     for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
       SessionPair pair(&context, {.version = version});
       EXPECT(pair.shakeHands() == Handshake::kDone && pair.clientResult == 1);
@@ -315,8 +327,7 @@ void protocols() {
   Certified context;
   for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
     for (const char* offer : {"\x08http/1.1", "\x02h2\x08http/1.1", ""}) {
-      SessionPair pair(&context, {.version = version, .protocols = offer});
-      EXPECT(pair.shakeHands() == Handshake::kDone);
+      ConnectedPair pair(&context, {.version = version, .protocols = offer});
       const unsigned char* chosen = nullptr;
       unsigned length = 0;
       SSL_get0_alpn_selected(pair.ssl, &chosen, &length);
@@ -344,8 +355,7 @@ void identities() {
   EXPECT(context.validUntil() == 0);
   certify(&context);
   EXPECT(std::abs(context.validUntil() - time(nullptr) - 86400) < 60);
-  SessionPair before(&context);
-  EXPECT(before.shakeHands() == Handshake::kDone);
+  ConnectedPair before(&context);
 
   EVP_PKEY* key = makeKey(KeyKind::kEcdsa);
   const std::string encrypted = keyPem(key, EVP_aes_128_cbc());
@@ -391,8 +401,7 @@ void identities() {
 
 /** Returns a ticket of the context, from a client's handshake. */
 SSL_SESSION* ticketOf(TlsContext* context, int version) {
-  SessionPair pair(context, {.version = version});
-  EXPECT(pair.shakeHands() == Handshake::kDone);
+  ConnectedPair pair(context, {.version = version});
   pair.exchange();
   EXPECT(pair.tickets.size() == 1);
   SSL_SESSION* ticket = pair.tickets[0];
@@ -415,11 +424,9 @@ bool resumes(TlsContext* context, int version, SSL_SESSION* ticket) {
 
 void tickets() {
   for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
-    TlsContext first;
-    certify(&first);
+    Certified first;
     {
-      SessionPair pair(&first, {.version = version});
-      EXPECT(pair.shakeHands() == Handshake::kDone);
+      ConnectedPair pair(&first, {.version = version});
       pair.exchange();
       for (SSL_SESSION* one : pair.tickets) EXPECT(SSL_SESSION_has_ticket(one) == 0);
     }
@@ -427,8 +434,7 @@ void tickets() {
     SSL_SESSION* ticket = ticketOf(&first, version);
     EXPECT(resumes(&first, version, ticket));
     // Another process, also with another certificate, needs the ticket keys.
-    TlsContext second;
-    certify(&second, rsa());
+    Certified second(rsa());
     second.rollTicketKeys(kNow);
     EXPECT(!resumes(&second, version, ticket));
     EXPECT(second.setTicketKeys(first.ticketKeys()));
@@ -506,8 +512,7 @@ void byteByByte() {
 void sizes() {
   Certified context;
   for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
-    SessionPair pair(&context, {.version = version});
-    EXPECT(pair.shakeHands() == Handshake::kDone);
+    ConnectedPair pair(&context, {.version = version});
     pair.readText();
     for (const size_t size : {1, 2, 100, 4095, 16383, 16384, 16385, 33000, 70000}) {
       std::string text(size, 'x');
@@ -541,8 +546,7 @@ void ends() {
     {
       // close_notify in one segment with a request: first the request is read, then the end, then
       // the answer is sent.
-      SessionPair pair(&context, {.version = version});
-      EXPECT(pair.shakeHands() == Handshake::kDone);
+      ConnectedPair pair(&context, {.version = version});
       SSL_write(pair.ssl, "last", 4);
       SSL_shutdown(pair.ssl);
       pair.flush();
@@ -559,8 +563,7 @@ void ends() {
     {
       // FIN without close_notify, between records and within one.
       for (const size_t cut : {0, 3, 10}) {
-        SessionPair pair(&context, {.version = version});
-        EXPECT(pair.shakeHands() == Handshake::kDone);
+        ConnectedPair pair(&context, {.version = version});
         SSL_write(pair.ssl, "last", 4);
         const std::string record = pair.outgoing();
         pair.sendBytes(record + record.substr(0, cut));
@@ -572,8 +575,7 @@ void ends() {
     }
     {
       // The peer is gone: there is no SIGPIPE, which would end this program.
-      SessionPair pair(&context, {.version = version});
-      EXPECT(pair.shakeHands() == Handshake::kDone);
+      ConnectedPair pair(&context, {.version = version});
       pair.hangUp();
       EXPECT(pair.send("answer") == -1 && pair.error == EPIPE);
       EXPECT(pair.send("answer") == -1 && pair.receive().empty() && pair.result == -1);
@@ -582,8 +584,7 @@ void ends() {
     {
       // Bytes that are not a record, and a changed record.
       for (const bool changed : {false, true}) {
-        SessionPair pair(&context, {.version = version});
-        EXPECT(pair.shakeHands() == Handshake::kDone);
+        ConnectedPair pair(&context, {.version = version});
         SSL_write(pair.ssl, "text", 4);
         std::string record = pair.outgoing();
         record.back() = static_cast<char>(record.back() ^ 1);
@@ -595,9 +596,7 @@ void ends() {
     {
       // In the middle of the handshake.
       SessionPair pair(&context, {.version = version});
-      SSL_do_handshake(pair.ssl);
-      pair.flush();
-      EXPECT(pair.session->handshake() == Handshake::kWantsRead);
+      pair.sayHello();
       EXPECT(pair.receive().empty() && pair.result == -1 && pair.send("x") == -1);
       pair.session->endOurHalf();
       pair.endHalf();
@@ -606,9 +605,7 @@ void ends() {
     {
       // The peer is gone without reading: the socket is reset.
       SessionPair pair(&context, {.version = version});
-      SSL_do_handshake(pair.ssl);
-      pair.flush();
-      EXPECT(pair.session->handshake() == Handshake::kWantsRead);
+      pair.sayHello();
       pair.hangUp();
       EXPECT(pair.session->handshake() == Handshake::kFailed && errno == ECONNRESET);
     }
@@ -617,8 +614,7 @@ void ends() {
 
 void renegotiation() {
   Certified context;
-  SessionPair pair(&context, {.version = TLS1_2_VERSION});
-  EXPECT(pair.shakeHands() == Handshake::kDone);
+  ConnectedPair pair(&context, {.version = TLS1_2_VERSION});
   pair.exchange();
   EXPECT(SSL_renegotiate(pair.ssl) == 1);
   SSL_do_handshake(pair.ssl);
@@ -791,8 +787,7 @@ void records() {
     for (const auto& each : cases) {
       // At once, cut in two, and one by one.
       for (const size_t piece : {size_t{100'000}, size_t{0}, size_t{1}}) {
-        SessionPair pair(&context, {.suite = suite});
-        EXPECT(pair.shakeHands() == Handshake::kDone);
+        ConnectedPair pair(&context, {.suite = suite});
         RecordKeys keys = pair.clientKeys(&tools);
         const std::string bytes = each.make(&keys);
         if (piece == 1 && bytes.size() > 300) continue;
@@ -829,9 +824,7 @@ void handOver() {
   size_t length = 1;
   for (size_t cut = 0; cut <= length; ++cut) {
     SessionPair pair(&context);
-    SSL_do_handshake(pair.ssl);
-    pair.flush();
-    EXPECT(pair.session->handshake() == Handshake::kWantsRead);
+    pair.sayHello();
     pair.receiveBytes();
     EXPECT(SSL_do_handshake(pair.ssl) == 1);
     SSL_write(pair.ssl, "early", 5);
@@ -858,9 +851,7 @@ void stalls() {
   for (size_t room = 0; room < 300; ++room) {
     SessionPair pair(&context, {.suite = kSuites[room % 3]});
     // Stops in the middle of the ticket.
-    SSL_do_handshake(pair.ssl);
-    pair.flush();
-    EXPECT(pair.session->handshake() == Handshake::kWantsRead);
+    pair.sayHello();
     pair.receiveBytes();
     EXPECT(SSL_do_handshake(pair.ssl) == 1);
     pair.flush();
@@ -927,8 +918,7 @@ void exchanges() {
       return std::min(left, 1 + below(most));
     };
     const int version = seed % 4 == 3 ? TLS1_2_VERSION : TLS1_3_VERSION;
-    SessionPair pair(&context, {.version = version, .suite = kSuites[seed % 4 % 3]});
-    EXPECT(pair.shakeHands() == Handshake::kDone);
+    ConnectedPair pair(&context, {.version = version, .suite = kSuites[seed % 4 % 3]});
     const std::string up = randomText(&random, kSize);
     const std::string down = randomText(&random, kSize);
     std::string unsentBytes;  // bytes of the client that are not sent yet
@@ -995,8 +985,7 @@ void keyUpdates() {
     // All KeyUpdates that a client requests are answered by one, up to a bound.
     Certified context;
     for (const int asks : {SSL_KEY_UPDATE_NOT_REQUESTED, SSL_KEY_UPDATE_REQUESTED}) {
-      SessionPair pair(&context);
-      EXPECT(pair.shakeHands() == Handshake::kDone);
+      ConnectedPair pair(&context);
       for (int i = 0; i < 32; ++i) {
         EXPECT(SSL_key_update(pair.ssl, asks) == 1);
         pair.writeText("x");
@@ -1017,8 +1006,7 @@ void keyUpdates() {
     TlsContext context(4);
     certify(&context);
     context.rollTicketKeys(kNow);
-    SessionPair pair(&context, {.suite = suite});
-    EXPECT(pair.shakeHands() == Handshake::kDone);
+    ConnectedPair pair(&context, {.suite = suite});
     for (int i = 1; i <= 40; ++i) {
       pair.exchange();
       EXPECT(pair.keyUpdates == i / 4);
@@ -1055,8 +1043,7 @@ void strangers() {
     pair.sendBytes(text);
     EXPECT(pair.session->handshake() == Handshake::kFailed && ERR_peek_error() == 0);
     // An error of one session does not affect the next one.
-    SessionPair next(&context);
-    EXPECT(next.shakeHands() == Handshake::kDone);
+    ConnectedPair next(&context);
     next.exchange();
   }
   // An endless hello: records of a handshake message of 120,000 bytes.
@@ -1092,8 +1079,7 @@ void memory() {
   const auto heapOfEach = [&](int version) {
     const size_t before = mallinfo2().uordblks;
     for (size_t i = 0; i < kSessions; ++i) {
-      SessionPair pair(&context, {.version = version});
-      EXPECT(pair.shakeHands() == Handshake::kDone);
+      ConnectedPair pair(&context, {.version = version});
       pair.exchange();
       idle.push_back(std::move(pair.session));
     }
