@@ -144,7 +144,7 @@ export class Broker {
   }
 
   #openBucket(Kvm) {
-    return this.#link.request(async ({ js, jsm }) => {
+    const open = async ({ js, jsm }) => {
       const kv = await new Kvm(js).create(BUCKET, {
         history: 1,
         replicas: this.#link.replicas,
@@ -162,7 +162,8 @@ export class Broker {
       }
       await this.#link.updateStream(jsm, streamInfo);
       this.#bucket = { kv, jsm };
-    });
+    };
+    return this.#link.request(open, { timeout: REQUEST_TIMEOUT });
   }
 
   /** @returns {Promise<Map<string, {entry: import('./entry.js').Entry | undefined, revision: number}>>} */

@@ -215,7 +215,6 @@ export class NatsLink {
     this.#maxPayload = info.max_payload;
     this.#connectedAt = this.#options.clock.now();
     this.#succeededAt = { read: this.#connectedAt, write: this.#connectedAt };
-    this.#failingSince.clear();
   }
 
   /** Follows the events of a connection until it is closed. */
@@ -297,7 +296,8 @@ export class NatsLink {
     try {
       const result = await Promise.race([act(), late]);
       this.#succeededAt[kind] = clock.now();
-      this.#failingSince.delete(kind);
+      if (kind === 'write') this.#failingSince.clear();
+      else this.#failingSince.delete(kind);
       return result;
     } catch (error) {
       const failure = this.#lastError ?? this.translateError(error);
@@ -365,7 +365,8 @@ export class NatsLink {
   }
 
   /**
-   * Moves to another NATS server after a long failure: this one may be cut off from its cluster.
+   * Moves to another NATS server after a long failure: this one may be cut off from its cluster. If the next one fails, too,
+   * that is the same failure: the link moves on after one timeout, since it may have come from a good server to a bad one.
    *
    * @param {'read' | 'write'} kind of the failed request
    * @param {number} begin time at which it was sent
@@ -375,7 +376,8 @@ export class NatsLink {
     if (begin < this.#connectedAt) return;
     const since = this.#failingSince.get(kind) ?? Math.max(begin, this.#succeededAt[kind]);
     this.#failingSince.set(kind, since);
-    const isLong = this.#options.clock.now() >= since + FAIL_OVER_AFTER;
+    const end = Math.max(since + FAIL_OVER_AFTER, this.#connectedAt + REQUEST_TIMEOUT);
+    const isLong = this.#options.clock.now() >= end;
     if (this.#options.servers.length === 1 || !isLong) return;
     this.#abandonedRun = this.run;
     if (this.writableConnection) this.#reconnectElsewhere();

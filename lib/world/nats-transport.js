@@ -50,7 +50,10 @@ class Transport extends NodeTransport {
 export async function connect(options, signal) {
   signal.throwIfAborted();
   setTransportFactory({ factory: () => new Transport(), dnsResolveFn: nodeResolveHost });
-  const connecting = NatsConnectionImpl.connect(options);
+  const connecting = NatsConnectionImpl.connect(options).then((connection) => {
+    restoreServers(connection.protocol.servers, options.servers);
+    return connection;
+  });
   return new Promise((resolve, reject) => {
     const giveUp = () => {
       reject(signal.reason);
@@ -59,4 +62,14 @@ export async function connect(options, signal) {
     signal.addEventListener('abort', giveUp);
     connecting.then(resolve, reject).finally(() => signal.removeEventListener('abort', giveUp));
   });
+}
+
+/** Adds the servers that the client has forgotten because it could not reach them before its first connection. */
+function restoreServers(servers, urls) {
+  const known = new Set(servers.getServers().map(String));
+  for (const url of urls) {
+    servers.addServer(url);
+    const added = servers.getServers().at(-1);
+    if (known.has(String(added))) servers.removeServer(added);
+  }
 }
