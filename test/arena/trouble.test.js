@@ -68,6 +68,25 @@ t.test('a game whose own code fails as it begins is not asked for again', { skip
   t.equal(browser.complaints.splice(0).length, 1);
 });
 
+playing('a field asks a server that is gone every 2 s', async (t, { command, visit }) => {
+  const field = await visit(PAGES.field, 'big');
+  await field.addInitScript(() => {
+    Math.random = () => 0.75;
+    const { setTimeout: later } = globalThis;
+    globalThis.waits = 0;
+    globalThis.setTimeout = (act, ms, ...more) => {
+      if (ms !== 1500) return later(act, ms, ...more);
+      globalThis.waits += 1;
+      return later(act, 0, ...more);
+    };
+  });
+  await field.reload();
+  await says(field, '#count', '0');
+  await field.route('**/feeds', (route) => route.abort());
+  await command({ rate: 5 }); // answers the parked poll
+  await field.waitForFunction(() => globalThis.waits > 3);
+});
+
 playing('a QR code that could not be drawn is there when it can be', async (t, { visit }) => {
   const field = await visit(PAGES.field, 'big');
   const countRequests = await failOnce(field, '**/page/qrcode.js*', (route) => route.abort());

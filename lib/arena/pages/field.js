@@ -26,6 +26,7 @@ const stage = new GameStage({
 });
 
 const arenaFeeds = new ArenaFeeds({
+  backoffMost: 2000, // A hall waits for this screen. Phones spread their retries.
   onControl(value) {
     control = value ?? null;
     if (control) stage.control(control);

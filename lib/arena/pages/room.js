@@ -63,14 +63,16 @@ export class ArenaFeeds {
    * @param {(reduced: object) => void} callbacks.onReduced
    * @param {(state: string, words: string) => void} callbacks.onState state of the connection, `joining`, `online` or
    *     `offline`; the words are empty without trouble
+   * @param {number} [callbacks.backoffMost] longest wait after a failure, in ms
    */
-  constructor({ onControl, onReduced, onState }) {
+  constructor({ onControl, onReduced, onState, backoffMost = DEFAULTS.backoffMost }) {
     this.#onReduced = onReduced;
     this.#onState = onState;
     this.#feeds = new Feeds({
       ...grantOption,
       base,
-      limits: { feedHold: 15 }, // Seconds. Short: a silently dead connection must not freeze the big screen.
+      // Seconds. Short: a silently dead connection must not freeze the big screen.
+      limits: { feedHold: 15, backoffMost },
       onState: (to, { why }) => this.#report({ state: to, why })
     });
     this.#feeds.watch(`arena/${arenaName()}/control`, (value, { problem }) => {
