@@ -1,7 +1,8 @@
 import { PICTURES } from '../client/sprite.js';
 
 /**
- * Messages of the page: to every visitor in a toast that disappears again, and to screen readers in a live region.
+ * Messages of the page: to every visitor in a toast that disappears again, and to screen readers in a live region. The
+ * toast has a line for news and one for an offer, whose button news of strangers must not take away.
  */
 
 const TOAST_TIME = 3500; // ms
@@ -12,13 +13,13 @@ export class Announcer {
   #toast;
   #liveRegion;
   #home;
-  #toastTimer = 0;
+  #lineTimers = new Map(); // by the toast's lines
   #offeredAction = null;
   #pending = new Map(); // texts by subject, the newest last
   #announceTimer = 0;
 
   /**
-   * @param {HTMLElement} toast shown only while it has a message
+   * @param {HTMLElement} toast with two lines; shown only while one of them is
    * @param {HTMLElement} news a live region
    * @param {HTMLElement} home gets the focus when a focused button disappears
    */
@@ -30,7 +31,9 @@ export class Announcer {
 
   /** Shows a toast for a while. */
   showToast(text) {
-    this.#show(text, TOAST_TIME);
+    const news = this.#toast.firstElementChild;
+    news.textContent = text;
+    this.#show(news, TOAST_TIME);
     this.announce(text);
   }
 
@@ -43,7 +46,7 @@ export class Announcer {
    * @param {{act: () => void, key: string}} how `act`: the button's action; `key`: the key for it, in words
    */
   offer(text, action, time, { act, key }) {
-    this.#show(text, time);
+    const offer = this.#toast.lastElementChild;
     const button = document.createElement('button');
     button.type = 'button';
     button.className = 'act';
@@ -52,33 +55,33 @@ export class Announcer {
       this.withdraw(act);
       act();
     });
-    this.#toast.append(' ', button);
+    this.#hide(offer);
+    offer.replaceChildren(text, ' ', button);
     this.#offeredAction = act;
+    this.#show(offer, time);
     this.announce(`${text} ${action} with ${key}.`);
   }
 
   /** Removes an offer that was done in another way, or can't be done any more. */
   withdraw(act) {
-    if (this.#offeredAction === act) this.#hide();
+    if (this.#offeredAction === act) this.#hide(this.#toast.lastElementChild);
   }
 
-  /** Forgets the offer. If its button has the focus, `home` gets the focus. */
-  #clear() {
-    this.#offeredAction = null;
-    if (this.#toast.contains(document.activeElement)) this.#home.focus({ preventScroll: true });
-  }
-
-  #hide() {
-    this.#clear();
-    this.#toast.hidden = true;
-  }
-
-  #show(text, time) {
-    this.#clear();
-    this.#toast.textContent = text;
+  #show(line, time) {
+    line.hidden = false;
     this.#toast.hidden = false;
-    clearTimeout(this.#toastTimer);
-    this.#toastTimer = setTimeout(() => this.#hide(), time);
+    clearTimeout(this.#lineTimers.get(line));
+    this.#lineTimers.set(
+      line,
+      setTimeout(() => this.#hide(line), time)
+    );
+  }
+
+  /** Hides a line. If its button has the focus, `home` gets the focus. */
+  #hide(line) {
+    if (line.contains(document.activeElement)) this.#home.focus({ preventScroll: true });
+    line.hidden = true;
+    this.#toast.hidden = [...this.#toast.children].every(({ hidden }) => hidden);
   }
 
   /**

@@ -16,6 +16,7 @@ export class Covers {
   #onChange;
   #hidden = new Set();
   #shown = new Set();
+  #offered; // the action of the last offer
 
   /**
    * @param {() => boolean} coverAll whether each picture is covered until the visitor shows it
@@ -48,11 +49,12 @@ export class Covers {
   offer(body) {
     if (!this.isStrangersPicture(body)) return;
     const action = this.isCovered(body) ? 'Show it' : 'Hide it';
+    this.#offered = () => this.toggle(body);
     this.#announcer.offer(
       `${displayName(body.sprite.by ?? '') || 'A neighbor'} sent this picture.`,
       action,
       OFFER_TIME,
-      { act: () => this.toggle(body), key: 'h' }
+      { act: this.#offered, key: 'h' }
     );
   }
 
@@ -63,6 +65,7 @@ export class Covers {
     const wasCovered = this.isCovered(body);
     (wasCovered ? this.#hidden : this.#shown).delete(picture);
     addBounded(wasCovered ? this.#shown : this.#hidden, picture);
+    this.#announcer.withdraw(this.#offered);
     this.#announcer.showToast(wasCovered ? 'The picture is shown.' : 'The picture is hidden.');
     this.#onChange();
   }

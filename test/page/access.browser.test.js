@@ -202,15 +202,29 @@ alone('the tray is one stop of the tab key, and arrows go along it', async (t, {
   t.equal((await look(page)).sprites, 1, 'and none of this walked or took anything');
 });
 
-alone('other news take a button away, and not the focus', async (t, { server, page }) => {
+alone('other news leave a button and its focus, time does not', async (t, { server, page }) => {
   const { client, edge } = await beside(server, page);
-  await page.focus('#stage');
-  await page.keyboard.press('n');
-  await page.keyboard.press('Delete');
-  await page.getByRole('button', { name: 'Undo' }).focus();
+  await page.clock.install();
+  await page.clock.pauseAt(Date.now() + 2000); // From here on the clock runs only by runFor.
+  const undo = page.getByRole('button', { name: 'Undo' });
+  const putAway = async () => {
+    await page.focus('#stage');
+    await page.keyboard.press('n');
+    await page.keyboard.press('Delete');
+    await undo.focus();
+  };
+  await putAway();
   await client.throw(edge, { none: true });
   await until(page, 'refused', 1);
   t.match(await page.textContent('#toast'), /is no sprite/);
+  await page.keyboard.press('Enter');
+  t.equal((await look(page)).sprites, 1, 'it is had back');
+  await putAway();
+  await page.clock.runFor(7900);
+  t.notOk(await page.getByText('is no sprite').isVisible(), 'the news are old');
+  t.ok(await undo.isVisible());
+  await page.clock.runFor(200);
+  t.notOk(await page.isVisible('#toast'));
   t.equal(await page.evaluate(() => document.activeElement.id), 'stage');
 });
 
