@@ -16,6 +16,7 @@ import {
   remembers,
   resting,
   soon,
+  undoLonger,
   until
 } from '../support/page-browser.js';
 
@@ -215,6 +216,7 @@ alone('a reload doubles no sprite that is seen leaving', async (t, { server, pag
 });
 
 alone('what is put away can be had back for some seconds', async (t, { page }) => {
+  await undoLonger(page);
   await page.focus('#stage');
   await fill(page, 3);
   await resting(page);
@@ -241,6 +243,7 @@ alone('what is put away can be had back for some seconds', async (t, { page }) =
 });
 
 alone('what is had back fits the window as it is by now', async (t, { page }) => {
+  await undoLonger(page);
   await page.focus('#stage');
   await page.keyboard.press('n');
   await page.keyboard.press('Delete');

@@ -27,6 +27,7 @@ import {
   remembers,
   resting,
   soon,
+  undoLonger,
   until
 } from '../support/page-browser.js';
 
@@ -494,6 +495,7 @@ alone('pictures are decoded one by one, within bounds', async (t, { page }) => {
 });
 
 alone('on a full desktop its own sprites stay; none is lost', async (t, { server, page }) => {
+  await undoLonger(page);
   await fill(page, 200);
   await page.keyboard.press('Delete');
   await remembers(page, 199); // so that the 200 below are those after this
