@@ -285,7 +285,7 @@ playing('the longest names stay on their podium', async (t, { base, command, fee
   const post = (path, body) => fetch(new URL(path, base), { method: 'POST', body });
   for (let i = 0; i < 3; i += 1) {
     const { player } = await (await post('arena/hall')).json();
-    await post(`arena/hall/${player}/name`, JSON.stringify({ name: 'W'.repeat(24) }));
+    if (i > 0) await post(`arena/hall/${player}/name`, JSON.stringify({ name: 'W'.repeat(24) }));
     await post(`arena/hall/${player}`, '{"question":0,"choice":0}');
   }
   await until(async () => (await feed()).value?.answered === 3);
@@ -301,6 +301,14 @@ playing('the longest names stay on their podium', async (t, { base, command, fee
     })
   );
   t.equal(rise.length, 0);
+  const lines = await field.evaluate(() => {
+    const range = document.createRange();
+    const { firstChild } = document.querySelector('.podium .who');
+    range.setStart(firstChild, 0);
+    range.setEnd(firstChild, 'Player'.length);
+    return range.getClientRects().length;
+  });
+  t.equal(lines, 1, 'the word is whole');
 });
 
 t.test('the panel edits the questions, and loads a file', { skip }, async (t) => {
