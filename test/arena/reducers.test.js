@@ -157,8 +157,11 @@ t.test('memory is JSON, and goes on from it; a long step is not played', async (
   const copy = JSON.parse(JSON.stringify(memory));
   const next = room({ 1: { y: 0.2 }, 2: { y: 0.8 } });
   t.strictSame(pong(next, copy), pong(next, memory));
+  for (let i = 0; i < 3; i += 1) pong({ ...next, step: 250 }, copy);
+  const quick = pong({ ...next, step: 250 }, copy);
+  t.strictSame(pong({ ...next, step: 1000 }, memory), quick, 'the least pace plays as quick');
   const long = pong({ ...next, step: 1e9 }, copy);
-  const short = pong({ ...next, step: 250 }, memory);
+  const short = pong({ ...next, step: 1100 }, memory);
   t.strictSame(long, short);
   const back = pong({ ...next, step: -5 }, memory);
   t.strictSame(back, short, 'a clock that went back moves nothing');

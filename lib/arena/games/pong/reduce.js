@@ -19,7 +19,7 @@ const MACHINE_SPEED = 4.6; // slow enough to be beaten
 const MACHINE_AIM = 1.7; // range of its random offset from the ball, so that no two returns are alike
 const PAUSE = 1500; // ms before a serve
 const STRIDE = 5; // ms per step of the simulation: the ball moves less than its radius
-const LONGEST_STEP = 250; // ms played per reduction at most: the rest of a longer pause is skipped
+const LONGEST_STEP = 1100; // ms played per reduction at most, above the 1000 of the least pace: a longer pause is skipped
 
 const clamp = (value, least, most) => Math.min(most, Math.max(least, value));
 const rounded = (value) => Math.round(value * 1000) / 1000;
