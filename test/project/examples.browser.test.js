@@ -11,6 +11,7 @@ import { amissTo, launchBrowser, noBrowser } from '../support/page-browser.js';
 import { plainEnvironment } from '../support/cpp-build.js';
 import { documentAt } from '../support/documents.js';
 import { ROOT } from '../support/server.js';
+import { until } from '../support/until.js';
 
 /** The examples, each run by its command in lib/examples/README.md. */
 
@@ -38,7 +39,7 @@ const isFeeds = ({ pathname }) => pathname.startsWith('/feed');
 /** By example, an element of its page, and the text that must appear there. */
 const EXPECTED_TEXTS = {
   football: ['#traffic', /^The last answer: a patch, [\d,]+ bytes of [\d,]+ bytes$/],
-  chat: ['#messages', /^Ann: hello <b>$/],
+  chat: ['#messages', /^Ann: hello <b>Ann: two$/],
   dashboard: ['#figures', /^Load of the last minute: [\d.]+.*Memory of this program, MB: \d+/s]
 };
 
@@ -76,7 +77,24 @@ t.test('the examples with a page', { skip: noBrowser() }, async (t) => {
       t.equal(await page.inputValue('#text'), 'hello <b>', 'it can be sent again');
       const twice = () => [1, 2].map(() => document.querySelector('button').click());
       t.ok(await page.evaluate(twice), 'and is said once');
-      await isSaid('');
+      await page.locator('#messages li').waitFor();
+      t.equal(await page.textContent('#state'), '');
+      // Of two that are under way the first is not sent, and the second is.
+      const held = [];
+      await page.route('**/say', (route) => void held.push(route), { times: 2 });
+      for (const words of ['one', 'two']) {
+        await page.fill('#text', words);
+        await page.press('#text', 'Enter');
+      }
+      await until(() => held.length === 2);
+      await held[0].abort();
+      await isSaid('not sent: no contact');
+      const answered = page.waitForResponse('**/say');
+      await held[1].continue();
+      await answered;
+      await page.locator('#messages', { hasText: 'Ann: two' }).waitFor();
+      t.equal(await page.textContent('#state'), 'not sent: no contact', 'nor does another message');
+      t.equal(await page.inputValue('#text'), 'one');
       for (const body of ['{}', '{"name":"","text":"x"}', 'none', 'x'.repeat(3000)]) {
         t.equal(
           (await fetch(`${base}say`, { method: 'POST', body })).status,
