@@ -408,9 +408,9 @@ export class SharedFeeds {
   async #reconcile(key, storeHead) {
     const mark = this.#marks.get(key);
     const refused = this.#reconciler.refusedHead(key);
+    if (storeHead && (!mark || isNewer(storeHead, mark))) return this.#takeVersion(key, storeHead);
     // The refused version is not the newest any more: the key is tried again.
     if (!refused || refused.revision !== storeHead?.revision) this.#reconciler.accept(key);
-    if (storeHead && (!mark || isNewer(storeHead, mark))) return this.#takeVersion(key, storeHead);
     if (!mark) return undefined;
     // The store remembers only so many deleted feeds.
     if (!storeHead && mark.digest === undefined && mark.stored) return this.#marks.remove(key);

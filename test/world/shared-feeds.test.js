@@ -441,6 +441,26 @@ t.test('what the disk takes late has its cursor, and what it refuses is done lat
   t.equal(servers.tables()[0], '[]');
 });
 
+t.test(
+  'a disk that stays full is one line for each feed in the log, not one for each version',
+  async (t) => {
+    const { time, servers } = await startedWorld(t, { names: ['a'] });
+    const lines = [];
+    servers.log = { ...silent, error: ({ problem }) => lines.push(problem) };
+    const { feeds, shared } = servers.start('b');
+    await time.run(100);
+    for (const disk of ['full', 'well', 'full']) {
+      feeds.disk = disk;
+      for (let n = 0; n < 3; n += 1) {
+        await untilSettled(time, servers.publish('a', 'x', 'value', disk + n));
+        await time.run(100);
+      }
+      t.equal(shared.status().behind, disk === 'full' ? 1 : 0);
+    }
+    t.strictSame(lines, ['state-unwritable', 'state-unwritable']);
+  }
+);
+
 t.test('deleted feeds are remembered up to a bound, here and in the store', async (t) => {
   const { time, servers, store } = world(t, { names: ['a'] });
   servers.kill('a');
