@@ -46,6 +46,13 @@ async function forgetPlayer(phone) {
   await fetch(new URL(`../arena/hall/${player}/leave`, phone.url()), { method: 'POST' });
 }
 
+/** Hides a page, or shows it again, as its browser says it. */
+const look = (page, hidden) =>
+  page.evaluate((value) => {
+    Object.defineProperty(document, 'hidden', { value, configurable: true });
+    document.dispatchEvent(new Event('visibilitychange'));
+  }, hidden);
+
 /** Waits until the slider has the focus, which it must keep while the page around it changes. */
 const playsByKey = (phone) => phone.waitForSelector('[role=slider]:focus');
 
@@ -531,6 +538,19 @@ t.test('what a phone shows is what the server has of it', { skip }, async (t) =>
     await has([[1], [3]]);
   });
 
+  await t.test('after a browser has ended the page unseen', async () => {
+    await press('tap');
+    await has([[1], [4]]);
+    await look(phone, true);
+    await phone.evaluate(() => {
+      navigator.sendBeacon = () => true;
+      for (const name of ['setItem', 'removeItem']) Storage.prototype[name] = () => {};
+    });
+    await reloadItself(phone);
+    await press('tap');
+    await has([[1], [5]]);
+  });
+
   await t.test('and as another player', async () => {
     await forgetPlayer(phone);
     await press('tap');
@@ -628,12 +648,7 @@ playing('a phone duplicated in another tab is another player', async (t, { comma
 playing('a phone that is not looked at stays out', async (t, { base, command, visit }) => {
   await command({ game: 'pong', running: true });
   const phone = await visit(PAGES.phone);
-  const look = (hidden) =>
-    phone.evaluate((value) => {
-      Object.defineProperty(document, 'hidden', { value, configurable: true });
-      document.dispatchEvent(new Event('visibilitychange'));
-    }, hidden);
-  await look(true);
+  await look(phone, true);
   await forgetPlayer(phone);
   const notFound = phone.waitForResponse((answer) => answer.status() === 404);
   await phone.press('[role=slider]', 'Home');
@@ -642,7 +657,7 @@ playing('a phone that is not looked at stays out', async (t, { base, command, vi
   const players = async () =>
     (await (await fetch(new URL('arena', base))).json()).arenas[0].players;
   t.equal(await players(), 0);
-  await look(false);
+  await look(phone, false);
   await says(phone, '#small', '2');
   t.equal(await players(), 1);
 });

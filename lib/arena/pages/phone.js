@@ -229,10 +229,10 @@ function wake() {
 
 $('now').addEventListener('click', wake);
 document.addEventListener('visibilitychange', () => {
-  if (document.hidden) return;
+  if (document.hidden) return player.save(); // A browser may end a hidden page without a word.
   if (isResting) player.start();
   isResting = false;
-  wake();
+  return wake();
 });
 for (const event of ['online', 'offline']) {
   addEventListener(event, () => {
