@@ -427,8 +427,10 @@ alone('after a sleep it asks again at once: the parked poll may be dead', async 
   page.on('request', (request) => !isPoll(request) && underWay.add(request));
   for (const end of ['requestfinished', 'requestfailed'])
     page.on(end, (request) => underWay.delete(request));
-  await page.waitForFunction(() => document.body.dataset.people === '1');
   await page.clock.install();
+  await page.reload(); // A timer from before would not go by this clock.
+  await online(page);
+  await page.waitForFunction(() => document.body.dataset.people === '1');
   await page.clock.pauseAt(Date.now() + 2000); // From here on the clock runs only by runFor and fastForward.
   const run = async (seconds) => {
     for (let second = 0; second < seconds; second += 1) {
@@ -437,9 +439,10 @@ alone('after a sleep it asks again at once: the parked poll may be dead', async 
     }
   };
   await run(4); // A poll is parked longer than a second.
-  const polls = [];
-  page.on('request', (request) => isPoll(request) && polls.push(request.url()));
+  const [polls, looks] = [[], []];
+  page.on('request', (request) => (isPoll(request) ? polls : looks).push(request.url()));
   await run(8);
+  t.ok(looks.length > 0);
   t.same(polls, [], 'as long as it is awake the poll stays parked');
   const asked = [page.waitForRequest(/\/place\//), page.waitForRequest(/\/poll\//)];
   await page.clock.fastForward(60_000); // shorter than any timeout of the poll
