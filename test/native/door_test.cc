@@ -37,6 +37,8 @@
 namespace {
 
 using namespace server;
+using test::kAnyRequest;
+using test::kNobodysId;
 using test::Port;
 using test::request;
 using test::Wire;
@@ -294,6 +296,15 @@ class Waves : private Stage {
     worker_.turn();
   }
 
+  /** The worker alone takes turns until `holds`. */
+  template <typename Holds>
+  void workUntil(Holds&& holds) {
+    for (int turns = 0; !holds(); ++turns) {
+      EXPECT(turns < 20000);
+      worker_.turn();
+    }
+  }
+
   /** Asks JavaScript for a request of the worker. */
   void askForWorker(const AskHead& head, std::string_view text) {
     RequestHead request;
@@ -321,12 +332,12 @@ class Waves : private Stage {
   /** A client that has ended its half gets the refusal of its poll. */
   void pollAndEnd() {
     Wire wire(workerPort_);
-    wire.send(request("GET", "/poll/00000000-0000-4000-8000-000000000000"));
+    wire.send(request("GET", "/poll/" + kNobodysId));
     wire.endHalf();
     // The main thread gets the poll and the end together.
     for (int i = 0; i < 10; ++i) worker_.turn();
-    std::string head, body;
-    UNTIL(wire.readAnswer(&head, &body));
+    std::string body;
+    readStatus(&wire, &body);
     EXPECT(body.size() == kLongBody);
     UNTIL((wire.read(), wire.isClosed()));
   }
@@ -336,9 +347,8 @@ class Waves : private Stage {
    * ahead that the door reads no further.
    */
   void closeWhileParked() {
-    const std::string one = request("POST", "/leave/00000000-0000-4000-8000-000000000000");
     std::string ahead;
-    while (ahead.size() < 2 * kMaxPipelinedBytes) ahead += one;
+    while (ahead.size() < 2 * kMaxPipelinedBytes) ahead += kAnyRequest;
     const auto heldBytes = [this] {
       return door_.counts().heldBytes + worker_.door().counts().heldBytes;
     };
@@ -376,13 +386,12 @@ class Waves : private Stage {
 
   /** `count` connections pipeline `ahead` requests each; a turn serves at most `most`. */
   void sendAheadBy(size_t count, size_t ahead, uint64_t most) {
-    const std::string one = request("POST", "/leave/00000000-0000-4000-8000-000000000000");
     std::string requests;
-    for (size_t i = 0; i < ahead; ++i) requests += one;
+    for (size_t i = 0; i < ahead; ++i) requests += kAnyRequest;
     std::vector<std::unique_ptr<Wire>> wires;
     for (size_t i = 0; i < count; ++i) {
       wires.push_back(std::make_unique<Wire>(port_));
-      EXPECT(askStatus(wires.back().get(), one) == 204);
+      EXPECT(askStatus(wires.back().get(), kAnyRequest) == 204);
     }
     for (const auto& wire : wires) wire->send(requests);
     size_t answers = 0;
@@ -407,9 +416,7 @@ class Waves : private Stage {
    */
   void sendAheadUnread() {
     constexpr size_t kTimes = 400;
-    const std::string gone = "00000000-0000-4000-8000-000000000000";
-    const std::string two =
-        request("POST", "/leave/" + gone) + request("POST", "/throw/" + gone + "/up", "{}");
+    const std::string two = kAnyRequest + request("POST", "/throw/" + kNobodysId + "/up", "{}");
     std::string requests;
     for (size_t i = 0; i < kTimes; ++i) requests += two;
     const uint64_t served = door_.counts().requests;
@@ -524,40 +531,29 @@ class Waves : private Stage {
 
   /** Only for a parked request JavaScript hears that its connection is gone. */
   void closeWhilePending(bool endsBefore) {
-    test::ColdExchange& exchange = exchanges_[kFixedNumber];
-    exchange.method = "GET";
-    exchange.reaction = test::Reaction::kPark;
+    exchanges_[kFixedNumber] = {.reaction = test::Reaction::kPark, .method = "GET"};
     Wire wire(workerPort_);
-    std::string head;
-    std::string body;
-    wire.send(request("GET", "/odd/" + std::to_string(kFixedNumber)));
-    UNTIL(wire.readAnswer(&head, &body));
+    askStatus(&wire, request("GET", "/odd/" + std::to_string(kFixedNumber)));
     // The worker reads the request, but the main thread does not answer yet.
     const uint64_t requests = worker_.door().counts().requests;
     const uint32_t open = worker_.door().counts().open;
-    wire.send(request("POST", "/leave/00000000-0000-4000-8000-000000000000"));
-    for (int turns = 0; worker_.door().counts().requests == requests; ++turns) {
-      EXPECT(turns < 20000);
-      worker_.turn();
-    }
+    wire.send(kAnyRequest);
+    workUntil([&] { return worker_.door().counts().requests > requests; });
     // Only a reset is reported after the end of the client's half.
     if (endsBefore) wire.endHalf();
     for (int turns = 0; turns < 10; ++turns) worker_.turn();
     wire.reset();
-    for (int turns = 0; worker_.door().counts().open == open; ++turns) {
-      EXPECT(turns < 20000);
-      worker_.turn();
-    }
+    workUntil([&] { return worker_.door().counts().open < open; });
     exchanges_.clear();
   }
 
   /** A client that is gone before JavaScript lets a feed answer it watches nothing. */
   void closeBeforeWatching() {
     publishColdFeed();
-    test::ColdExchange& exchange = exchanges_[kFixedNumber];
-    exchange.method = "POST";
-    exchange.reaction = test::Reaction::kWatchUntilNews;
-    exchange.isAwaited = exchange.isRefused = true;
+    exchanges_[kFixedNumber] = {.reaction = test::Reaction::kWatchUntilNews,
+                                .method = "POST",
+                                .isAwaited = true,
+                                .isRefused = true};
     const uint32_t open = door_.counts().open;
     const uint64_t asked = doorRoutes_.askedCount();
     Wire wire(port_);
@@ -580,23 +576,16 @@ class Waves : private Stage {
    * connection closes: no FIN announces that end again.
    */
   void endWhilePending() {
-    const std::string one = request("POST", "/leave/00000000-0000-4000-8000-000000000000");
     // Both versions of TLS.
     for (int i = 0; i < 4; ++i) {
       Wire wire(secureWorkerPort_);
-      std::string head;
-      std::string body;
       UNTIL(wire.isHandshakeDone());
       const uint64_t requests = worker_.door().counts().requests;
-      wire.send(one);
-      for (int turns = 0; worker_.door().counts().requests == requests; ++turns) {
-        EXPECT(turns < 20000);
-        worker_.turn();
-      }
+      wire.send(kAnyRequest);
+      workUntil([&] { return worker_.door().counts().requests > requests; });
       wire.endHalf();
       for (int turns = 0; turns < 3; ++turns) worker_.turn();
-      UNTIL(wire.readAnswer(&head, &body));
-      EXPECT(head.substr(9, 3) == "204");
+      EXPECT(readStatus(&wire) == 204);
       UNTIL((wire.read(), wire.isClosed()));
     }
   }
@@ -606,25 +595,22 @@ class Waves : private Stage {
    * still waits for its turn to go on with its input.
    */
   void endBeforeItsTurn() {
-    test::ColdExchange& exchange = exchanges_[kFixedNumber];
-    exchange.method = "POST";
-    exchange.body = "{}";
-    exchange.reaction = test::Reaction::kParkForever;
-    const std::string one = request("POST", "/leave/00000000-0000-4000-8000-000000000000");
+    const std::string body = "{}";
+    exchanges_[kFixedNumber] = {
+        .reaction = test::Reaction::kParkForever, .body = body, .method = "POST"};
     std::string ahead;
-    for (int i = 0; i < 6; ++i) ahead += one;
+    for (int i = 0; i < 6; ++i) ahead += kAnyRequest;
     std::vector<std::unique_ptr<Wire>> before;
     for (uint64_t i = 0; i < 4 * test::kMaxResumesATurn; ++i) {
       before.push_back(std::make_unique<Wire>(port_));
-      EXPECT(askStatus(before.back().get(), one) == 204);
+      EXPECT(askStatus(before.back().get(), kAnyRequest) == 204);
     }
     Wire wire(port_);
-    EXPECT(askStatus(&wire, one) == 204);
+    EXPECT(askStatus(&wire, kAnyRequest) == 204);
     for (const auto& other : before) other->send(ahead);
-    const std::string parked =
-        request("POST", "/odd/" + std::to_string(kFixedNumber), exchange.body);
-    const size_t cut = parked.size() - exchange.body.size();
-    wire.send(one + parked.substr(0, cut));
+    const std::string parked = request("POST", "/odd/" + std::to_string(kFixedNumber), body);
+    const size_t cut = parked.size() - body.size();
+    wire.send(kAnyRequest + parked.substr(0, cut));
     const uint64_t lost = doorRoutes_.lostCount();
     turn();
     wire.send(parked.substr(cut));
@@ -656,12 +642,9 @@ class Waves : private Stage {
    */
   void sendAheadOfAnswer() {
     constexpr size_t kBehind = 4000;
-    test::ColdExchange& exchange = exchanges_[kFixedNumber];
-    exchange.method = "GET";
-    exchange.reaction = test::Reaction::kLater;
+    exchanges_[kFixedNumber] = {.reaction = test::Reaction::kLater, .method = "GET"};
     std::string text = request("GET", "/odd/" + std::to_string(kFixedNumber));
-    const std::string one = request("POST", "/leave/00000000-0000-4000-8000-000000000000");
-    for (size_t i = 0; i < kBehind; ++i) text += one;
+    for (size_t i = 0; i < kBehind; ++i) text += kAnyRequest;
     Wire wire(port_);
     std::string head;
     std::string body;
@@ -894,15 +877,14 @@ class SlowScript : private Stage {
     Wire mute(Port(securePort_.number));
     Wire reader(port_, 1);
     for (int i = 0; i < 800; ++i) {
-      reader.send(request("GET", "/place/00000000-0000-4000-8000-000000000000"));
+      reader.send(request("GET", "/place/" + kNobodysId));
     }
     UNTIL(door_.counts().heldBytes > 7 && !isTurnDue(events_));
     Wire body(port_);
     body.send("POST /later HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbo");
     Wire sprite(port_);
-    sprite.send(
-        "POST /throw/00000000-0000-4000-8000-000000000000/up HTTP/1.1\r\nHost: a\r\n"
-        "Content-Length: 4\r\n\r\n{");
+    sprite.send("POST /throw/" + kNobodysId +
+                "/up HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n{");
     UNTIL(door_.counts().arriving == 1 && !isTurnDue(events_));
     EXPECT(door_.closeIdle() == 3);
     for (Wire* wire : {&reader, &body, &sprite}) wire->reset();

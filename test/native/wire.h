@@ -155,6 +155,11 @@ inline std::string request(const std::string& method, const std::string& target,
   return text + "\r\n" + body;
 }
 
+/** Id of no client. */
+inline const std::string kNobodysId = "00000000-0000-4000-8000-000000000000";
+/** A request that is served without any client: 204. */
+inline const std::string kAnyRequest = request("POST", "/leave/" + kNobodysId);
+
 }  // namespace server::test
 
 #endif  // SPRITES_TEST_NATIVE_WIRE_H_

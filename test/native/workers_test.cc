@@ -418,9 +418,8 @@ class Crowd {
 
   /** A refusal decided by the worker is sent before the main thread's answers to later requests. */
   static void sendAhead(Client* client) {
-    const std::string leave = request("POST", "/leave/00000000-0000-4000-8000-000000000000");
     const std::string bad = request("POST", "/throw/" + client->id + "/left", "[]");
-    client->asks->send(leave + bad + leave);
+    client->asks->send(test::kAnyRequest + bad + test::kAnyRequest);
     for (const int expected : {204, 400, 204}) {
       EXPECT(status(readAnswer(client->asks.get(), &client->body)) == expected);
     }
@@ -448,13 +447,13 @@ class Crowd {
 void standStill() {
   constexpr size_t kLarge = 60000;
   Server server(kLarge);
-  const std::string text = request("POST", "/throw/00000000-0000-4000-8000-000000000000/left",
+  const std::string text = request("POST", "/throw/" + test::kNobodysId + "/left",
                                    "{\"n\":\"" + std::string(kLarge - 8, 'x') + "\"}");
   std::vector<std::unique_ptr<Wire>> wires;
   // Fills all places of the rings: one request at a time, so that each is a batch.
   for (uint32_t i = 0; i < 4 * kWorkers * BatchRing::kPlaces; ++i) {
     wires.push_back(std::make_unique<Wire>(server.port()));
-    wires.back()->send(request("GET", "/place/00000000-0000-4000-8000-000000000000"));
+    wires.back()->send(request("GET", "/place/" + test::kNobodysId));
     usleep(500);
   }
   // Then sends each worker more than may wait.
