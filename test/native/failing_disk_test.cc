@@ -121,6 +121,14 @@ class Stage : public StoredPool {
   }
 };
 
+/** A stage with a folder of its own and a client. */
+class BegunStage : public Folder, public Stage {
+ public:
+  explicit BegunStage(Sync sync = Sync::kNever) : Stage(storeOptions(*this, sync)) {
+    joinAndCommit();
+  }
+};
+
 std::string journalOf(const Folder& folder, uint64_t generation) {
   return folder.file() + ".journal-" + std::to_string(generation);
 }
@@ -136,49 +144,43 @@ std::string afterACrash(const Folder& folder) { return AfterACrash(folder).state
 
 /** The server replaces a failing file by another one. */
 void aFileThatFails() {
-  const Folder folder;
-  Stage stage(storeOptions(folder));
-  stage.joinAndCommit();
+  BegunStage stage;
   const std::string before = stateOf(stage.pool());
-  failFirstJournal(folder);
+  failFirstJournal(stage);
   EXPECT(stage.join() == Outcome::kOk);
   EXPECT(stage.end() == Commit::kNotWritten);
   EXPECT(stage.store().blocked() == EIO);
   EXPECT(stage.join() == Outcome::kStateUnwritable);
-  EXPECT(afterACrash(folder) == before);
+  EXPECT(afterACrash(stage) == before);
 
   stage.until([&] { return stage.store().counts().snapshots == 1; });
   EXPECT(stage.store().blocked() == 0);
   EXPECT(stage.store().counts().generation == 1);
-  EXPECT(access(journalOf(folder, 0).c_str(), F_OK) != 0);
+  EXPECT(access(journalOf(stage, 0).c_str(), F_OK) != 0);
   stage.joinAndCommit();
   EXPECT(stage.pool().counts().clients == 3);
-  EXPECT(afterACrash(folder) == stateOf(stage.pool()));
+  EXPECT(afterACrash(stage) == stateOf(stage.pool()));
   failingInode = 0;
 }
 
 /** Until the next snapshot the intact part of the failed file counts. */
 void aFileThatFailedIsReadAgain() {
-  const Folder folder;
-  Stage stage(storeOptions(folder));
-  stage.joinAndCommit();
+  BegunStage stage;
   // In the place of the snapshot: it can't be made.
-  EXPECT(mkdir((folder.file() + ".new").c_str(), S_IRWXU) == 0);
-  failFirstJournal(folder);
+  EXPECT(mkdir((stage.file() + ".new").c_str(), S_IRWXU) == 0);
+  failFirstJournal(stage);
   EXPECT(stage.join() == Outcome::kOk);
   EXPECT(stage.end() == Commit::kNotWritten);
   stage.until([&] { return stage.store().counts().snapshotsFailed == 1; });
   EXPECT(stage.store().counts().generation == 1);
   EXPECT(stage.pool().counts().clients == 2);
-  EXPECT(afterACrash(folder) == stateOf(stage.pool()));
+  EXPECT(afterACrash(stage) == stateOf(stage.pool()));
   failingInode = 0;
 }
 
 /** A failed sync may have lost writes, even if the next sync succeeds. */
 void aSyncThatFails() {
-  const Folder folder;
-  Stage stage(storeOptions(folder, Sync::kSecond));
-  stage.joinAndCommit();
+  BegunStage stage(Sync::kSecond);
   stage.until([&] { return stage.store().counts().unsyncedBytes == 0; });
   syncsThatFail = 1;
   stage.joinAndCommit();
@@ -188,14 +190,12 @@ void aSyncThatFails() {
   stage.until([&] { return stage.join() == Outcome::kOk; });
   EXPECT(stage.end() == Commit::kDone);
   stage.until([&] { return stage.store().counts().unsyncedBytes == 0; });
-  EXPECT(afterACrash(folder) == stateOf(stage.pool()));
+  EXPECT(afterACrash(stage) == stateOf(stage.pool()));
 }
 
 /** Writes are synced also when the system has no more descriptors. */
 void noDescriptor() {
-  const Folder folder;
-  Stage stage(storeOptions(folder, Sync::kSecond));
-  stage.joinAndCommit();
+  BegunStage stage(Sync::kSecond);
   stage.until([&] { return stage.store().counts().unsyncedBytes == 0; });
   rlimit before;
   EXPECT(getrlimit(RLIMIT_NOFILE, &before) == 0);
@@ -207,40 +207,36 @@ void noDescriptor() {
   stage.until([&] { return stage.store().counts().unsyncedBytes == 0; });
   EXPECT(stage.store().blocked() == 0);
   EXPECT(setrlimit(RLIMIT_NOFILE, &before) == 0);
-  EXPECT(afterACrash(folder) == stateOf(stage.pool()));
+  EXPECT(afterACrash(stage) == stateOf(stage.pool()));
 }
 
 /** While the folder fails too, the server begins one new file, and the next one after a while. */
 void aDiskThatFails() {
-  const Folder folder;
-  Stage stage(storeOptions(folder, Sync::kSecond));
-  stage.joinAndCommit();
+  BegunStage stage(Sync::kSecond);
   // In the place of the snapshot: it can't be made.
-  EXPECT(mkdir((folder.file() + ".new").c_str(), S_IRWXU) == 0);
+  EXPECT(mkdir((stage.file() + ".new").c_str(), S_IRWXU) == 0);
   syncsThatFail = 1;
   stage.until([&] { return stage.store().counts().snapshotsFailed == 3; });
   EXPECT(stage.store().blocked() == EIO);
   EXPECT(stage.store().counts().generation == 1);
   EXPECT(stage.store().counts().unsyncedBytes > 0);
   EXPECT(stage.join() == Outcome::kStateUnwritable);
-  EXPECT(rmdir((folder.file() + ".new").c_str()) == 0);
+  EXPECT(rmdir((stage.file() + ".new").c_str()) == 0);
   stage.until([&] { return stage.store().blocked() == 0; });
   EXPECT(stage.store().counts().generation == 1);
-  EXPECT(afterACrash(folder) == stateOf(stage.pool()));
+  EXPECT(afterACrash(stage) == stateOf(stage.pool()));
 }
 
 /** A snapshot whose folder could not be synced is the server's own: the next one replaces it. */
 void aFolderThatFails() {
-  const Folder folder;
-  Stage stage(storeOptions(folder));
-  stage.joinAndCommit();
+  BegunStage stage;
   // The first sync comes before the snapshot.
   failingFolderSync = 2;
   EXPECT(!stage.store().compactNow().empty());
-  EXPECT(failingFolderSync == 0 && std::filesystem::exists(folder.file()));
-  EXPECT(afterACrash(folder) == stateOf(stage.pool()));
+  EXPECT(failingFolderSync == 0 && std::filesystem::exists(stage.file()));
+  EXPECT(afterACrash(stage) == stateOf(stage.pool()));
   EXPECT(stage.store().compactNow().empty());
-  EXPECT(afterACrash(folder) == stateOf(stage.pool()));
+  EXPECT(afterACrash(stage) == stateOf(stage.pool()));
 }
 
 /** A signal is no disk failure, nor is a file system that can't sync folders. */
@@ -254,73 +250,65 @@ void noFailure() {
 }
 
 /** Checks that the server promises nothing that is not in the files, until all is written again. */
-void isRescued(const Folder& folder, Stage& stage) {
+void isRescued(BegunStage& stage) {
   stage.until([&] { return stage.store().filesLost(); });
   EXPECT(stage.store().blocked() == ENOENT);
   EXPECT(stage.join() == Outcome::kStateUnwritable);
   EXPECT(stage.store().rescue().empty());
   EXPECT(!stage.store().filesLost() && stage.store().blocked() == 0);
-  EXPECT(afterACrash(folder) == stateOf(stage.pool()));
+  EXPECT(afterACrash(stage) == stateOf(stage.pool()));
   stage.joinAndCommit();
-  EXPECT(afterACrash(folder) == stateOf(stage.pool()));
+  EXPECT(afterACrash(stage) == stateOf(stage.pool()));
   base::MappedFile file;
-  EXPECT(file.open(journalOf(folder, stage.store().counts().generation), UINT64_MAX) == 0);
+  EXPECT(file.open(journalOf(stage, stage.store().counts().generation), UINT64_MAX) == 0);
   EXPECT(!provesOnDisk(file.bytes()));  // The file was not synced.
   EXPECT(stage.store().compactNow().empty());
-  EXPECT(afterACrash(folder) == stateOf(stage.pool()));
+  EXPECT(afterACrash(stage) == stateOf(stage.pool()));
 }
 
 /** A removed journal still accepts writes, which are lost: the server begins another one. */
 void aFileThatGoes() {
-  const Folder folder;
-  Stage stage(storeOptions(folder));
-  stage.joinAndCommit();
-  EXPECT(unlink(journalOf(folder, 0).c_str()) == 0);
-  isRescued(folder, stage);
+  BegunStage stage;
+  EXPECT(unlink(journalOf(stage, 0).c_str()) == 0);
+  isRescued(stage);
 }
 
 /** The server also begins another journal when its file was replaced. */
 void aFileThatIsReplaced() {
-  const Folder folder;
-  Stage stage(storeOptions(folder));
-  stage.joinAndCommit();
-  const std::string copy = folder.file() + ".copy";
-  std::filesystem::copy(journalOf(folder, 0), copy);
-  std::filesystem::rename(copy, journalOf(folder, 0));
-  isRescued(folder, stage);
+  BegunStage stage;
+  const std::string copy = stage.file() + ".copy";
+  std::filesystem::copy(journalOf(stage, 0), copy);
+  std::filesystem::rename(copy, journalOf(stage, 0));
+  isRescued(stage);
 }
 
 /** The same when the whole folder is removed. Decisions made meanwhile are not forgotten. */
 void aFolderThatGoes() {
-  const Folder folder;
-  Stage stage(storeOptions(folder));
-  EXPECT(stage.join() == Outcome::kOk && stage.join() == Outcome::kOk);
-  EXPECT(stage.end() == Commit::kDone);
-  std::filesystem::remove_all(folder.path());
+  BegunStage stage;
+  stage.joinAndCommit();
+  std::filesystem::remove_all(stage.path());
   stage.until([&] { return stage.store().filesLost(); });
   EXPECT(!stage.store().rescue().empty());
   EXPECT(stage.store().blocked() == ENOENT);
-  std::filesystem::create_directory(folder.path());
-  isRescued(folder, stage);
+  std::filesystem::create_directory(stage.path());
+  isRescued(stage);
   EXPECT(stage.pool().counts().clients == 3);
 }
 
 /** A damaged file is detected when a snapshot is made of it. */
 void aFileThatIsDamaged() {
   for (const bool isRemoved : {false, true}) {
-    const Folder folder;
-    Stage stage(storeOptions(folder));
-    stage.joinAndCommit();
+    BegunStage stage;
     EXPECT(stage.store().compactNow().empty());
     stage.joinAndCommit();
     if (isRemoved) {
-      EXPECT(unlink(folder.file().c_str()) == 0 && unlink(journalOf(folder, 1).c_str()) == 0);
+      EXPECT(unlink(stage.file().c_str()) == 0 && unlink(journalOf(stage, 1).c_str()) == 0);
     } else {
-      EXPECT(truncate(folder.file().c_str(), 100) == 0);
+      EXPECT(truncate(stage.file().c_str(), 100) == 0);
     }
     EXPECT(!stage.store().compactNow().empty());
-    EXPECT(access(folder.file().c_str(), F_OK) == (isRemoved ? -1 : 0));
-    isRescued(folder, stage);
+    EXPECT(access(stage.file().c_str(), F_OK) == (isRemoved ? -1 : 0));
+    isRescued(stage);
   }
 }
 

@@ -48,8 +48,7 @@ class TableBehind : FeedResponder {
     // At the end of its hold a watcher keeps its cursor.
     watch("e1-9");
     for (uint64_t now = 0; now < 60000; now += 100) {
-      while (!feeds_.tick(now)) {
-      }
+      while (!feeds_.tick(now)) continue;
     }
     EXPECT(answered_ == (hasManyFeeds_ ? R"({"items":[]})" : R"({"feed":"a","cursor":"e1-9"})"));
 
@@ -188,8 +187,7 @@ class Timing : FeedResponder {
 
   void passTo(uint64_t end) {
     for (; now_ < end; now_ += 100) {
-      while (!feeds_.tick(now_)) {
-      }
+      while (!feeds_.tick(now_)) continue;
     }
   }
 
@@ -233,8 +231,7 @@ class Timing : FeedResponder {
     const uint32_t reader = watch("a", "e1-2", 0, true);
     passTo(began + 20000);
     publish("a", 3);
-    while (feeds_.step(kShare)) {
-    }
+    while (feeds_.step(kShare)) continue;
     EXPECT(answers_[0] == 2);
     passTo(began + 45000);
     EXPECT(answers_[0] == 2);
@@ -252,14 +249,12 @@ class Timing : FeedResponder {
     const uint64_t before = answers_[1];
     for (const uint64_t version : {3, 4}) {
       publish("b", version);
-      while (feeds_.step(kShare)) {
-      }
+      while (feeds_.step(kShare)) continue;
       EXPECT(answers_[1] == before);
     }
     for (const uint64_t answers : {before + 1, before + 1}) {
       feeds_.writable(watcher);
-      while (feeds_.step(kShare)) {
-      }
+      while (feeds_.step(kShare)) continue;
       EXPECT(answers_[1] == answers);
     }
     feeds_.drop(watcher);
@@ -286,8 +281,7 @@ class Timing : FeedResponder {
     feeds_.setCompressed("b", {1, 4}, "of the version before");
     EXPECT(!feeds_.step(kShare) && answers_[0] == 0);
     feeds_.setCompressed("b", {1, 5}, "compressed");
-    while (feeds_.step(kShare)) {
-    }
+    while (feeds_.step(kShare)) continue;
     EXPECT(answers_[0] == kMany && feeds_.takeTasks().empty());
   }
 
@@ -299,8 +293,7 @@ class Timing : FeedResponder {
     watchCompressed("e1-5");
     EXPECT(answers_[0] == 0 && feeds_.takeTasks().size() == 1);
     feeds_.setCompressed("b", {1, 6}, {});
-    while (feeds_.step(kShare)) {
-    }
+    while (feeds_.step(kShare)) continue;
     EXPECT(answers_[0] == 1);
     watchCompressed("e1-5");
     EXPECT(answers_[0] == 2 && !compressed_ && feeds_.takeTasks().empty());
@@ -315,8 +308,7 @@ class Timing : FeedResponder {
     watchCompressed("e1-6");
     EXPECT(answers_[0] == 2 && feeds_.takeTasks().size() == 1);
     feeds_.setCompressed("b", {1, 7}, "compressed");
-    while (feeds_.step(kShare)) {
-    }
+    while (feeds_.step(kShare)) continue;
     EXPECT(answers_[0] == 3 && compressed_);
   }
 
@@ -330,8 +322,7 @@ class Timing : FeedResponder {
         EXPECT(feeds_.watch(&wanted, 1, {kNoFeedHold, delta, false, false, false}, 0, &watcher) ==
                Outcome::kOk);
       }
-      while (feeds_.step(kShare)) {
-      }
+      while (feeds_.step(kShare)) continue;
       EXPECT(sent_.size() == kMany);
       return std::set<SentBytes>(sent_.begin(), sent_.end());
     };
@@ -342,8 +333,7 @@ class Timing : FeedResponder {
       publish("a", version, std::string("[").append(number).append(padding).append("]"),
               R"({"op":"replace","path":"/0","value":)" + number + "}");
     }
-    while (feeds_.step(kShare)) {
-    }
+    while (feeds_.step(kShare)) continue;
     const auto whole = sentTo("e1-2", false);
     EXPECT(whole.size() == 1);
     const auto patched = sentTo("e1-2", true);
@@ -364,8 +354,7 @@ class Timing : FeedResponder {
     passTo(now_ + 3000);
     EXPECT(feeds_.counts().watching == 1 && ended_ == 1);
     feeds_.writable(slow);
-    while (feeds_.step(kShare)) {
-    }
+    while (feeds_.step(kShare)) continue;
     EXPECT(feeds_.counts().watching == 0 && ended_ == 2);
   }
 

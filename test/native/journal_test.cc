@@ -193,91 +193,83 @@ void damage(const std::string& path, uint64_t at) {
   file.put(byte);
 }
 
+/** The journals of a state, by generation. */
+struct Journals {
+  std::string operator[](int generation) const {
+    return state + ".journal-" + std::to_string(generation);
+  }
+  /** The last two were begun before the machine was restarted. */
+  void outliveThePower() const {
+    for (const int generation : {2, 3}) asOfOtherBoot((*this)[generation]);
+  }
+  std::string state;
+};
+
 /**
  * Files that do not fit together are refused with the name of one of them, and left as they are.
  */
 void whatDoesNotFitIsRefused() {
   struct Case {
     const char* name;
-    std::function<void(const std::string& state)> spoil;
+    std::function<void(const Journals& of)> spoil;
     const char* refused;  // the end of the file's name
     const char* why;
   };
-  const auto journal = [](const std::string& state, int generation) {
-    return state + ".journal-" + std::to_string(generation);
+  using std::filesystem::remove;
+  const auto cutByOne = [](const std::string& path) {
+    std::filesystem::resize_file(path, std::filesystem::file_size(path) - 1);
   };
-  using std::filesystem::copy_options;
   const std::vector<Case> cases = {
-      {"one is missing",
-       [&](const std::string& state) { std::filesystem::remove(journal(state, 2)); }, ".journal-3",
+      {"one is missing", [](const Journals& of) { remove(of[2]); }, ".journal-3",
        "which is not there"},
-      {"the first is missing",
-       [&](const std::string& state) { std::filesystem::remove(journal(state, 1)); }, ".journal-2",
+      {"the first is missing", [](const Journals& of) { remove(of[1]); }, ".journal-2",
        "which is not there"},
-      {"the snapshot is missing", [&](const std::string& state) { std::filesystem::remove(state); },
-       ".journal-1", "which is not there"},
+      {"the snapshot is missing", [](const Journals& of) { remove(of.state); }, ".journal-1",
+       "which is not there"},
       {"one is in the place of another",
-       [&](const std::string& state) {
-         std::filesystem::copy(journal(state, 1), journal(state, 2),
-                               copy_options::overwrite_existing);
+       [](const Journals& of) {
+         copy(std::filesystem::path(of[1]), of[2],
+              std::filesystem::copy_options::overwrite_existing);
        },
        ".journal-2", "it is the journal of generation 1"},
-      {"one that others go on from is cut off",
-       [&](const std::string& state) {
-         std::filesystem::resize_file(journal(state, 1),
-                                      std::filesystem::file_size(journal(state, 1)) - 1);
-       },
+      {"one that others go on from is cut off", [&](const Journals& of) { cutByOne(of[1]); },
        ".journal-1", "it is cut off"},
       {"one that others go on from is damaged",
-       [&](const std::string& state) {
-         damage(journal(state, 1), std::filesystem::file_size(journal(state, 1)) - 1);
-       },
+       [](const Journals& of) { damage(of[1], std::filesystem::file_size(of[1]) - 1); },
        ".journal-1", "it is damaged at byte"},
       {"one that others go on from is cut off, and was on the disk before a power cut",
-       [&](const std::string& state) {
-         std::filesystem::resize_file(journal(state, 1),
-                                      std::filesystem::file_size(journal(state, 1)) - 1);
-         for (const int generation : {2, 3}) asOfOtherBoot(journal(state, generation));
-       },
-       ".journal-1", "it is cut off"},
+       [&](const Journals& of) { cutByOne(of[1]), of.outliveThePower(); }, ".journal-1",
+       "it is cut off"},
       {"one that others go on from has no header, and was on the disk before a power cut",
-       [&](const std::string& state) {
-         loseHeader(journal(state, 1));
-         for (const int generation : {2, 3}) asOfOtherBoot(journal(state, generation));
-       },
-       ".journal-1", "it is no journal"},
+       [](const Journals& of) { loseHeader(of[1]), of.outliveThePower(); }, ".journal-1",
+       "it is no journal"},
       {"one that others go on from ends in its header, and was on the disk before a power cut",
-       [&](const std::string& state) {
-         std::filesystem::resize_file(journal(state, 1), sizeof(JournalBegin) - 1);
-         for (const int generation : {2, 3}) asOfOtherBoot(journal(state, generation));
+       [](const Journals& of) {
+         std::filesystem::resize_file(of[1], sizeof(JournalBegin) - 1);
+         of.outliveThePower();
        },
        ".journal-1", "it is cut off"},
       {"the last is of a newer version",
-       [&](const std::string& state) {
-         editHeader(journal(state, 3), [](auto* begin) { ++begin->header.version; });
-       },
+       [](const Journals& of) { editHeader(of[3], [](auto* begin) { ++begin->header.version; }); },
        ".journal-3", "it is of version"},
       {"the last is of a version before the first release",
-       [&](const std::string& state) {
-         editHeader(journal(state, 3), [](auto* begin) { begin->header.version = 1; });
+       [](const Journals& of) {
+         editHeader(of[3], [](auto* begin) { begin->header.version = 1; });
        },
        ".journal-3", "it is of version 1,"},
       {"the last is of another machine",
-       [&](const std::string& state) {
-         editHeader(journal(state, 3), [](auto* begin) { begin->header.byteOrder = 0x04030201; });
+       [](const Journals& of) {
+         editHeader(of[3], [](auto* begin) { begin->header.byteOrder = 0x04030201; });
        },
        ".journal-3", "another byte order"},
       {"the run of the last is damaged",
-       [&](const std::string& state) {
-         damage(journal(state, 3), offsetof(JournalBegin, header.run));
-       },
-       ".journal-3", "its header is damaged"},
+       [](const Journals& of) { damage(of[3], offsetof(JournalBegin, header.run)); }, ".journal-3",
+       "its header is damaged"},
       {"the origin of the last is damaged",
-       [&](const std::string& state) { damage(journal(state, 3), offsetof(JournalBegin, origin)); },
-       ".journal-3", "its header is damaged"},
+       [](const Journals& of) { damage(of[3], offsetof(JournalBegin, origin)); }, ".journal-3",
+       "its header is damaged"},
       {"the last is damaged before what was on the disk",
-       [&](const std::string& state) { damage(journal(state, 3), 136); }, ".journal-3",
-       "it is damaged at byte 96"},
+       [](const Journals& of) { damage(of[3], 136); }, ".journal-3", "it is damaged at byte 96"},
   };
   for (const Case& one : cases) {
     const Folder folder;
@@ -291,7 +283,7 @@ void whatDoesNotFitIsRefused() {
         while (life.store().awaitsDisk()) std::this_thread::yield();
       }
     }
-    one.spoil(folder.file());
+    one.spoil({folder.file()});
     const auto before = filesIn(folder);
     Life life(1, 10, storeOptions(folder));
     const Recovery recovery = life.recover();

@@ -118,6 +118,13 @@ class Table : public FeedResponder {
   uint32_t grants_ = 0;
 };
 
+/** A table with the feed "open". */
+struct OpenTable : Table {
+  explicit OpenTable(const FeedsOptions& options = optionsOf(4)) : Table(options) {
+    publish("open");
+  }
+};
+
 std::string presenceText(uint32_t watching, const std::vector<std::string>& who) {
   std::string text = "{\"watching\":" + std::to_string(watching) + ",\"who\":[";
   for (const std::string& name : who) text += (text.back() == '[' ? "\"" : ",\"") + name + '"';
@@ -128,8 +135,7 @@ std::string presenceText(uint32_t watching, const std::vector<std::string>& who)
 
 /** Presence names a hundred watchers, the first in order, and counts all. */
 void namesAHundred() {
-  Table table(optionsOf(4));
-  table.publish("open");
+  OpenTable table;
   std::vector<std::string> names;
   names.reserve(130);
   for (int i = 0; i < 130; ++i) names.push_back("n" + std::to_string(1000 + i * 37 % 130));
@@ -143,8 +149,7 @@ void namesAHundred() {
 
 /** A name stays for a lease after its last watcher, and stays when a watcher comes back in time. */
 void keepsANameForALease() {
-  Table table(optionsOf(4));
-  table.publish("open");
+  OpenTable table;
   const uint32_t ann = table.addGrant("ann", true, {"*"});
   EXPECT(table.request("presence/open") == Outcome::kOk);
   const auto isNamed = [&] {
@@ -171,8 +176,7 @@ void keepsANameForALease() {
 /** There are never fewer watchers than names: watchers that came one after the other, or before the
  * first request for presence, count as long as they are named. */
 void countsWhomItNames() {
-  Table table(optionsOf(4));
-  table.publish("open");
+  OpenTable table;
   table.feeds.drop(table.watch("open", table.addGrant("ann", true, {"*"}), 0));
   EXPECT(table.request("presence/open") == Outcome::kOk);
   EXPECT(table.valueOf("presence/open") == presenceText(1, {"ann"}));
@@ -188,8 +192,7 @@ void countsWhomItNames() {
 void keepsSoManyNames() {
   FeedsOptions options = optionsOf(4);
   options.maxNames = 2;
-  Table table(options);
-  table.publish("open");
+  OpenTable table(options);
   const uint32_t first = table.watch("open", table.addGrant("ann", true, {"*"}), 0);
   table.watch("open", table.addGrant("bo", true, {"*"}), 1);
   const uint32_t third = table.addGrant("cy", true, {"*"});
@@ -206,8 +209,7 @@ void keepsSoManyNames() {
 
 /** There are at most as many presence feeds as feeds. Ended ones count until watchers know. */
 void keepsSoManyFeeds() {
-  Table table(optionsOf(1));
-  table.publish("open");
+  OpenTable table(optionsOf(1));
   EXPECT(table.request("presence/open") == Outcome::kOk);
   // A presence feed uses no place of a published feed.
   EXPECT(table.feeds.counts().feeds == 1 && table.feeds.counts().presences == 1);
@@ -224,8 +226,7 @@ void keepsSoManyFeeds() {
 void heedsMemory() {
   FeedsOptions options = optionsOf(4);
   options.memory = 2000;
-  Table table(options);
-  table.publish("open");
+  OpenTable table(options);
   EXPECT(table.request("presence/open") == Outcome::kOk);
   EXPECT(table.valueOf("presence/open") == presenceText(0, {}));
   for (int i = 0; i < 20; ++i) {
@@ -236,8 +237,7 @@ void heedsMemory() {
   EXPECT(table.valueOf("presence/open") == presenceText(0, {}));
   table.publish("other");
   options.memory = 3 * sizeof(base::Bytes) + 10;
-  Table smaller(options);
-  smaller.publish("open");
+  OpenTable smaller(options);
   EXPECT(smaller.request("presence/open") == Outcome::kFeedMemoryFull);
 }
 
@@ -265,8 +265,7 @@ void tellsSoManyAtATime() {
 
 /** A presence feed is forgotten after a minute without requests; the next one starts it again. */
 void forgetsUnwatched() {
-  Table table(optionsOf(4));
-  table.publish("open");
+  OpenTable table;
   EXPECT(table.request("presence/open") == Outcome::kOk);
   const uint64_t epoch = table.feeds.find("presence/open")->cursor.epoch;
   table.advance(50000);
@@ -291,8 +290,7 @@ void waitsForTheFeed() {
 
 /** A name is escaped as JSON. */
 void writesAnyName() {
-  Table table(optionsOf(4));
-  table.publish("open");
+  OpenTable table;
   table.watch("open", table.addGrant("a\"\\\n\x01\x1f\xc3\xa9", true, {"*"}), 0);
   EXPECT(table.request("presence/open") == Outcome::kOk);
   EXPECT(table.valueOf("presence/open") ==
@@ -302,11 +300,10 @@ void writesAnyName() {
 // ---- Other servers of a world -------------------------------------------------------------------
 
 /** The table of a server in a world, with its messages to the others. */
-class WorldMember : public Table {
+class WorldMember : public OpenTable {
  public:
-  explicit WorldMember(FeedsOptions options) : Table(inWorld(std::move(options))) {
-    publish("open");
-  }
+  explicit WorldMember(FeedsOptions options = optionsOf(4))
+      : OpenTable(inWorld(std::move(options))) {}
 
   /** Returns its messages since the last call: the number of questions, and the sent shares. */
   std::pair<uint32_t, std::vector<Attendance>> takeMessages() {
@@ -330,7 +327,7 @@ const std::string kOpen = "presence/open";
 /** A server with a presence feed asks the others at once, and every 5 s while the feed is watched;
  * not when another server has just asked. */
 void asksOthers() {
-  WorldMember member(optionsOf(4));
+  WorldMember member;
   EXPECT(member.takeMessages().first == 0);
   EXPECT(member.request(kOpen) == Outcome::kOk);
   EXPECT(member.takeMessages().first == 1);
@@ -350,7 +347,7 @@ void asksOthers() {
 /** A server answers a question with its share at once, and each further question. For 15 s it also
  * sends changes of the share, at most once a second. */
 void tellsOthers() {
-  WorldMember member(optionsOf(4));
+  WorldMember member;
   member.advance(60000);
   member.feeds.answerShareRequest("presence/none");
   member.feeds.answerShareRequest("open");
@@ -383,7 +380,7 @@ void tellsOthers() {
 
 /** The shares of all servers are added up: each name once, a hundred names, any number. */
 void addsUpShares() {
-  WorldMember member(optionsOf(4));
+  WorldMember member;
   member.feeds.setShare(kOpen, "b", {7, {}});  // not watched here
   EXPECT(member.feeds.find(kOpen) == nullptr);
   member.watch("open", member.addGrant("cy", true, {"*"}), 0);

@@ -223,6 +223,16 @@ class ThreadPair {
     }
   }
 
+  /** Delivers all messages. Returns whether one answer came of it, with `text` in it. */
+  bool gets(std::string_view text) {
+    deliverAll();
+    return worker.gotOnly(text);
+  }
+  bool getsNothing() {
+    deliverAll();
+    return worker.answers.empty();
+  }
+
   /** Whether the worker sends messages to the main thread. */
   bool sendsAsks() {
     worker.feeds.turn();
@@ -244,16 +254,13 @@ class ThreadPair {
 void keepsNothingOfWhatIsUnknown() {
   ThreadPair pair;
   pair.worker.watch("a", "e1-1");
-  pair.deliverAll();
-  EXPECT(pair.worker.gotOnly("unknown-feed"));
+  EXPECT(pair.gets("unknown-feed"));
   EXPECT(pair.main.publish("a", 1) == 0);
   pair.worker.watch("a", "e1-1");
-  pair.deliverAll();
-  EXPECT(pair.worker.answers.empty());
+  EXPECT(pair.getsNothing());
   // A leftover count would be compared with this one.
   EXPECT(pair.main.publish("a", 2) == 1);
-  pair.deliverAll();
-  EXPECT(pair.worker.gotOnly("e1-2"));
+  EXPECT(pair.gets("e1-2"));
 }
 
 /**
@@ -314,8 +321,7 @@ void crossesTakersOfPatches() {
 void forgetAndPublish(ThreadPair* pair) {
   pair->main.publish("a", 1);
   pair->worker.watch("a", "");
-  pair->deliverAll();
-  EXPECT(pair->worker.gotOnly("e1-1"));
+  EXPECT(pair->gets("e1-1"));
   pair->worker.advanceTo(10000);
   EXPECT(pair->sendsAsks());
   pair->main.publish("a", 2);
@@ -326,11 +332,9 @@ void forgetAndPublish(ThreadPair* pair) {
 void expectNextVersion(ThreadPair* pair) {
   EXPECT(pair->worker.gotOnly("e1-2"));
   pair->worker.watch("a", "e1-2");
-  pair->deliverAll();
-  EXPECT(pair->worker.answers.empty());
+  EXPECT(pair->getsNothing());
   EXPECT(pair->main.publish("a", 3) == 1);
-  pair->deliverAll();
-  EXPECT(pair->worker.gotOnly("e1-3"));
+  EXPECT(pair->gets("e1-3"));
 }
 
 /** A watcher of a feed that the worker had forgotten gets every version from then on. */
@@ -428,8 +432,7 @@ void saysWhatIsKnownOfOne() {
     pair.main.publish("a", 1);
     pair.worker.watchBoth(other, refused);
     EXPECT(pair.worker.answers.empty());
-    pair.deliverAll();
-    EXPECT(pair.worker.gotOnly("grant-required"));
+    EXPECT(pair.gets("grant-required"));
   }
 }
 
@@ -438,18 +441,14 @@ void saysNewsBesideAFetch() {
   ThreadPair pair(true);
   pair.main.publish("a", 1);
   pair.worker.watchBoth({"a", ""}, {"b", ""});
-  pair.deliverAll();
-  EXPECT(pair.worker.gotOnly("e1-1"));
+  EXPECT(pair.gets("e1-1"));
   pair.worker.watchBoth({"a", "e1-1"}, {"b", ""});
-  pair.deliverAll();
-  EXPECT(pair.worker.answers.empty());
+  EXPECT(pair.getsNothing());
   pair.main.publish("a", 2);
-  pair.deliverAll();
-  EXPECT(pair.worker.gotOnly("e1-2"));
+  EXPECT(pair.gets("e1-2"));
   pair.worker.watch("b", "");
   pair.worker.watchBoth({"a", "e1-2"}, {"b", ""});
-  pair.deliverAll();
-  EXPECT(pair.worker.answers.empty());
+  EXPECT(pair.getsNothing());
   pair.main.publish("b", 3);
   pair.deliverAll();
   EXPECT(pair.worker.answers.size() == 2);
@@ -488,8 +487,7 @@ void skipsWhatItIsTooSlowFor() {
   }
   // Messages sent before the worker was behind are still delivered.
   pair.deliverNotices();
-  pair.deliverAll();
-  EXPECT(pair.worker.gotOnly("e1-80"));
+  EXPECT(pair.gets("e1-80"));
   // Meanwhile bytes of only a few versions were kept for it.
   EXPECT(pair.worker.feeds.table().find("a")->cursor.version == kVersions);
 }
@@ -643,8 +641,7 @@ void crossesThoseThatComeAfterOne() {
   EXPECT(pair.main.publish("a", 1) == 1);
   const Names* const names = pair.main.feeds().find("a")->names.get();
   EXPECT(names != nullptr && names->contains("ann"));
-  pair.deliverAll();
-  EXPECT(pair.worker.gotOnly("e1-1"));
+  EXPECT(pair.gets("e1-1"));
 }
 
 /** A feed without a value is forgotten with its last waiting client. */
@@ -684,8 +681,7 @@ void compressesForAWorkerThatIsBehind() {
   pair.worker.answers.clear();
   // The watcher waits for the compressed form, which will come.
   pair.worker.watch("a", "", WatchOptions{.gzip = true});
-  pair.deliverAll();
-  EXPECT(pair.worker.answers.empty());
+  EXPECT(pair.getsNothing());
   pair.main.compress("a");
   pair.deliverAll();
   EXPECT(pair.worker.answers.size() == 1);
