@@ -216,124 +216,81 @@ function useOf({ watch, facts }) {
 const round = (value) => Number(value.toPrecision(4));
 
 function faultsOf(
-  { account, opened, connections, server, storm },
-  { deaths, facts, interrupted, options }
+  { account, opened, connections, server, storm, interrupted },
+  { deaths, facts, options }
 ) {
-  const faults = [...deaths];
-  const addFaultIf = (applies, text) => applies && faults.push(text);
-  if (opened) {
-    addFaultIf(
-      opened.clients < opened.wanted && !interrupted,
-      `${opened.clients} of ${opened.wanted} clients got parked`
-    );
-    addFaultIf(
-      (facts.serverParked ?? Infinity) < opened.clients && !interrupted,
-      `all polls were written, and the server counts ${facts.serverParked} of ${opened.clients} ` +
-        'parked'
-    );
-  }
   const last = options.stages?.lastTarget;
   const { parked } = facts.stages?.at(-1) ?? {};
-  addFaultIf(
-    options.command === 'park' && facts.stages?.length > 0 && parked < last && !interrupted,
-    `${parked} of ${last} clients were parked at the end of the stages`
-  );
-  addFaultIf(
-    facts.lowestParked !== undefined && !interrupted,
-    `the clients were down to ${facts.lowestParked} parked, and not back by the end`
-  );
-  addFaultIf(
-    facts.stayingMembers > 0 && !interrupted,
-    `${facts.stayingMembers} clients could not leave: no answer said that they have`
-  );
-  addFaultIf(!account.complete, 'the account is incomplete: not every engine gave its own');
-  addFaultIf(
-    account.complete && account.missing > (options.missing ?? 0),
-    `${account.missing} sprites are missing: accepted by the server, and not received`
-  );
-  addFaultIf(
-    account.repeated > account.excusedRepeats,
-    `${account.repeated} sprites came twice, though at most ${account.excusedRepeats} had not been acked`
-  );
-  addFaultIf(
-    account.mangled > 0,
-    `${account.mangled} sprites came in changed or by the wrong side`
-  );
-  addFaultIf(
-    connections.badAnswers > 0,
-    `${connections.badAnswers} answers are not by the contract`
-  );
-  addFaultIf(
-    server?.law && !server.law.holds,
-    "the server's law does not hold: " +
-      `thrown ${server?.law?.thrown} is not acked + waiting + lost, with what has crossed`
-  );
-  addFaultIf(
-    storm?.ghosts > 0 && !interrupted,
-    `the server did not notice that all were gone, and counted ${storm?.ghosts} parked: how long they ` +
-      'took is not known'
-  );
-  addFaultIf(
-    storm && storm.seconds[100] === null && !storm.ghosts && !interrupted,
-    `only ${storm?.parked} of ${options.clients} were parked again in time`
-  );
-  return faults;
+  const { serverParked, lowestParked, stayingMembers } = facts;
+  // A signal excuses what is not done.
+  const undone = [
+    opened?.clients < opened?.wanted && `${opened.clients} of ${opened.wanted} clients got parked`,
+    (serverParked ?? Infinity) < opened?.clients &&
+      `all polls were written, and the server counts ${serverParked} of ${opened.clients} parked`,
+    options.command === 'park' &&
+      parked < last &&
+      `${parked} of ${last} clients were parked at the end of the stages`,
+    lowestParked !== undefined &&
+      `the clients were down to ${lowestParked} parked, and not back by the end`,
+    stayingMembers > 0 &&
+      `${stayingMembers} clients could not leave: no answer said that they have`,
+    storm?.ghosts > 0 &&
+      `the server did not notice that all were gone, and counted ${storm.ghosts} parked: how long they took is not known`,
+    storm?.seconds[100] === null &&
+      !storm.ghosts &&
+      `only ${storm.parked} of ${options.clients} were parked again in time`
+  ];
+  return [
+    ...deaths,
+    !account.complete && 'the account is incomplete: not every engine gave its own',
+    account.complete &&
+      account.missing > (options.missing ?? 0) &&
+      `${account.missing} sprites are missing: accepted by the server, and not received`,
+    account.repeated > account.excusedRepeats &&
+      `${account.repeated} sprites came twice, though at most ${account.excusedRepeats} had not been acked`,
+    account.mangled > 0 && `${account.mangled} sprites came in changed or by the wrong side`,
+    connections.badAnswers > 0 && `${connections.badAnswers} answers are not by the contract`,
+    server?.law?.holds === false &&
+      `the server's law does not hold: thrown ${server.law.thrown} is not acked + waiting + lost, with what has crossed`,
+    ...(interrupted ? [] : undone)
+  ].filter(Boolean);
 }
 
 function remarksOf(result, { facts, options }) {
   const { account, throwing, server } = result;
-  const remarks = [];
-  const addRemarkIf = (applies, text) => applies && remarks.push(text);
-  addRemarkIf(
-    throwing?.swarmStallMs > 20,
-    'The swarm itself was kept from running for ' +
-      `${throwing?.swarmStallMs} ms: the longest times are as much its own as the server's.`
-  );
-  addRemarkIf(result.interrupted, 'Stopped by a signal: this is the account so far.');
-  addRemarkIf(
-    throwing?.behind > 0,
-    `The swarm fell ${throwing?.behind} sprites behind its rate: ` +
-      'every thrower was waiting for an answer, or for its turn. What they had waited by the end ' +
-      'counts in the times.'
-  );
-  const isThrowRateLimited = account.refusals['too-many-throws'] > 0;
-  addRemarkIf(isThrowRateLimited, isThrowRateLimited && throwRateRemark(result));
-  addRemarkIf(
-    result.engineCores > 0.9,
-    `An engine of the swarm was busy for ${Math.round(result.engineCores * 100)}% of the time: the ` +
-      'limit may be its own. To have more: --processes 2.'
-  );
-  addRemarkIf(
-    account.landedElsewhere > 0,
-    `${account.landedElsewhere} sprites landed at clients that ` +
-      "are not this swarm's: the server's law holds and says they are not lost."
-  );
-  addRemarkIf(
-    foreignClients(facts) > 0 && account.landedElsewhere === 0,
-    "Others' clients were in the torus too."
-  );
-  addRemarkIf(
-    account.missing > 0 && server?.law?.waiting > 0,
-    `${server?.law?.waiting} sprites are still waiting at the server.`
-  );
-  addRemarkIf(
-    account.repeated > 0 && account.repeated <= account.excusedRepeats,
-    `${account.repeated} sprites came twice, after clients left, or lost their places, before an ack: the contract ` +
-      'allows it.'
-  );
-  addRemarkIf(
-    account.unconfirmed > 0,
-    `${account.unconfirmed} sprites arrived though their throw was never answered with 202.`
-  );
-  addRemarkIf(account.foreign > 0, `${account.foreign} sprites came from others.`);
-  addRemarkIf(!server, 'The server gives no /status: its side of the account is not known.');
-  addRemarkIf(
-    options.command === 'latency',
-    'The probe is a process of its own with ' +
-      `${options.probes} clients that joined one after the other; its sprites land at them or at ` +
-      "any of the others, which are busy: the probe's times count both."
-  );
-  return remarks;
+  return [
+    throwing?.swarmStallMs > 20 &&
+      `The swarm itself was kept from running for ${throwing.swarmStallMs} ms: ` +
+        "the longest times are as much its own as the server's.",
+    result.interrupted && 'Stopped by a signal: this is the account so far.',
+    throwing?.behind > 0 &&
+      `The swarm fell ${throwing.behind} sprites behind its rate: every thrower was waiting for an answer, or for ` +
+        'its turn. What they had waited by the end counts in the times.',
+    account.refusals['too-many-throws'] > 0 && throwRateRemark(result),
+    result.engineCores > 0.9 &&
+      `An engine of the swarm was busy for ${Math.round(result.engineCores * 100)}% of the time: the limit may be ` +
+        'its own. To have more: --processes 2.',
+    account.landedElsewhere > 0 &&
+      `${account.landedElsewhere} sprites landed at clients that are not this swarm's: ` +
+        "the server's law holds and says they are not lost.",
+    foreignClients(facts) > 0 &&
+      account.landedElsewhere === 0 &&
+      "Others' clients were in the torus too.",
+    account.missing > 0 &&
+      server?.law?.waiting > 0 &&
+      `${server.law.waiting} sprites are still waiting at the server.`,
+    account.repeated > 0 &&
+      account.repeated <= account.excusedRepeats &&
+      `${account.repeated} sprites came twice, after clients left, or lost their places, before an ack: ` +
+        'the contract allows it.',
+    account.unconfirmed > 0 &&
+      `${account.unconfirmed} sprites arrived though their throw was never answered with 202.`,
+    account.foreign > 0 && `${account.foreign} sprites came from others.`,
+    !server && 'The server gives no /status: its side of the account is not known.',
+    options.command === 'latency' &&
+      `The probe is a process of its own with ${options.probes} clients that joined one after the other; its sprites ` +
+        "land at them or at any of the others, which are busy: the probe's times count both."
+  ].filter(Boolean);
 }
 
 /** Returns the remark that the server's --throw-rate, and not its capacity, bounds the figures. */

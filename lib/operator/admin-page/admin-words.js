@@ -76,44 +76,30 @@ const LOW_DISK_BYTES = 2 ** 30;
 export function alarms({ status, law, bounds, arenas, disk, unready, state }, latestSample = {}) {
   const { world, feedMemory = 0, mailboxBytes, outOfFiles = 0 } = status;
   const percent = (value, most) => Math.round((100 * value) / most);
-  const candidates = [
-    [unready !== null, `${unready}: no newcomers are sent here while /readyz says so.`],
-    [
-      !law.holds,
-      'The law of sprites does not hold: sprites are missing, or counted twice. Report it.'
-    ],
-    [
-      state !== null && status.stateBlocked,
-      `${state?.file} can’t be written: joins and throws are refused. Look at its disk and the log.`
-    ],
-    [disk !== null && disk.free < LOW_DISK_BYTES, `${disk?.folder} has ${bytes(disk?.free)} left.`],
-    [
-      mailboxBytes > FULL_SHARE * bounds.mailboxMemory,
-      `Mailboxes are ${percent(mailboxBytes, bounds.mailboxMemory)} % full (--mailbox-memory): at 100 % every throw is refused.`
-    ],
-    [
-      feedMemory > FULL_SHARE * bounds.feedMemory,
-      `Feeds take ${percent(feedMemory, bounds.feedMemory)} % of --feed-memory: at 100 % publications are refused.`
-    ],
-    [
-      latestSample.fetchesFailed > 0,
-      'Fetches from --upstream fail: watchers have the last value that came.'
-    ],
-    ...arenas
-      .filter(({ failed }) => failed !== null)
-      .map(({ name, failed }) => [
-        true,
+  const isAbove = (value, most) => value > FULL_SHARE * most;
+  return [
+    unready !== null && `${unready}: no newcomers are sent here while /readyz says so.`,
+    !law.holds &&
+      'The law of sprites does not hold: sprites are missing, or counted twice. Report it.',
+    state !== null &&
+      status.stateBlocked &&
+      `${state.file} can’t be written: joins and throws are refused. Look at its disk and the log.`,
+    disk?.free < LOW_DISK_BYTES && `${disk.folder} has ${bytes(disk.free)} left.`,
+    isAbove(mailboxBytes, bounds.mailboxMemory) &&
+      `Mailboxes are ${percent(mailboxBytes, bounds.mailboxMemory)} % full (--mailbox-memory): at 100 % every throw is refused.`,
+    isAbove(feedMemory, bounds.feedMemory) &&
+      `Feeds take ${percent(feedMemory, bounds.feedMemory)} % of --feed-memory: at 100 % publications are refused.`,
+    latestSample.fetchesFailed > 0 &&
+      'Fetches from --upstream fail: watchers have the last value that came.',
+    ...arenas.map(
+      ({ name, failed }) =>
+        failed !== null &&
         `In arena ${name} the game ${failed.game} was stopped (${failed.why}): ${failed.message}`
-      ]),
-    [Boolean(world?.problem), `No member of its world: ${world?.problem}. The log says more.`],
-    [
-      world?.state === 'cut-off',
-      'Cut off from the other servers of its world: throws over seams are refused.'
-    ],
-    [
-      outOfFiles > 0,
+    ),
+    world?.problem && `No member of its world: ${world.problem}. The log says more.`,
+    world?.state === 'cut-off' &&
+      'Cut off from the other servers of its world: throws over seams are refused.',
+    outOfFiles > 0 &&
       `No file descriptor was left ${count(outOfFiles, 'time')} since the start (ulimit -n).`
-    ]
-  ];
-  return candidates.filter(([isRaised]) => isRaised).map(([, words]) => words);
+  ].filter(Boolean);
 }
