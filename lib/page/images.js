@@ -152,13 +152,8 @@ async function rasterize(file) {
   }
 }
 
-async function decode(blob) {
-  try {
-    return await createImageBitmap(blob);
-  } catch {
-    return null; // It is no image.
-  }
-}
+/** Decodes an image; null for any other file. */
+const decode = (blob) => createImageBitmap(blob).catch(() => null);
 
 /** Sprites from image files. */
 
@@ -186,20 +181,12 @@ export async function addFiles(files, maxSprite, addImage) {
       continue;
     }
     const image = await shrink(file, maxSprite);
-    if (!image) {
-      problems.push(`${file.name} is no image this browser can read.`);
-    } else if (addImage({ ...image, name: nameOfFile(file.name) }, index)) {
-      index += 1;
-    } else {
-      break;
-    }
+    const name = toSpriteName(file.name.replace(/\.[^.]*$/, ''));
+    if (!image) problems.push(`${file.name} is no image this browser can read.`);
+    else if (addImage({ ...image, name }, index)) index += 1;
+    else break;
   }
   return problems.join(' ');
-}
-
-/** Returns a file's name without its ending, cut to the length of a sprite's name. */
-function nameOfFile(name) {
-  return toSpriteName(name.replace(/\.[^.]*$/, ''));
 }
 
 /** @returns {string} a text cut to the length of a sprite's name */

@@ -103,10 +103,7 @@ function takeSprite(image, position) {
 }
 
 function addSprite({ picture, photo, name: defaultName = '' }, { x, y } = {}) {
-  if (isFull()) {
-    showFullToast();
-    return null;
-  }
+  if (hasNoRoom()) return null;
   const sprite = { id: randomName(), picture, at: 0.5, speed: [0, 0], photo };
   const name = toSpriteName($('name').value) || defaultName;
   if (name) sprite.name = name;
@@ -127,7 +124,7 @@ function addSprite({ picture, photo, name: defaultName = '' }, { x, y } = {}) {
 
 /** Announces a sprite that was selected by key. */
 function announceSelected(body) {
-  const free = desktop.bodies.filter(({ flight }) => !flight);
+  const free = landedBodies();
   const position = free.length > 1 ? `, ${free.indexOf(body) + 1} of ${free.length}` : '';
   const sender = body.stranger ? senderWords(body.sprite) : '';
   announce(
@@ -148,14 +145,15 @@ function announceWalked(body) {
   );
 }
 
-function isFull() {
-  let landedCount = 0;
-  for (const body of desktop.bodies) if (!body.flight) landedCount += 1;
-  return landedCount >= MAX_SPRITES;
-}
+const landedBodies = () => desktop.bodies.filter(({ flight }) => !flight);
 
-function showFullToast() {
+const isFull = () => landedBodies().length >= MAX_SPRITES;
+
+/** Returns whether the desktop is full, and then says so. */
+function hasNoRoom() {
+  if (!isFull()) return false;
   showToast(`This desktop is full, with ${MAX_SPRITES} sprites. Throw one, or put one away.`);
+  return true;
 }
 
 function putAway(body) {
@@ -176,26 +174,25 @@ function putAway(body) {
   publishState();
 }
 
+/** Puts a sprite where it was: `x` and `y` are shares of the desktop's size. */
+function putBack(sprite, { x, y, stranger }) {
+  const half = stage.half(sprite.picture);
+  const body = desktop.add(sprite, { x: x * desktop.width, y: y * desktop.height, half });
+  body.stranger = stranger;
+  stage.updateImages(body);
+  return body;
+}
+
 /** Brings back the sprite that was put away last. */
 function undo() {
   if (removedBodies.length === 0) return;
-  if (isFull()) {
-    showFullToast();
-    return;
-  }
+  if (hasNoRoom()) return;
   // After an undo by key the toast's button has nothing left to do.
   announcer.withdraw(undo);
   const { sprite, x, y, stranger } = removedBodies.pop();
-  const body = desktop.add(sprite, {
-    x: x * desktop.width,
-    y: y * desktop.height,
-    half: stage.half(sprite.picture)
-  });
-  body.stranger = stranger;
-  desktop.selected = body;
-  stage.updateImages(body);
+  desktop.selected = putBack(sprite, { x, y, stranger });
   stage.wake();
-  announce(`${capitalize(describeSprite(body.sprite))} is back.`);
+  announce(`${capitalize(describeSprite(sprite))} is back.`);
   publishState();
 }
 
@@ -371,24 +368,17 @@ function publishState() {
     client.wake();
   }
   const at = (body) => `${body.sprite.id} ${Math.round(body.x)} ${Math.round(body.y)}`;
-  const flying = bodies.filter((body) => body.flight).length;
-  canvas.dataset.sprites = bodies.length - flying;
-  canvas.dataset.flying = flying;
+  const landed = landedBodies();
+  canvas.dataset.sprites = landed.length;
+  canvas.dataset.flying = bodies.length - landed.length;
   canvas.dataset.moving = desktop.isMoving;
-  canvas.dataset.where = bodies
-    .filter((body) => !body.flight)
-    .slice(-20)
-    .map(at)
-    .join(',');
+  canvas.dataset.where = landed.slice(-20).map(at).join(',');
   for (const [name, number] of Object.entries(tally)) canvas.dataset[name] = number;
   saveTimer ||= setTimeout(save, 300);
 }
 
-function photoLength() {
-  let length = 0;
-  for (const { sprite } of desktop.bodies) length += sprite.photo?.length ?? 0;
-  return length;
-}
+const photoLength = () =>
+  desktop.bodies.reduce((length, { sprite }) => length + (sprite.photo?.length ?? 0), 0);
 
 function snapshot() {
   let photoRoom = MAX_STORED_PHOTOS;
@@ -425,14 +415,12 @@ function restore(stored) {
     try {
       const sprite = readSprite(entry?.sprite);
       const toShare = (value) => (value >= 0 && value <= 1 ? value : 0.5);
-      const body = desktop.add(sprite, {
-        x: toShare(entry.x) * desktop.width,
-        y: toShare(entry.y) * desktop.height,
-        half: stage.half(sprite.picture)
-      });
-      body.stranger = entry.stranger === true;
       if (entry.hidden === true) covers.hide(sprite.picture);
-      stage.updateImages(body);
+      const body = putBack(sprite, {
+        x: toShare(entry.x),
+        y: toShare(entry.y),
+        stranger: entry.stranger === true
+      });
       const { ticket, flight } = entry;
       if (['left', 'right', 'up', 'down'].includes(flight) && Number.isSafeInteger(ticket?.n)) {
         // Its throw was under way. The server recognizes a repeated throw by its number.

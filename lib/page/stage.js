@@ -23,9 +23,7 @@ export class Stage {
   #canvas;
   #ctx;
   #desktop;
-  #isStill;
-  #onChange;
-  #isCovered;
+  #options;
   #hands;
   #keyboard;
   #ratio = 1;
@@ -57,13 +55,11 @@ export class Stage {
    */
   constructor(elements, desktop, options) {
     const { canvas } = elements;
-    const { isStill, isCovered, onChange, onSelect, onGrab } = options;
-    this.#isCovered = isCovered;
+    const { onChange, onSelect, onGrab } = options;
     this.#canvas = canvas;
     this.#ctx = canvas.getContext('2d');
     this.#desktop = desktop;
-    this.#isStill = isStill;
-    this.#onChange = onChange;
+    this.#options = options;
     for (let i = 0; i < MAX_RIPPLES; i += 1) {
       this.#ripples.push({ x: 0, y: 0, age: RIPPLE_TIME, color: '', size: 1 });
     }
@@ -143,7 +139,7 @@ export class Stage {
       return;
     }
     const { images } = body;
-    if (this.#isCovered(body)) {
+    if (this.#options.isCovered(body)) {
       images.sticker = this.#stickerOf('covered', pixels);
       this.wake();
       return;
@@ -177,7 +173,7 @@ export class Stage {
 
   /** Draws a ring of color where a sprite has crossed an edge. */
   ripple(x, y, color) {
-    if (this.#isStill()) return;
+    if (this.#options.isStill()) return;
     let oldest = this.#ripples[0];
     for (const ripple of this.#ripples) if (ripple.age > oldest.age) oldest = ripple;
     oldest.x = x;
@@ -202,7 +198,7 @@ export class Stage {
   #tick = (now) => {
     const dt = Math.max(0, (now - this.#lastFrameAt) / 1000);
     this.#lastFrameAt = now;
-    const isMoving = this.#desktop.step(dt, !this.#isStill());
+    const isMoving = this.#desktop.step(dt, !this.#options.isStill());
     let isRippling = false;
     for (let i = 0; i < MAX_RIPPLES; i += 1) {
       const ripple = this.#ripples[i];
@@ -222,7 +218,7 @@ export class Stage {
     }
     if (this.#wasMoving !== isMoving) {
       this.#wasMoving = isMoving;
-      if (!isMoving) this.#onChange();
+      if (!isMoving) this.#options.onChange();
     }
   };
 
@@ -231,7 +227,7 @@ export class Stage {
     const ratio = this.#ratio;
     const { bodies, selected } = this.#desktop;
     const keySelected = this.#keyboard.isActive ? selected : null;
-    const isStill = this.#isStill();
+    const isStill = this.#options.isStill();
     ctx.setTransform(1, 0, 0, 1, 0, 0);
     ctx.clearRect(0, 0, this.#canvas.width, this.#canvas.height);
     for (let i = 0; i < MAX_RIPPLES; i += 1) {
