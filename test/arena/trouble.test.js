@@ -99,7 +99,7 @@ playing('a list of games that did not come is asked for again', async (t, { visi
   const panel = await unlocked(visit);
   const countRequests = await failOnce(panel, '**/games', (route) => route.fulfill(BUSY));
   await panel.reload();
-  await panel.locator('.chip[data-value=pong]').waitFor({ timeout: 30_000 });
+  await panel.locator('.chip[data-value=pong]').waitFor();
   t.ok(countRequests() > 1);
 });
 
@@ -175,7 +175,7 @@ t.test('field and panel say that a link must have a grant; load takes it', { ski
   }
   const grant = reads('arena/*', { join: true });
   const phone = await visit(`play/hall#grant=${grant}`);
-  await phone.waitForSelector('#root[data-connections="1"]', { timeout: 30_000 });
+  await phone.waitForSelector('#root[data-connections="1"]');
   const blind = await visit(`play/hall#grant=${reads('other', { join: true })}`);
   await says(blind, '#state', 'Your invitation does not let you in. Ask for another link.');
 });

@@ -55,14 +55,10 @@ alone('it lives: the desktop looks different after a while', LIVELY, async (t, {
   await resting(page); // From now on sprites move only by themselves.
   const places = () => page.evaluate(() => document.getElementById('stage').dataset.where);
   const before = await places();
-  await page.waitForFunction(
-    (was) => {
-      const { where } = document.getElementById('stage').dataset;
-      return was.split(',').some((one) => !where.includes(one));
-    },
-    before,
-    { timeout: 30_000 }
-  );
+  await page.waitForFunction((was) => {
+    const { where } = document.getElementById('stage').dataset;
+    return was.split(',').some((one) => !where.includes(one));
+  }, before);
   t.pass('one has walked');
 });
 

@@ -65,7 +65,7 @@ t.test('the ring of a world', { skip }, async (t) => {
   await described('one of 3');
   await described('right end of a row it goes on at c, off the left end at a');
   const told = page.locator('#news', { hasText: 'one of 3' });
-  await told.waitFor({ state: 'attached', timeout: 30_000 });
+  await told.waitFor({ state: 'attached' });
   const [right] = await ring.locator('.name', { hasText: 'c' }).all();
   const [left] = await ring.locator('.name', { hasText: 'a' }).all();
   t.ok((await right.boundingBox()).x > (await left.boundingBox()).x, 'right is right');
@@ -73,7 +73,7 @@ t.test('the ring of a world', { skip }, async (t) => {
   const admin = await page.context().newPage();
   await admin.goto(b.adminAddresses[0]);
   const words = admin.locator('#world-words', { hasText: '7 clients together' });
-  await words.waitFor({ timeout: 30_000 });
+  await words.waitFor();
   t.match(
     await words.textContent(),
     /one of 3 .* It is member, in epoch \d+\. All have 7 clients together\.$/
@@ -93,7 +93,7 @@ t.test('the ring of a world', { skip }, async (t) => {
   // Without the broker the server is cut off, and the pages show it.
   await nats.kill();
   await described('It has no contact with the others now.');
-  await admin.locator('#world-problem', { hasText: 'unreachable' }).waitFor({ timeout: 30_000 });
+  await admin.locator('#world-problem', { hasText: 'unreachable' }).waitFor();
   t.equal(await page.locator('#world p').textContent(), 'server b, one of 3, cut off');
   await until(() => c.status().world.state === 'cut-off');
 

@@ -101,8 +101,7 @@ export async function call(phone, name) {
 
 /** Waits until an element shows this text. */
 export const says = (page, selector, text) =>
-  page.locator(selector).filter({ hasText: text }).first().waitFor({ timeout: 30_000 });
+  page.locator(selector).filter({ hasText: text }).first().waitFor();
 
 /** Waits until the browser's page shows this page of the game. */
-export const shows = (page, name) =>
-  page.waitForSelector(`body[data-page=${name}]`, { timeout: 30_000 });
+export const shows = (page, name) => page.waitForSelector(`body[data-page=${name}]`);

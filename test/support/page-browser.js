@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
+import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { crc32, deflateSync } from 'node:zlib';
 
@@ -141,7 +142,7 @@ export class Browser {
           toast: document.getElementById('toast')?.textContent
         }));
         // A page that has crashed or hangs does not answer.
-        const late = new Promise((go) => void setTimeout(go, 2000, 'no answer within 2 s'));
+        const late = pause(2000, 'no answer within 2 s');
         const said = await Promise.race([asked.catch((error) => error.message), late]);
         return `${page.url()}: ${JSON.stringify(said)}`;
       })
@@ -226,7 +227,7 @@ export const undoLonger = (page) =>
 
 /** Waits until the page shows this state. */
 export function online(page, state = 'online') {
-  return page.waitForSelector(`body[data-state=${state}]`, { timeout: 30_000 });
+  return page.waitForSelector(`body[data-state=${state}]`);
 }
 
 /** Makes a page reload itself, with its `pagehide` handlers. Returns when the new document has loaded. */
@@ -240,16 +241,14 @@ export async function reloadItself(page) {
 export async function look(page) {
   const data = await page.evaluate(() => ({ ...document.getElementById('stage').dataset }));
   const { where = '', ...numbers } = data;
-  const sprites =
-    where === ''
-      ? []
-      : where.split(',').map((entry) => {
-          const [id, x, y] = entry.split(' ');
-          return { id, x: Number(x), y: Number(y) };
-        });
+  const entries = where.split(',').filter(Boolean);
+  const list = entries.map((entry) => {
+    const [id, x, y] = entry.split(' ');
+    return { id, x: Number(x), y: Number(y) };
+  });
   return {
     ...Object.fromEntries(Object.entries(numbers).map(([key, value]) => [key, Number(value)])),
-    list: sprites
+    list
   };
 }
 
@@ -260,8 +259,7 @@ export function reads(page, selector, text) {
       const { textContent } = document.querySelector(which);
       return part instanceof RegExp ? part.test(textContent) : textContent.includes(part);
     },
-    [selector, text],
-    { timeout: 30_000 }
+    [selector, text]
   );
 }
 
@@ -269,21 +267,16 @@ export function reads(page, selector, text) {
 export function until(page, name, least) {
   return page.waitForFunction(
     ([key, number]) => Number(document.getElementById('stage').dataset[key]) >= number,
-    [name, least],
-    { timeout: 30_000 }
+    [name, least]
   );
 }
 
 /** Waits until the desktop has exactly `count` sprites, and none in flight. */
 export function holds(page, count) {
-  return page.waitForFunction(
-    (number) => {
-      const { sprites, flying } = document.getElementById('stage').dataset;
-      return Number(sprites) === number && Number(flying) === 0;
-    },
-    count,
-    { timeout: 30_000 }
-  );
+  return page.waitForFunction((number) => {
+    const { sprites, flying } = document.getElementById('stage').dataset;
+    return Number(sprites) === number && Number(flying) === 0;
+  }, count);
 }
 
 /** Adds sprites by the keyboard until the desktop has `count`. */
@@ -317,18 +310,13 @@ export async function kept(page) {
 export function remembers(page, count) {
   return page.waitForFunction(
     (number) => JSON.parse(sessionStorage.getItem('sprites.desktop'))?.sprites.length === number,
-    count,
-    { timeout: 30_000 }
+    count
   );
 }
 
 /** Waits until nothing on the desktop moves: before that the sprites' places are unknown. */
 export function resting(page) {
-  return page.waitForFunction(
-    () => document.getElementById('stage').dataset.moving === 'false',
-    null,
-    { timeout: 30_000 }
-  );
+  return page.waitForFunction(() => document.getElementById('stage').dataset.moving === 'false');
 }
 
 /**
@@ -518,9 +506,7 @@ export function browserRig(t) {
 export async function soon(isSo) {
   for (let i = 0; i < 600; i += 1) {
     if (await isSo()) return true;
-    await new Promise((go) => {
-      setTimeout(go, 50);
-    });
+    await pause(50);
   }
   return false;
 }
