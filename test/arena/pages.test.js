@@ -166,7 +166,10 @@ t.test('the quiz, from the names to the podium', { skip }, async (t) => {
   await phones[0].reload();
   await says(phones[0], '#named', 'You are <b>Ada</b>');
 
+  const clickAgain = (selector) => panel.locator(selector).dispatchEvent('click', { detail: 2 });
   await panel.click('#go');
+  await says(panel, '#go', 'Stop');
+  await clickAgain('#go'); // A double click starts one round.
   await says(field, '.top', '0 of 2 have answered');
   for (const phone of phones) await says(phone, '.ask', 'Which one?');
   for (const page of [field, phones[0]]) {
@@ -191,6 +194,8 @@ t.test('the quiz, from the names to the podium', { skip }, async (t) => {
   await says(field, '.front', 'In front: \u2068<b>Ada</b>\u2069');
   await phones[1].focus('.choice[data-at="2"]');
   await panel.click('text=Next question');
+  await says(panel, '.panel-quiz', 'Show the answer');
+  await clickAgain('text=Show the answer'); // A double click ends one step.
   await says(field, '.top', 'Question 2 of 4');
   await phones[1].locator('.choice[data-at="0"]:focus').waitFor(); // The focus stays, for players with a keyboard.
   await phones[0].click('.choice[data-at="0"]');

@@ -315,7 +315,9 @@ function hideError() {
   $('refused').hidden = true;
 }
 
-$('go').addEventListener('click', () => command({ running: !control?.running }));
+$('go').addEventListener('click', ({ detail }) => {
+  if (detail < 2) command({ running: !control?.running }); // The second of a double click would stop the round.
+});
 
 /** Shows a row of buttons, one of them chosen. Makes new buttons only if the choices have changed. */
 function showChips(root, choices, chosen, choose) {

@@ -10,7 +10,7 @@ export function button(into, text, action) {
   const element = make('button', { className: 'chip', text, into });
   element.addEventListener(
     'click',
-    () => element.getAttribute('aria-disabled') !== 'true' && action()
+    (event) => element.getAttribute('aria-disabled') !== 'true' && action(event)
   );
   return element;
 }

@@ -24,11 +24,11 @@ export function start({ root, control: startControl, command, content, slider })
   let control = startControl;
   let value = null;
 
-  // The commands have the step's number: a late click can't end another step.
-  const end = button(buttons, 'Show the answer', () => command({ settings: { end: value.step } }));
-  const skip = button(buttons, 'Leave this question out', () =>
-    command({ settings: { skip: value.step } })
-  );
+  // The commands have the step's number: a late click can't end another step, nor can the second of a double click.
+  const stepCommand = (name) => (event) =>
+    event.detail < 2 && command({ settings: { [name]: value.step } });
+  const end = button(buttons, 'Show the answer', stepCommand('end'));
+  const skip = button(buttons, 'Leave this question out', stepCommand('skip'));
   const result = button(buttons, 'To the result', () => command({ page: 'result' }));
 
   function show() {
