@@ -206,6 +206,18 @@ class Server : private PollResponder {
   std::map<uint64_t, std::string> edges_;
 };
 
+/** The head of the sprite {}. */
+constexpr CrosserHead kSprite = {.length = 2};
+
+/** Returns a frame with the sprite {} under each of these heads. */
+inline std::string frameText(const FrameHead& head, const std::vector<CrosserHead>& sprites = {}) {
+  std::string text;
+  FrameWriter writer(head, &text);
+  for (const CrosserHead& sprite : sprites) writer.add(sprite, "{}");
+  writer.finish();
+  return text;
+}
+
 /** A message in flight. */
 struct Message {
   size_t from, to;

@@ -47,8 +47,7 @@ class Town {
         EXPECT(at(number).throwOne(0, edge, ++first_, 0) == Outcome::kQueued);
       }
     }
-    carry();
-    takeAll();
+    settle();
     for (const auto& server : servers_) begun_.push_back(server->pool.counts());
   }
 
@@ -145,6 +144,11 @@ class Town {
     }
   }
 
+  void settle() {
+    carry();
+    takeAll();
+  }
+
   /** Returns how often a sprite was received. */
   size_t times(uint64_t sprite) const {
     const auto found = received.find(sprite);
@@ -153,26 +157,29 @@ class Town {
 
   /** Returns whether each of these sprites is received once, when all is carried and taken. */
   bool arrive(std::initializer_list<uint64_t> sprites) {
-    carry();
-    takeAll();
+    settle();
     return std::ranges::all_of(sprites, [this](uint64_t sprite) { return times(sprite) == 1; });
   }
 
-  /** Kills a server and begins it again. */
-  void restart(size_t number) { begin(number, at(number).takeClients()); }
-
-  /** Ends a server in order, with a snapshot and no journal, and begins it again. */
-  void restartInOrder(size_t number) {
-    EXPECT(at(number).store->finish().ok());
-    restart(number);
+  /** Ends a server, `inOrder` with a snapshot and no journal, and begins it again. */
+  void restart(size_t number, bool inOrder = false) {
+    if (inOrder) EXPECT(at(number).store->finish().ok());
+    begin(number, at(number).takeClients());
   }
 
-  /** Kills a server and begins it again with the files and the client of an earlier time. */
-  void cutPower(size_t number, const scene::OldFiles& before, std::vector<Client> guests) {
+  /** A server's files and clients at one time. */
+  struct Backup {
+    scene::OldFiles files;
+    std::vector<Client> clients;
+  };
+  Backup backUp(size_t number) { return {scene::OldFiles(folder(number)), at(number).clients}; }
+
+  /** Kills a server and begins it again with what it had at an earlier time. */
+  void cutPower(size_t number, const Backup& before) {
     Clients clients = at(number).takeClients();
-    clients.clients = std::move(guests);
+    clients.clients = before.clients;
     servers_[number].reset();
-    before.putBack(folder(number));
+    before.files.putBack(folder(number));
     begin(number, std::move(clients));
   }
 
@@ -215,14 +222,12 @@ enum class Then : uint8_t { kNothing, kRestart, kRestartInOrder, kSnapshot };
 void aPowerCutAtTheSender(Then then, bool answered) {
   Town town(2, {0, 1});
   town.throwFrom(0, {1, 2});
-  town.carry();
-  town.takeAll();
-  const scene::OldFiles before(town.folder(0));
-  const std::vector<Client> guests = town.at(0).clients;
+  town.settle();
+  const Town::Backup before = town.backUp(0);
   town.throwFrom(0, {3, 4, 5});
   town.carry();
   town.throwFrom(0, {6});
-  town.cutPower(0, before, guests);
+  town.cutPower(0, before);
   EXPECT(town.thrown(0) == 2);
   town.throwFrom(0, {7, 8});
   const std::vector<Message> questions = town.frames(0);
@@ -231,7 +236,7 @@ void aPowerCutAtTheSender(Then then, bool answered) {
   }
   if (then == Then::kSnapshot) EXPECT(town.at(0).store->compactNow().empty());
   if (then == Then::kRestart || then == Then::kSnapshot) town.restart(0);
-  if (then == Then::kRestartInOrder) town.restartInOrder(0);
+  if (then == Then::kRestartInOrder) town.restart(0, true);
   EXPECT(town.outbox(0, 1).size() == 2);
   EXPECT(town.arrive({1, 2, 3, 4, 5, 7, 8}));
   // A sprite that was accepted at the last moment, and had not crossed.
@@ -246,11 +251,10 @@ void aPowerCutAtTheSender(Then then, bool answered) {
 void aPowerCutBeforeTheAcks(bool peerRestarts) {
   Town town(2, {0, 1});
   town.throwFrom(0, {1, 2, 3});
-  const scene::OldFiles before(town.folder(0));
-  const std::vector<Client> guests = town.at(0).clients;
+  const Town::Backup before = town.backUp(0);
   town.carry();
   EXPECT(town.outbox(0, 1).size() == 0);
-  town.cutPower(0, before, guests);
+  town.cutPower(0, before);
   if (peerRestarts) town.restart(1);
   EXPECT(town.outbox(0, 1).size() == 3);
   town.throwFrom(0, {4});
@@ -265,10 +269,8 @@ void aPowerCutBeforeTheAcks(bool peerRestarts) {
 void aPowerCutAtTheReceiver(bool senderRestarts) {
   Town town(2, {0, 1});
   town.throwFrom(0, {1, 2});
-  town.carry();
-  town.takeAll();
-  const scene::OldFiles before(town.folder(1));
-  const std::vector<Client> guests = town.at(1).clients;
+  town.settle();
+  const Town::Backup before = town.backUp(1);
   town.throwFrom(0, {3, 4});
   town.carry();
   EXPECT(town.outbox(0, 1).size() == 0);
@@ -276,7 +278,7 @@ void aPowerCutAtTheReceiver(bool senderRestarts) {
   town.throwFrom(0, {5});
   town.send(0);
   town.throwFrom(0, {6});
-  town.cutPower(1, before, guests);
+  town.cutPower(1, before);
   if (senderRestarts) town.restart(0);
   town.carry();
   town.throwFrom(0, {7});
@@ -291,20 +293,16 @@ void aPowerCutAtTheReceiver(bool senderRestarts) {
 void aPowerCutAtBoth(bool senderFurther) {
   Town town(2, {0, 1});
   town.throwFrom(0, {1, 2});
-  town.carry();
-  town.takeAll();
-  const auto keep = [&](size_t number) { return scene::OldFiles(town.folder(number)); };
-  const std::vector<Client> thrower = town.at(0).clients;
-  const std::vector<Client> receiver = town.at(1).clients;
-  const scene::OldFiles first = keep(senderFurther ? 0 : 1);
+  town.settle();
+  const Town::Backup first = town.backUp(senderFurther ? 0 : 1);
   town.throwFrom(0, {3, 4});
   town.carry();
-  const scene::OldFiles second = keep(senderFurther ? 1 : 0);
+  const Town::Backup second = town.backUp(senderFurther ? 1 : 0);
   town.throwFrom(0, {5, 6});
   town.carry();
   // The receiver's client has not polled since `takeAll`.
-  town.cutPower(0, senderFurther ? first : second, thrower);
-  town.cutPower(1, senderFurther ? second : first, receiver);
+  town.cutPower(0, senderFurther ? first : second);
+  town.cutPower(1, senderFurther ? second : first);
   town.throwFrom(0, {7, 8});
   EXPECT(town.arrive({1, 2, 7, 8}));
   for (const uint64_t sprite : {3, 4}) EXPECT(town.times(sprite) == (senderFurther ? 1 : 0));
@@ -318,9 +316,8 @@ void aPowerCutBeforeTheWorld() {
   const scene::Folder empty;
   town.throwFrom(1, {1, 2});
   town.throwFrom(0, {3, 4});
-  town.carry();
-  town.takeAll();
-  town.cutPower(1, scene::OldFiles(empty), {});
+  town.settle();
+  town.cutPower(1, {scene::OldFiles(empty), {}});
   EXPECT(town.at(1).join());
   town.sew({0, 1});
   town.throwFrom(1, {5});
@@ -335,13 +332,12 @@ void aPowerCutBeforeTheWorld() {
 void anotherStateIsAnotherMemory() {
   Town town(2, {0, 1});
   town.throwFrom(0, {1, 2, 3});
-  town.carry();
-  town.takeAll();
+  town.settle();
   Town elsewhere(2, {0});
   elsewhere.throwFrom(0, {11, 12});
   EXPECT(!elsewhere.frames(0).empty());
   EXPECT(elsewhere.outbox(0, 1).base() + 1 < town.outbox(0, 1).base());
-  town.cutPower(0, scene::OldFiles(elsewhere.folder(0)), elsewhere.at(0).clients);
+  town.cutPower(0, elsewhere.backUp(0));
   EXPECT(town.outbox(0, 1).size() == 2);
   town.carry();
   town.throwFrom(0, {13});
@@ -357,12 +353,10 @@ void anotherStateIsAnotherMemory() {
 void aRestartedServerAsksFirst(bool inOrder, bool taken) {
   Town town(3, {0});
   town.throwFrom(0, {1});
-  if (taken) {
-    town.send(0);
-  }
+  if (taken) town.send(0);
   town.sew({0, 2});
   // The server restarts twice: the second process follows one that has not asked either.
-  for (int times = 0; times < 2; ++times) inOrder ? town.restartInOrder(0) : town.restart(0);
+  for (int times = 0; times < 2; ++times) town.restart(0, inOrder);
   // First the server has to ask, and nothing lands elsewhere.
   const std::vector<Message> questions = town.frames(0);
   EXPECT(town.outbox(0, 1).size() == 1 && town.outbox(0, 2).size() == 0);
@@ -420,7 +414,7 @@ void onlyWhatWasSentIsInDoubt(bool inOrder) {
   (void)town.frames(0);
   EXPECT(town.outbox(0, 1).size() == 1 && town.outbox(0, 2).size() == 2);
   const std::string state = scene::stateOf(town.at(0).pool);
-  inOrder ? town.restartInOrder(0) : town.restart(0);
+  town.restart(0, inOrder);
   EXPECT(town.at(0).stateAtStart == state);
   EXPECT(town.arrive({1, 2, 3}));
   for (const uint64_t sprite : {1, 2, 3}) EXPECT(town.received[sprite][0].server == 2);
@@ -456,7 +450,7 @@ void whatPassesThroughIsKept(bool inOrder) {
   });
   EXPECT(rounds == 1);
   const std::string state = scene::stateOf(empty.pool);
-  inOrder ? town.restartInOrder(1) : town.restart(1);
+  town.restart(1, inOrder);
   EXPECT(town.at(1).stateAtStart == state);
 }
 
@@ -470,17 +464,14 @@ void anOlderProcessStaysRefused(bool inOrder) {
   town.restart(0);
   town.throwFrom(0, {2});
   town.carry();
-  inOrder ? town.restartInOrder(1) : town.restart(1);
-  std::string frame;
-  FrameWriter writer({.life = old,
-                      .peerLife = town.at(1).life,
-                      .serial = 100,
-                      .number = town.outbox(0, 1).base(),
-                      .base = town.outbox(0, 1).base(),
-                      .memory = memory},
-                     &frame);
-  writer.add({.length = 2}, "{}");
-  writer.finish();
+  town.restart(1, inOrder);
+  const std::string frame = frameText({.life = old,
+                                       .peerLife = town.at(1).life,
+                                       .serial = 100,
+                                       .number = town.outbox(0, 1).base(),
+                                       .base = town.outbox(0, 1).base(),
+                                       .memory = memory},
+                                      {kSprite});
   std::string answer;
   EXPECT(town.at(1).crossings.receive(0, frame, town.now(), &answer) == FrameRefusal::kOlderLife);
   EXPECT(town.in(1) == 2);
@@ -492,16 +483,14 @@ void anOlderProcessStaysRefused(bool inOrder) {
 void anAckedNumberPreventsNoRestart(bool inOrder) {
   Town town(2, {0});
   town.restart(0);
-  std::string ack, none;
-  FrameWriter({.kind = FrameKind::kAck,
-               .life = town.at(1).life,
-               .peerLife = town.at(0).life,
-               .number = kMaxFrameNumber - 1},
-              &ack)
-      .finish();
+  std::string none;
+  const std::string ack = frameText({.kind = FrameKind::kAck,
+                                     .life = town.at(1).life,
+                                     .peerLife = town.at(0).life,
+                                     .number = kMaxFrameNumber - 1});
   (void)town.at(0).crossings.receive(1, ack, town.now(), &none);
   town.at(0).endTurn();
-  inOrder ? town.restartInOrder(0) : town.restart(0);
+  town.restart(0, inOrder);
   town.throwFrom(0, {1});
   EXPECT(town.arrive({1}));
 }
@@ -510,19 +499,17 @@ void anAckedNumberPreventsNoRestart(bool inOrder) {
 void aSpritesNumberPreventsNoRestart(bool inOrder) {
   Town town(2, {0});
   constexpr uint64_t kLast = kMaxFrameNumber - 1;
-  std::string frame, none;
-  FrameWriter writer({.life = town.at(1).life,
-                      .peerLife = town.at(0).life,
-                      .serial = 1000,
-                      .number = kLast,
-                      .base = kLast,
-                      .memory = town.at(1).seams.self().memory},
-                     &frame);
-  for (const std::string_view text : {"{\"u\":8}", "{\"u\":9}"}) writer.add({.length = 7}, text);
-  writer.finish();
+  std::string none;
+  const std::string frame = frameText({.life = town.at(1).life,
+                                       .peerLife = town.at(0).life,
+                                       .serial = 1000,
+                                       .number = kLast,
+                                       .base = kLast,
+                                       .memory = town.at(1).seams.self().memory},
+                                      {kSprite, kSprite});
   EXPECT(town.at(0).crossings.receive(1, frame, town.now(), &none) == FrameRefusal::kMalformed);
   town.at(0).endTurn();
-  inOrder ? town.restartInOrder(0) : town.restart(0);
+  town.restart(0, inOrder);
   town.throwFrom(1, {1});
   EXPECT(town.arrive({1}));
 }
@@ -530,18 +517,14 @@ void aSpritesNumberPreventsNoRestart(bool inOrder) {
 /** Whichever server is restarted, and however: sprites that the other one has taken stay taken. */
 void whatWasTakenStaysTaken(bool inOrder) {
   Town town(2, {0, 1});
-  const auto again = [&](size_t number) {
-    inOrder ? town.restartInOrder(number) : town.restart(number);
-  };
   town.throwFrom(0, {1, 2, 3});
   town.send(0);
   // No answer arrived.
-  again(1);
+  town.restart(1, inOrder);
   town.throwFrom(0, {4});
-  again(0);
-  again(1);
-  town.carry();
-  town.takeAll();
+  town.restart(0, inOrder);
+  town.restart(1, inOrder);
+  town.settle();
   town.carry();
   town.throwFrom(0, {5});
   EXPECT(town.arrive({1, 2, 3, 4, 5}));
@@ -620,11 +603,10 @@ void nothingIsSaidThatIsNotWritten(uint64_t cut, bool ends) {
 void aForgottenServerStaysForgotten(bool inOrder) {
   Town town(3, {0});
   town.sew({0, 2});
-  town.carry();
-  town.takeAll();
+  town.settle();
   EXPECT(town.at(0).pool.replacePeer(1, "y", true));
   town.at(0).endTurn();
-  inOrder ? town.restartInOrder(0) : town.restart(0);
+  town.restart(0, inOrder);
   EXPECT(town.at(0).seams.findPeer("y") == 1 && town.at(0).seams.findPeer("1") == 3);
   town.throwFrom(0, {1});
   EXPECT(town.arrive({1}));

@@ -299,11 +299,8 @@ void checkHaste() {
   again.throwTo(1);
   again.deliverDue();
   EXPECT(again.at(1).crossings.dueAt() == again.now + kAckDelay);
-  std::string question;
-  FrameWriter(
-      {.answerWanted = true, .life = 50, .peerLife = 9, .serial = 1, .number = 1, .memory = 77},
-      &question)
-      .finish();
+  const std::string question = frameText(
+      {.answerWanted = true, .life = 50, .peerLife = 9, .serial = 1, .number = 1, .memory = 77});
   EXPECT(again.at(1).crossings.receive(0, question, again.now, &answer) == FrameRefusal::kNone);
   EXPECT(again.at(1).crossings.dueAt() == kNeverDue);
 }
@@ -314,29 +311,18 @@ void checkHaste() {
 void checkRiders() {
   ServerPair two;
   Server& to = two.to;
-  const auto write = [](std::string* text, FrameHead head) {
-    head.life = 5;
-    head.peerLife = 9;
-    FrameWriter writer(head, text);
-    if (head.kind == FrameKind::kSprites) writer.add({.length = 2}, "{}");
-    writer.finish();
-  };
-  const FrameHead sprites = {.serial = 1, .number = 1, .base = 1};
-  const FrameHead ack = {.kind = FrameKind::kAck, .serial = 0, .number = 0, .memory = 3};
-  FrameHead refusing = ack;
-  refusing.refusal = FrameRefusal::kNotInRing;
-  const std::vector<std::vector<FrameHead>> bad = {{sprites, ack},      {ack, ack},
-                                                   {sprites, sprites},  {refusing, sprites},
-                                                   {ack, sprites, ack}, {ack, ack, sprites}};
+  const std::string sprites =
+      frameText({.life = 5, .peerLife = 9, .serial = 1, .number = 1, .base = 1}, {kSprite});
+  FrameHead head = {.kind = FrameKind::kAck, .life = 5, .peerLife = 9, .memory = 3};
+  const std::string ack = frameText(head);
+  head.refusal = FrameRefusal::kNotInRing;
   std::string answer;
-  for (const auto& heads : bad) {
-    std::string text;
-    for (const FrameHead& head : heads) write(&text, head);
-    EXPECT(to.crossings.receive(0, text, 0, &answer) == FrameRefusal::kMalformed);
+  for (const std::string& bad :
+       {sprites + ack, ack + ack, sprites + sprites, frameText(head) + sprites, ack + sprites + ack,
+        ack + ack + sprites}) {
+    EXPECT(to.crossings.receive(0, bad, 0, &answer) == FrameRefusal::kMalformed);
   }
-  std::string good;
-  write(&good, ack);
-  write(&good, sprites);
+  const std::string good = ack + sprites;
   for (size_t cut = 1; cut < good.size(); ++cut) {
     if (cut == kFrameHead) continue;
     EXPECT(to.crossings.receive(0, good.substr(0, cut), 0, &answer) == FrameRefusal::kMalformed);
@@ -350,14 +336,11 @@ void checkRiders() {
 
   AcquaintedPair met;
   const uint64_t taken = met.at(1).seams.peer(0).lastTaken;
-  std::string nonsense;
-  FrameWriter({.kind = FrameKind::kAck, .life = 5, .peerLife = 9, .number = 1 << 20}, &nonsense)
-      .finish();
-  FrameWriter rider(
-      {.life = 5, .peerLife = 9, .serial = 1 << 20, .number = taken + 1, .base = taken + 1},
-      &nonsense);
-  rider.add({.length = 2}, "{}");
-  rider.finish();
+  const std::string nonsense =
+      frameText({.kind = FrameKind::kAck, .life = 5, .peerLife = 9, .number = 1 << 20}) +
+      frameText(
+          {.life = 5, .peerLife = 9, .serial = 1 << 20, .number = taken + 1, .base = taken + 1},
+          {kSprite});
   EXPECT(met.at(1).crossings.receive(0, nonsense, met.now, &answer) == FrameRefusal::kMalformed);
   EXPECT(met.at(1).seams.peer(0).lastTaken == taken);
 }
@@ -471,17 +454,16 @@ void checkForgetting(bool receiverForgets) {
   replace(from, 1, "1", false);
   for (Server* one : {&from, &to}) two.setRing(one);
   EXPECT(from.throwOne(0, Edge::kRight, 4, 0) == Outcome::kQueued);
-  std::string question, late;
+  std::string question;
   EXPECT(from.crossings.nextMessage(1, two.now, &question));
   // A late ack of the first sprite alone.
-  const FrameHead head = {.kind = FrameKind::kAck,
+  const FrameHead late = {.kind = FrameKind::kAck,
                           .life = 9,
                           .peerLife = 5,
                           .serial = 1,
                           .number = 1,
                           .memory = to.seams.self().memory};
-  FrameWriter(head, &late).finish();
-  deliverAnswer(&from, 1, late, two.now);
+  deliverAnswer(&from, 1, frameText(late), two.now);
   carryAll();
   EXPECT(to.pool.counts().crossedIn == 4 && from.seams.waitingSprites() == 0);
   from.check();
@@ -496,12 +478,8 @@ void checkRefusals() {
   to.seams.setRing({}, 0);
   EXPECT(from.throwOne(0, Edge::kRight, 1, 0) == Outcome::kQueued);
   const auto frame = [&](uint64_t life, uint64_t peerLife = 9) {
-    std::string text;
-    FrameWriter writer({.life = life, .peerLife = peerLife, .serial = 1, .number = 1, .base = 1},
-                       &text);
-    writer.add({.length = 2}, "{}");
-    writer.finish();
-    return text;
+    return frameText({.life = life, .peerLife = peerLife, .serial = 1, .number = 1, .base = 1},
+                     {kSprite});
   };
   std::string answer;
   EXPECT(to.crossings.receive(0, frame(5), 0, &answer) == FrameRefusal::kNotInRing);
@@ -549,10 +527,8 @@ void checkLeaps() {
   }
   std::string none;
   const auto ack = [&](uint64_t life, uint64_t number) {
-    std::string text;
-    FrameWriter({.kind = FrameKind::kAck, .life = life, .peerLife = 5, .number = number}, &text)
-        .finish();
-    return from.crossings.receive(1, text, 0, &none);
+    const FrameHead head = {.kind = FrameKind::kAck, .life = life, .peerLife = 5, .number = number};
+    return from.crossings.receive(1, frameText(head), 0, &none);
   };
   EXPECT(from.throwOne(0, Edge::kRight, 1, 0) == Outcome::kQueued);
   Outbox& outbox = from.seams.peer(1).outbox;
@@ -564,12 +540,9 @@ void checkLeaps() {
 
   uint64_t serial = 0;
   const auto send = [&](uint64_t base, uint16_t hops) {
-    std::string text;
-    FrameWriter writer(
-        {.life = 5, .peerLife = 9, .serial = ++serial, .number = base, .base = base, .memory = 3},
-        &text);
-    writer.add({.length = 2, .row = 7, .hops = hops}, "{}");
-    writer.finish();
+    const FrameHead head = {
+        .life = 5, .peerLife = 9, .serial = ++serial, .number = base, .base = base, .memory = 3};
+    const std::string text = frameText(head, {{.length = 2, .row = 7, .hops = hops}});
     return to.crossings.receive(0, text, 0, &none);
   };
   const uint64_t& taken = to.seams.peer(0).lastTaken;
