@@ -323,7 +323,8 @@ function testBeyondVectors(t, build, mode) {
     t.match(result, { outcome: 'unanswered', detail: /no answer/ });
     const tries = stub.requests.filter(({ path }) => path.startsWith('/throw/'));
     t.equal(new Set(tries.map(({ query }) => query.get('n'))).size, 1, 'always the same number');
-    t.equal((await one.counts()).resent, tries.length - 1);
+    const { resent } = await one.counts();
+    t.ok(resent <= 2 && tries.length <= resent + 1, `${tries.length} came, resent ${resent}`);
     await one.quit();
     const impatient = probe(t, other.url, '--answer-timeout', 3000, '--attempts', 1);
     await impatient.state('online');
