@@ -79,6 +79,8 @@ export class Membership {
   #phase = 'alone';
   #problem;
   #epoch;
+  /** The first epoch as a member, which is the life of the process for the others: see crossing.js. */
+  #life = Infinity;
   /** End of the lease that the store has confirmed. */
   #leaseEnd = -Infinity;
   /** Cancels the timer for the end of the lease. */
@@ -260,6 +262,12 @@ export class Membership {
     const seen = this.#leases.get(this.#name);
     checkCanJoin(this.#options, this.#clock.now(), () => true);
     if (!this.#isFree(seen)) return this.#enterPhase('joining');
+    if (seen?.entry?.epoch > this.#life && seen.entry.run !== this.#runId) {
+      throw new WorldError(
+        'name-taken',
+        `another server has had the name ${this.#name} meanwhile, so that the others take no sprites of this process: restart it`
+      );
+    }
     this.#epoch = nextEpoch(
       [seen?.entry?.epoch, this.#epoch, this.#options.previousEpoch].filter(Number.isSafeInteger)
     );
@@ -278,9 +286,10 @@ export class Membership {
     if (this.#leases.isOverdue(this.#name, this.#clock.now())) return true;
     const isKnownToLive = this.#phase === 'member' || this.#problem?.code === 'name-taken';
     if (seen.renewals === 0 && !isKnownToLive) return false;
+    const { url = 'another server' } = seen.entry;
     throw new WorldError(
       'name-taken',
-      `another server has the name ${this.#name} in this world: give each its own by --name`
+      `${url} has the name ${this.#name} in this world: give each server its own by --name`
     );
   }
 
@@ -449,6 +458,7 @@ export class Membership {
 
   #enterPhase(phase) {
     this.#phase = phase;
+    if (phase === 'member') this.#life = Math.min(this.#life, this.#epoch);
     // The log notes the end of a problem, even if the server stayed a member.
     if (this.#problem !== undefined && phase === 'member') this.#loggedState = undefined;
     this.#loggedMessages.clear();

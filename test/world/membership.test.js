@@ -288,7 +288,13 @@ t.test('a name is taken once', async (t) => {
   t.equal(world.state('b'), 'alone');
   t.equal(world.state('twin'), 'member');
   t.ok(world.view('twin').epoch > epoch);
-  await world.get('twin').membership.close();
+  // The others refuse the frames of an older process than the newest that they know.
+  world.get('twin').membership.leave();
+  await world.run(2 * LEASE);
+  t.strictSame([world.state('twin'), world.state('b')], ['gone', 'alone']);
+  t.match(world.view('b').problem, { code: 'name-taken', message: /restart/ });
+  world.add('b', { as: 'restarted' });
+  await world.until(() => world.state('restarted') === 'member', LEASE);
 });
 
 t.test(
