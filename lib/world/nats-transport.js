@@ -32,6 +32,14 @@ class Transport extends NodeTransport {
     }
   }
 
+  async peekInfo() {
+    try {
+      return await super.peekInfo();
+    } catch (error) {
+      throw error ?? new Error('the connection was closed at once');
+    }
+  }
+
   async close(error) {
     if (!this.connected) this.socket?.destroy();
     return super.close(error);

@@ -133,7 +133,10 @@ t.test('a link leaves a NATS server that takes no writes', async (t) => {
   const time = new VirtualTime();
   const connectedRuns = [];
   const startFake = async (server_id) => {
-    const server = fakeNats(server_id, () => connectedRuns.push(server_id));
+    const server = fakeNats(server_id, () => {
+      // The client tries its first server twice, unless it has just connected to it.
+      if (connectedRuns.at(-1) !== server_id) connectedRuns.push(server_id);
+    });
     return `nats://127.0.0.1:${await listening(t, server)}`;
   };
   const servers = [await startFake('x'), await startFake('y')];
@@ -450,6 +453,13 @@ t.test('a broker that is none for a world says so', { skip }, async (t) => {
   const nowhere = enterMember(t, { url: 'nats://127.0.0.1:1' }, 'b');
   await until(() => nowhere.problem() === 'unreachable');
   t.match(nowhere.membership.view().problem.message, /127\.0\.0\.1:1/);
+  // As a proxy in front of a NATS server that is down.
+  const port = await listening(
+    t,
+    createServer((socket) => socket.destroy())
+  );
+  const closing = new NatsLink({ servers: [`nats://127.0.0.1:${port}`], name: 'd' });
+  await t.rejects(closing.open(), { message: /the connection was closed at once/ });
   const single = enterMember(t, await startNats(t), 'c', { replicas: 3 });
   await until(() => single.problem() === 'no-replicas');
 });
