@@ -120,8 +120,8 @@ class Batches {
  public:
   static constexpr uint32_t kNumberBits = 20;
   static constexpr uint64_t kMaxSpritesPerBatch = uint64_t{1} << kNumberBits;
-  /** Most batches that another swarm may be ahead: a new batch reaches some swarms late. */
-  static constexpr uint64_t kMaxBatchesAhead = 4;
+  /** Most batches that another swarm may be ahead of one without contact for a lease. */
+  static constexpr uint64_t kMaxBatchesAhead = 16;
   static constexpr uint64_t kKeptBatches = 32;
   static constexpr size_t kMaxPages = 128;
 

@@ -15,8 +15,8 @@ export const SETTLED_AFTER = 5;
 /** Batches that are counted separately; older ones are one sum. */
 export const SEPARATE_BATCHES = 32;
 
-/** Batches by which another thrower may be ahead, as in native/swarm/account.h. */
-const MAX_AHEAD = 4;
+/** Batches by which another thrower may be ahead of one without contact for a lease, as in native/swarm/account.h. */
+const MAX_AHEAD = 16;
 
 /** Most sprites of a batch. */
 export const NUMBERS_PER_BATCH = 2 ** 20;
