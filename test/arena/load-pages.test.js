@@ -116,6 +116,8 @@ t.test('load', { skip: noBrowser() }, async (t) => {
     );
     t.match(await panel.textContent('.load-missing:not([role])'), /^Missing: 0 of /);
     t.match(await panel.textContent('#load-figures tbody tr:last-child'), /Missing: sprites000$/);
+    const rowHeads = await panel.locator('#load-figures tbody th[scope=row]').count();
+    t.equal(rowHeads, await panel.locator('#load-figures tbody tr').count());
     for (const phone of phones) {
       const thrown = await phone.evaluate(() =>
         Number(document.getElementById('root').dataset.thrown)

@@ -102,10 +102,7 @@ function table(root, { title, id, heads }) {
       const line = body.rows[i] ?? body.insertRow();
       while (line.cells.length < cells.length) {
         const isFirst = line.cells.length === 0;
-        make(isFirst ? 'th' : 'td', {
-          ...(isFirst && { attributes: { scope: 'row' } }),
-          into: line
-        });
+        make(isFirst ? 'th' : 'td', { ...(isFirst && { scope: 'row' }), into: line });
       }
       for (const [j, text] of cells.entries()) put(line.cells[j], text);
     }
