@@ -347,6 +347,9 @@ export class NatsLink {
    */
   async updateStream(jsm, info, age) {
     const { name, num_replicas: copies, max_age: maxAge } = info.config;
+    // Some NATS servers that are no cluster take the number, and keep one copy.
+    if (this.#options.replicas > 1 && !info.cluster?.name)
+      throw this.translateError({ code: NO_REPLICAS[0], message: 'it is no cluster' });
     this.requireLeader(info);
     const keepsLongEnough = age === undefined || maxAge >= age;
     if (copies >= this.#options.replicas && keepsLongEnough) return;

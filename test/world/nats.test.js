@@ -460,6 +460,11 @@ t.test('a broker that is none for a world says so', { skip }, async (t) => {
   );
   const closing = new NatsLink({ servers: [`nats://127.0.0.1:${port}`], name: 'd' });
   await t.rejects(closing.open(), { message: /the connection was closed at once/ });
-  const single = enterMember(t, await startNats(t), 'c', { replicas: 3 });
-  await until(() => single.problem() === 'no-replicas');
+  const single = await startNats(t);
+  const early = enterMember(t, single, 'c', { replicas: 3 });
+  await until(() => early.problem() === 'no-replicas');
+  const modest = enterMember(t, single, 'e');
+  await until(() => modest.membership.state === 'member');
+  const late = enterMember(t, single, 'f', { replicas: 3 });
+  await until(() => late.problem() === 'no-replicas', 'where the bucket has one copy');
 });
