@@ -425,7 +425,12 @@ export class NatsLink {
         'permissions',
         `forbids what a world needs: ${message}`
       ],
-      [isNotEnabled(error), 'no-jetstream', 'has no JetStream: start nats-server with -js'],
+      // The client does not tell these apart.
+      [
+        isNotEnabled(error),
+        'no-jetstream',
+        'has no JetStream (start nats-server with -js), or the stream has no leader yet'
+      ],
       [
         NO_REPLICAS.includes(code),
         'no-replicas',
