@@ -126,6 +126,7 @@ playing('pong, from join to end, by the panel', async (t, { visit }) => {
 
   await t.test('another round begins in the middle, on the phone as well', async () => {
     await phones[0].waitForSelector('[role=slider][aria-valuenow="100"]', { state: 'attached' });
+    await panel.locator('input[name=points]').fill('21'); // One point is won within seconds.
     await panel.click('#go');
     await phones[0].waitForSelector('[role=slider][aria-valuenow="50"]');
     await playsByKey(phones[0]);
