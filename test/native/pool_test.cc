@@ -87,8 +87,7 @@ struct WaitingSprite {
 struct Member {
   Id id;
   std::deque<WaitingSprite> mailbox;
-  std::deque<WaitingSprite>
-      backlog;  // sprites that have flown to it, and find no room in its box yet
+  std::deque<WaitingSprite> backlog;  // have flown to it, and find no room in its box yet
   uint64_t acked = 0;
   uint64_t sent = 0;
   bool parked = false;
@@ -283,20 +282,10 @@ class Model {
     uint32_t record;
     Member* member = pickMember(&record);
     if (member == nullptr) return;
-    uint64_t ack = member->sent;
-    switch (below(8)) {
-      case 0:
-        ack = below(member->sequence() + 3);
-        break;
-      case 1:
-        ack = 0;
-        break;
-      case 2:
-        ack = member->acked;
-        break;
-      case 3:
-        if (below(20) == 0) ack = UINT64_MAX - below(3);
-    }
+    const uint64_t oddAcks[] = {below(member->sequence() + 3), 0, member->acked,
+                                below(20) == 0 ? UINT64_MAX - below(3) : member->sent};
+    const uint64_t way = below(8);
+    const uint64_t ack = way < std::size(oddAcks) ? oddAcks[way] : member->sent;
     const uint32_t holds[] = {0, 5, 6, kHold, 4, kHold + 1, UINT32_MAX};
     const uint32_t hold = holds[below(below(4) == 0 ? 7 : 4)];
     const PollHolder by = below(2) == 0 ? PollHolder::kDoor : PollHolder::kRoutes;
@@ -309,12 +298,7 @@ class Model {
       const Answer answer = popAnswer(*member);
       EXPECT(answer.superseded && answer.sprites.empty() && answer.sequence == member->acked);
     }
-    for (; member->acked < ack; ++member->acked) {
-      uncountBytes(member->mailbox.front());
-      ++acked_;
-      member->mailbox.pop_front();
-    }
-    catchUp(member);
+    takeAck(member, ack);
     // A client that is answered at once, and has not acked all earlier sprites, keeps its old
     // lease.
     const uint64_t timerStart = member->acked < member->sent ? member->timerStart : now_;
@@ -440,7 +424,7 @@ class Model {
       }
       if (members_.empty()) {
         for (const auto& [uid, one] : unplaced_) {
-          uncountBytes(one);
+          bytes_ -= one.cost;
           ++lost_;
         }
         unplaced_.clear();
@@ -468,6 +452,15 @@ class Model {
     }
   }
 
+  void takeAck(Member* member, uint64_t ack) {
+    for (; member->acked < ack; ++member->acked) {
+      bytes_ -= member->mailbox.front().cost;
+      ++acked_;
+      member->mailbox.pop_front();
+    }
+    catchUp(member);
+  }
+
   void ackAll(Member* one) {
     Member& member = *one;
     const uint32_t token = nextToken_++;
@@ -476,12 +469,7 @@ class Model {
       EXPECT(find(answers_.at(0)) == &member && answers_[0].superseded);
       answers_.erase(answers_.begin());
     }
-    for (; member.acked < member.sent; ++member.acked) {
-      uncountBytes(member.mailbox.front());
-      ++acked_;
-      member.mailbox.pop_front();
-    }
-    catchUp(&member);
+    takeAck(&member, member.sent);
     member.parked = answers_.empty();
     member.holder = PollHolder::kDoor;
     member.token = token;
@@ -527,7 +515,7 @@ class Model {
       if (next == record) next = links.at(record)[from < 2 ? 2 : 0];
       if (next == record) {
         EXPECT(members_.empty());
-        uncountBytes(one);
+        bytes_ -= one.cost;
         ++lost_;
         continue;
       }
@@ -594,8 +582,6 @@ class Model {
     member->parked = false;
     member->timerStart = now_;
   }
-
-  void uncountBytes(const WaitingSprite& one) { bytes_ -= one.cost; }
 
   void compare() const {
     const PoolCounts& counts = pool_.counts();

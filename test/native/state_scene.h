@@ -92,12 +92,14 @@ inline PoolOptions poolOptions(uint32_t capacity) {
           .answerBytes = 1 << 20};
 }
 
-inline StateStoreOptions storeOptions(const Folder& folder, Sync sync = Sync::kNever) {
+inline StateStoreOptions storeOptions(const Folder& folder, Sync sync = Sync::kNever,
+                                      uint64_t backlogBytes = kMaxJournalBacklog) {
   return {.path = folder.file(),
           .stateBytes = kAnySize,
           .journalBytes = kAnySize,
           .snapshotSeconds = 1 << 20,
-          .sync = sync};
+          .sync = sync,
+          .backlogBytes = backlogBytes};
 }
 
 /** Whether a life is in a world. */

@@ -77,9 +77,7 @@ bool contains(const std::optional<std::string>& answer, const char* text) {
 /** From the turn that could not be written to the next one that is written. */
 void nothingUnwrittenIsDelivered(uint64_t cut) {
   const Folder folder;
-  StateStoreOptions options = storeOptions(folder);
-  options.backlogBytes = 1000;
-  Stage stage(options);
+  Stage stage(storeOptions(folder, Sync::kNever, 1000));
   const Id one = stage.join();
   const Id two = stage.join();
   // Two clients in a row: a sprite that one throws to the left comes to two, and the other way
@@ -174,9 +172,7 @@ void noEndOfAPollConfirmsItsAck() {
 /** The steps that wait in memory have a bound. */
 void theBacklogIsBounded() {
   const Folder folder;
-  StateStoreOptions options = storeOptions(folder);
-  options.backlogBytes = 400;
-  Stage stage(options);
+  Stage stage(storeOptions(folder, Sync::kNever, 400));
   std::vector<Id> ids(40);
   for (Id& id : ids) id = stage.join();
   for (const Id& id : ids) {
@@ -294,9 +290,8 @@ void aPlaceOfAnArenaIsTheLastPlayers() {
 void randomLives(uint64_t seed) {
   std::mt19937_64 random(seed);
   const Folder folder;
-  StateStoreOptions options = storeOptions(folder);
-  options.backlogBytes = 2000;
-  Life life(random(), 40, options, seed % 2 == 0 ? Where::kAlone : Where::kInWorld);
+  Life life(random(), 40, storeOptions(folder, Sync::kNever, 2000),
+            seed % 2 == 0 ? Where::kAlone : Where::kInWorld);
   EXPECT(life.recover().ok());
   EXPECT(life.start() == 0);
   // The states that may be in the files, oldest first: every moment since the one that was last
