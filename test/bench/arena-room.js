@@ -24,8 +24,8 @@
  *   --together             all with the same priority
  */
 /* global document, KeyboardEvent */
-import { cpSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { cpus, tmpdir } from 'node:os';
+import { cpSync, mkdirSync, renameSync, writeFileSync } from 'node:fs';
+import { cpus } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -33,6 +33,7 @@ import { fileURLToPath } from 'node:url';
 import { Feeds } from '../../lib/client/client.js';
 import { answerHelp, takeValues } from '../support/documents.js';
 import { Browser, CHROMIUM, framesPerSecond } from '../support/page-browser.js';
+import { atExit, temporary } from '../support/processes.js';
 import { arenaOptions, publishSettings, joinArena, checkedStatus, wrk } from './arena-rig.js';
 import { startSprites } from './contenders.js';
 import { knownVerdicts, printVerdicts, tenth } from './figures.js';
@@ -69,7 +70,7 @@ export function start(parts) {
 }`
 };
 
-const folder = mkdtempSync(join(tmpdir(), 'sprites-room-'));
+const folder = temporary(atExit);
 const pathInFolder = (...names) => join(folder, ...names);
 
 function writeGame() {
@@ -276,5 +277,4 @@ try {
   printVerdicts({ strict: true }, knownVerdicts(verdicts));
 } finally {
   await server.stop();
-  rmSync(folder, { recursive: true });
 }

@@ -12,12 +12,12 @@
  *   --rounds R     3
  *   --workers N    0       threads that hold the connections; the heap is of the main thread alone
  */
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 
 import { answerHelp, takeValues } from '../support/documents.js';
+import { atExit, temporary } from '../support/processes.js';
 import { arenaOptions, publishSettings, joinArena, checkedStatus, wrk } from './arena-rig.js';
 import { canPin, withStarted, startSprites } from './contenders.js';
 import {
@@ -65,7 +65,7 @@ request = function()
 end
 `;
 
-const folder = mkdtempSync(join(tmpdir(), 'sprites-arena-'));
+const folder = temporary(atExit);
 
 async function startServer() {
   mkdirSync(join(folder, 'games/mean'), { recursive: true });
@@ -151,8 +151,4 @@ async function main(server) {
   );
 }
 
-try {
-  await withStarted(await startServer(), main);
-} finally {
-  rmSync(folder, { recursive: true });
-}
+await withStarted(await startServer(), main);

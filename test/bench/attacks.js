@@ -10,9 +10,6 @@
  * measurement without an attack in the same round. Figures are medians, with least and most in brackets.
  */
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
@@ -31,6 +28,7 @@ import { statusAt } from './usage.js';
 import { certificate } from '../support/certificate.js';
 import { launch, SPRITES } from '../support/launch.js';
 import { answerHelp } from '../support/documents.js';
+import { atExit, temporary } from '../support/processes.js';
 
 answerHelp(import.meta.url);
 
@@ -91,9 +89,11 @@ const COLUMNS = {
   'cores of the server': ({ cores }) => spreadCell(cores, fine)
 };
 
-const folder = mkdtempSync(join(tmpdir(), 'sprites-attacks-'));
 const { child, ended, listening } = launch(
-  { ...{ drain: 0, 'admin-port': 0, 'tls-port': 0, 'log-level': 'error' }, ...certificate(folder) },
+  {
+    ...{ drain: 0, 'admin-port': 0, 'tls-port': 0, 'log-level': 'error' },
+    ...certificate(temporary(atExit))
+  },
   { command: [...pinningWords(0), ...SPRITES] }
 );
 try {
@@ -112,5 +112,4 @@ try {
 } finally {
   child.kill();
   await ended;
-  rmSync(folder, { recursive: true });
 }

@@ -17,14 +17,11 @@
  * requests to the server. The latter are then measured, without a cache. Exit status: 0; 1 if a cache failed or, with
  * --strict, a figure exceeds its bound; 2 for a wrong option.
  */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-
 import { useOf } from '../../lib/swarm/server-watch.js';
 import { freePort } from '../support/addresses.js';
 import { CACHE_NAMES, reasonToSkip, startCache } from '../support/caches.js';
 import { answerHelp, refuseUsage, takeValues } from '../support/documents.js';
+import { atExit, temporary } from '../support/processes.js';
 import { canPin, pinningWords, SERVER_CORE, startLoad, TOKEN } from './contenders.js';
 import { figuresOf } from './feed-figures.js';
 import {
@@ -87,14 +84,15 @@ process.on('exit', () => {
 async function measure(name, watchers, { publications, every }) {
   const pin = canPin();
   const server = await feedContenders['sprites-poll'].start(pin, { 'feed-cache': CACHE_SECONDS });
-  const folder = mkdtempSync(join(tmpdir(), 'bench-cache-'));
   const ports = { port: name === NO_CACHE ? server.port : await freePort(), server: server.port };
   const readPolls = async () => (await server.status()).feedPolls;
   let cache;
   let load;
   try {
     if (name !== NO_CACHE) {
-      cache = await startCache(name, folder, ports, { commandPrefix: pinningWords(SERVER_CORE) });
+      cache = await startCache(name, temporary(atExit), ports, {
+        commandPrefix: pinningWords(SERVER_CORE)
+      });
       runningPids.add(cache.pid);
     }
     load = startLoad({ port: ports.port, pids: server.pids }, pin, {
@@ -122,7 +120,6 @@ async function measure(name, watchers, { publications, every }) {
     await cache?.end();
     runningPids.delete(cache?.pid);
     await server.stop();
-    rmSync(folder, { recursive: true, force: true });
   }
 }
 

@@ -6,17 +6,8 @@
  */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync
-} from 'node:fs';
-import { availableParallelism, tmpdir } from 'node:os';
+import { existsSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
@@ -27,7 +18,7 @@ import { loadTestAddon } from '../support/addon.js';
 import { freePort } from '../support/addresses.js';
 import { refuseUsage } from '../support/documents.js';
 import { launch, SPRITES, NO_ADDRESS_LIMITS } from '../support/launch.js';
-import { childrenOf } from '../support/processes.js';
+import { atExit, childrenOf, endProcess, temporary } from '../support/processes.js';
 import { until } from '../support/until.js';
 import { askProbe, statusAt, UsageMeter } from './usage.js';
 
@@ -136,11 +127,8 @@ export function start(core, command, options) {
 }
 
 async function stop(child) {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  const exited = once(child, 'exit');
-  child.kill('SIGTERM');
   const timer = setTimeout(() => child.kill('SIGKILL'), STOP_TIMEOUT);
-  await exited;
+  await endProcess(child);
   clearTimeout(timer);
 }
 
@@ -259,7 +247,7 @@ export const nchanMissing = () =>
  * @returns {Promise<Server>}
  */
 export async function startNchan(pin) {
-  const folder = mkdtempSync(join(tmpdir(), 'bench-nchan-'));
+  const folder = temporary(atExit);
   const port = await freePort();
   const settings = {
     modules: nchanModules(),
@@ -295,10 +283,7 @@ export async function startNchan(pin) {
     port,
     pids: [child.pid, ...childrenOf(child.pid)],
     probe: null,
-    stop: async () => {
-      await stop(child);
-      rmSync(folder, { recursive: true, force: true });
-    }
+    stop: () => stop(child)
   };
 }
 

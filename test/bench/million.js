@@ -8,15 +8,14 @@
  * garbage collection, so it is measured twice: before the clients come, and when all have come.
  */
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { availableParallelism, release, tmpdir, version } from 'node:os';
-import { join } from 'node:path';
+import { availableParallelism, release, version } from 'node:os';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { certificate } from '../support/certificate.js';
 import { takeValues } from '../support/documents.js';
 import { ROOT } from '../support/launch.js';
+import { atExit, temporary } from '../support/processes.js';
 import { start, startSprites } from './contenders.js';
 import { printVerdicts, tenth, residentVerdict, whole } from './figures.js';
 import { askProbe, residentBytes, readValues } from './usage.js';
@@ -61,10 +60,8 @@ function printLine(line) {
 }
 
 async function startServer({ clients, hold, workers, tls }) {
-  const folder = mkdtempSync(join(tmpdir(), 'million-'));
-  const tlsOptions = tls ? { 'tls-port': 0, ...certificate(folder) } : {};
+  const tlsOptions = tls ? { 'tls-port': 0, ...certificate(temporary(atExit)) } : {};
   const server = await startSprites({ capacity: clients, hold, workers, ...tlsOptions });
-  rmSync(folder, { recursive: true });
   const url = `${tls ? 'https' : 'http'}://127.0.0.1:${server.tlsPort ?? server.port}`;
   return { ...server, url };
 }

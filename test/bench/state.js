@@ -14,9 +14,8 @@
  * Exit status: 0; 1 with --strict if a turn exceeds its bound; 2 for a wrong option.
  */
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { readdirSync, statSync } from 'node:fs';
 import net from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 
@@ -24,6 +23,7 @@ import { withStarted, startSprites } from './contenders.js';
 import { fail, knownVerdicts, report, tableOf, tenth, describeMachine, whole } from './figures.js';
 import { askProbe } from './usage.js';
 import { answerHelp, takeValues } from '../support/documents.js';
+import { atExit, temporary } from '../support/processes.js';
 import { until } from '../support/until.js';
 
 answerHelp(import.meta.url);
@@ -155,48 +155,39 @@ function journalBytes(folder) {
  *     milliseconds: `listening` for the whole, `reading` for its part that reads the state
  */
 async function measure({ clients, snapshots: wantedSnapshots }) {
-  const folder = mkdtempSync(join(tmpdir(), 'bench-state-'));
+  const folder = temporary(atExit);
   const state = join(folder, 'state');
   const options = { state, capacity: clients + 1000, 'journal-bytes': '1G' };
   const withServer = async (every, work) =>
     withStarted(await startServer({ ...options, 'snapshot-every': every }), work);
-  try {
-    const { ids, ...turns } = await withServer(SNAPSHOT_SECONDS, async (server) => {
-      const ids = await joinAll(server.port, clients);
-      // Waits for the first snapshot: the work that the joins left behind is then done, too.
-      await until(
-        async () => (await server.status()).snapshots > 0,
-        'a snapshot',
-        PATIENCE_SECONDS
-      );
-      const before = await server.status();
-      await askProbe(server);
-      await throwFor(server.port, ids, wantedSnapshots * SNAPSHOT_SECONDS);
-      const { longestStall: stall, longestWork: work } = await askProbe(server);
-      const snapshots = (await server.status()).snapshots - before.snapshots;
-      return { ids, stall, work, snapshots };
-    });
-    const [thrown, snapshotBytes] = await withServer(3600, async (server) => {
-      const { size } = statSync(state);
-      await sendAll(server.port, RATE * 60, (i) => throwOf(ids, i));
-      return [(await server.status()).thrown, size];
-    });
-    const bytes = journalBytes(folder);
-    const startTimes = await withServer(3600, async ({ status, errors, milliseconds }) => {
-      const stateLine = Buffer.concat(errors)
-        .toString()
-        .split('\n')
-        .find((line) => line.includes('state taken'));
-      const after = await status();
-      if (after.thrown !== thrown || after.clients !== clients)
-        throw new Error('something is lost');
-      const { milliseconds: reading } = JSON.parse(stateLine);
-      return { listening: milliseconds, reading };
-    });
-    return { ...turns, snapshotBytes, journalBytes: bytes, ...startTimes };
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
+  const { ids, ...turns } = await withServer(SNAPSHOT_SECONDS, async (server) => {
+    const ids = await joinAll(server.port, clients);
+    // Waits for the first snapshot: the work that the joins left behind is then done, too.
+    await until(async () => (await server.status()).snapshots > 0, 'a snapshot', PATIENCE_SECONDS);
+    const before = await server.status();
+    await askProbe(server);
+    await throwFor(server.port, ids, wantedSnapshots * SNAPSHOT_SECONDS);
+    const { longestStall: stall, longestWork: work } = await askProbe(server);
+    const snapshots = (await server.status()).snapshots - before.snapshots;
+    return { ids, stall, work, snapshots };
+  });
+  const [thrown, snapshotBytes] = await withServer(3600, async (server) => {
+    const { size } = statSync(state);
+    await sendAll(server.port, RATE * 60, (i) => throwOf(ids, i));
+    return [(await server.status()).thrown, size];
+  });
+  const bytes = journalBytes(folder);
+  const startTimes = await withServer(3600, async ({ status, errors, milliseconds }) => {
+    const stateLine = Buffer.concat(errors)
+      .toString()
+      .split('\n')
+      .find((line) => line.includes('state taken'));
+    const after = await status();
+    if (after.thrown !== thrown || after.clients !== clients) throw new Error('something is lost');
+    const { milliseconds: reading } = JSON.parse(stateLine);
+    return { listening: milliseconds, reading };
+  });
+  return { ...turns, snapshotBytes, journalBytes: bytes, ...startTimes };
 }
 
 const megabytes = (bytes) => `${tenth.format(bytes / 1e6)} MB`;

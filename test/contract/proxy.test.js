@@ -8,7 +8,7 @@ import { readOptions } from '../../lib/operator/options.js';
 import { certificateWithKey } from '../support/certificate.js';
 import { freePort } from '../support/addresses.js';
 import { problemOf } from '../support/contract.js';
-import { authorized, tokenFile } from '../support/feeds.js';
+import { authorized, TOKEN, tokenFile } from '../support/feeds.js';
 import { coldHeads, differences, head } from '../support/http-cases.js';
 import { request, Wire } from '../support/http.js';
 import { startProgram, temporary } from '../support/processes.js';
@@ -267,8 +267,6 @@ t.test(
   }
 );
 
-const TOKEN = 'a-token-that-nobody-has-guessed';
-
 /** A hidden request, which publishes a feed: the feed exists if the server has read the request. */
 const hiddenRequest = (i) =>
   `PUT /feed/hidden/${i} HTTP/1.1\r\nHost: a.example\r\nAuthorization: Bearer ${TOKEN}\r\nContent-Length: 1\r\n\r\n7`;
@@ -291,11 +289,8 @@ for (const name of Object.keys(PROXIES)) {
   const skip = isInstalled(name) ? false : `${name} is not installed`;
 
   t.test(`nothing is smuggled through ${name}`, { skip }, async (t) => {
-    const tokens = path.join(temporary(t), 'tokens');
-    writeFileSync(tokens, `${TOKEN}\n`);
-    const { server, open, port } = await startBehindProxy(t, name, {
-      'publish-token-file': tokens
-    });
+    const options = { 'publish-token-file': tokenFile(t) };
+    const { server, open, port } = await startBehindProxy(t, name, options);
     // One connection for all questions: HAProxy accepts few new connections of an address.
     const asking = await open();
     t.teardown(() => asking.destroy());

@@ -1,6 +1,5 @@
 import { execFile, spawnSync } from 'node:child_process';
 import {
-  chmodSync,
   copyFileSync,
   existsSync,
   mkdirSync,
@@ -259,8 +258,7 @@ t.test('the cloud-init file', async (t) => {
   t.test('has a unit that passes systemd-analyze verify', async (t) => {
     const dir = temporary(t);
     const unit = path.join(dir, 'sprites-swarm.service');
-    writeFileSync(path.join(dir, 'run'), '#!/bin/sh\n');
-    chmodSync(path.join(dir, 'run'), 0o755);
+    writeFileSync(path.join(dir, 'run'), '#!/bin/sh\n', { mode: 0o755 });
     writeFileSync(
       unit,
       FILES.get(SWARM_UNIT)
@@ -292,10 +290,7 @@ function bareMachine(t) {
   const dir = temporary(t);
   const [bin, origin] = [path.join(dir, 'bin'), path.join(dir, 'origin')];
   for (const name of ['bin', 'dist', 'tmp', 'origin', 'sysctl.d']) mkdirSync(path.join(dir, name));
-  const write = (file, text) => {
-    writeFileSync(file, text);
-    chmodSync(file, 0o755);
-  };
+  const write = (file, text) => writeFileSync(file, text, { mode: 0o755 });
   const link = (...names) => {
     for (const name of names) {
       const found = process.env.PATH.split(':')

@@ -17,6 +17,7 @@ import { promisify } from 'node:util';
 import t from 'tap';
 
 import { fetchNode, fetchWheel, NODES, PLATFORMS } from '../../.github/pack.js';
+import { listening } from '../support/addresses.js';
 import { plainEnvironment } from '../support/cpp-build.js';
 import { launch, ROOT } from '../support/launch.js';
 import { shown } from '../support/documents.js';
@@ -136,13 +137,7 @@ async function startRegistry(t) {
     if (/^\/sprites-server/.test(request.url)) return response.writeHead(404).end('{}');
     return response.writeHead(307, { location: new URL(request.url.slice(1), upstream) }).end();
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  t.teardown(() => {
-    server.closeAllConnections();
-    return new Promise((resolve) => server.close(resolve));
-  });
-  return `http://127.0.0.1:${server.address().port}/`;
+  return `http://127.0.0.1:${await listening(t, server)}/`;
 }
 
 /** Makes an empty project, in which npm installs packages without running their scripts. Returns its folder. */

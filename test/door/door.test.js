@@ -7,6 +7,7 @@ import t from 'tap';
 import { readOptions } from '../../lib/operator/options.js';
 import { useOf } from '../../lib/swarm/server-watch.js';
 import { start } from '../../server.js';
+import { listening } from '../support/addresses.js';
 import { problemOf } from '../support/contract.js';
 import { request, Wire } from '../support/http.js';
 import { ROOT, startServer, DEFAULT_WORKERS } from '../support/server.js';
@@ -227,9 +228,8 @@ for (const ownsProcess of [true, false]) {
   t.test(`a loop that ${owner} and has an event in every turn takes requests too`, async (t) => {
     const options = readOptions(['--port', '0', '--host', '127.0.0.1'], {});
     const server = await start(options, undefined, undefined, { ownsProcess });
-    const echo = createServer((socket) => socket.pipe(socket)).listen(0, '127.0.0.1');
-    await once(echo, 'listening');
-    const busy = connect(echo.address().port, '127.0.0.1');
+    const echo = createServer((socket) => socket.pipe(socket));
+    const busy = connect(await listening(t, echo), '127.0.0.1');
     let isOver = false;
     const keepTurning = () => isOver || setImmediate(keepTurning);
     keepTurning();
@@ -241,7 +241,6 @@ for (const ownsProcess of [true, false]) {
     }
     isOver = true;
     await once(busy, 'close');
-    echo.close();
     wire.destroy();
     await server.stop();
   });

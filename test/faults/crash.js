@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 
 import { launch, NO_ADDRESS_LIMITS, ROOT } from '../support/launch.js';
+import { endProcess } from '../support/processes.js';
 import { until } from '../support/until.js';
 import { SideLoad } from './side-load.js';
 
@@ -35,10 +36,7 @@ const JOURNAL = { 'journal-bytes': 1 << 20, 'snapshot-every': 2 };
  */
 export async function start(scene, options, { signal, after } = {}) {
   const { child, ended, errors, listening } = launch(options);
-  scene.teardown(async () => {
-    child.kill('SIGKILL');
-    await ended;
-  });
+  scene.teardown(() => endProcess(child, 'SIGKILL'));
   if (signal === undefined) {
     return { child, ended, ...(await listening), listeningSince: performance.now() };
   }
@@ -80,7 +78,7 @@ async function parkedAgain(server) {
 async function killAgainAndAgain(scene, { workers, sync }) {
   const kills = scene.short ? 4 : 30;
   const folder = await scene.folder();
-  const sideLoad = new SideLoad(folder);
+  const sideLoad = new SideLoad(scene);
   const options = {
     ...{ port: 0, state: join(folder, 'state'), ...sideLoad.options },
     ...{ 'throw-rate': 0, 'log-level': 'fatal' },

@@ -8,7 +8,7 @@ import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
 
 import { plainEnvironment } from '../support/cpp-build.js';
-import { Teardowns, untilStopped } from '../support/processes.js';
+import { endProcess, Teardowns, untilStopped } from '../support/processes.js';
 import { ROOT, startServer } from '../support/server.js';
 
 /** Thrown when this host can't run a case; the message is the reason. */
@@ -169,14 +169,9 @@ export class Scene extends Teardowns {
       [`${ROOT}bin/sprites-swarm`, ...args, '--port', port, '--json', '--quiet'].map(String),
       { env: plainEnvironment(), stdio: ['ignore', 'pipe', 'pipe'] }
     );
-    const ended = once(child, 'close');
     const output = Promise.all([text(child.stdout), text(child.stderr)]);
-    this.teardown(async () => {
-      child.kill('SIGKILL');
-      await ended;
-    });
+    this.teardown(() => endProcess(child, 'SIGKILL'));
     const result = async () => {
-      await ended;
       const [out, err] = await output;
       assert.notEqual(out, '', `the swarm says: ${err}`);
       return JSON.parse(out);

@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict';
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+
+import { TOKEN, tokenFile } from '../support/feeds.js';
 
 /**
  * The promises of a server besides sprites, while it is killed again and again: feeds that are published all the time,
  * a player of an arena, a ban in each life.
  */
 
-const TOKEN = 'a-token.of_faults';
 const KEYS = ['scores', 'a/b', 'table'];
 
 const value = (score) => JSON.stringify({ padding: 'x'.repeat(400), score });
@@ -23,16 +22,9 @@ export class SideLoad {
   #isStopped = true;
   published = 0;
 
-  /** @param {string} folder gets the file of tokens */
-  constructor(folder) {
-    this.#tokens = join(folder, 'tokens');
-    writeFileSync(this.#tokens, `${TOKEN}\n`);
-  }
-  #tokens;
-
-  /** The server's options. */
-  get options() {
-    return { 'publish-token-file': this.#tokens, 'admin-port': 0, arena: 'hall' };
+  constructor(scene) {
+    /** The server's options. */
+    this.options = { 'publish-token-file': tokenFile(scene), 'admin-port': 0, arena: 'hall' };
   }
 
   async #ask(port, method, path, body) {

@@ -25,7 +25,7 @@ async function post(port, path, body) {
 async function run(scene) {
   const times = scene.short ? 60 : 2000;
   const folder = await scene.folder();
-  const sideLoad = new SideLoad(folder);
+  const sideLoad = new SideLoad(scene);
   const options = {
     ...{ port: 0, state: join(folder, 'state'), lease: 300, drain: 0 },
     ...{ 'log-level': 'warn', 'journal-bytes': 1 << 16, ...sideLoad.options }

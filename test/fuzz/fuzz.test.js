@@ -1,10 +1,10 @@
-import { execFile } from 'node:child_process';
 import process from 'node:process';
 import { fileURLToPath } from 'node:url';
 
 import t from 'tap';
 
 import * as http from './http.js';
+import { runToEnd } from '../support/processes.js';
 import { lengthOf } from '../support/until.js';
 import * as json from './json.js';
 import { freshSeed } from './random.js';
@@ -22,13 +22,8 @@ const fuzzers = {
 /** Most inputs until a planted bug is found. */
 const MAX_INPUTS = 50000;
 
-const runFuzzer = (name, ...args) =>
-  new Promise((resolve) => {
-    const file = fileURLToPath(new URL(`./${name}.js`, import.meta.url));
-    execFile(process.execPath, [file, ...args], (error, stdout, stderr) => {
-      resolve({ status: error === null ? 0 : error.code, stdout, stderr });
-    });
-  });
+const runFuzzer = (t, name, ...args) =>
+  runToEnd(t, [process.execPath, fileURLToPath(new URL(`./${name}.js`, import.meta.url)), ...args]);
 
 for (const [name, { fuzz, plants, count, share }] of Object.entries(fuzzers)) {
   t.test(`the ${name} fuzzer`, async (t) => {
@@ -59,15 +54,13 @@ for (const [name, { fuzz, plants, count, share }] of Object.entries(fuzzers)) {
     t.test('tells by its status what it found', async (t) => {
       const [plant] = Object.keys(plants);
       const [clean, faulty, wrong] = await Promise.all([
-        runFuzzer(name, '--count', '100', '--seed', '1'),
-        runFuzzer(name, '--count', `${MAX_INPUTS}`, '--seed', '1', '--plant', plant),
-        runFuzzer(name, '--plant', 'no-such-bug')
+        runFuzzer(t, name, '--count', '100', '--seed', '1'),
+        runFuzzer(t, name, '--count', `${MAX_INPUTS}`, '--seed', '1', '--plant', plant),
+        runFuzzer(t, name, '--plant', 'no-such-bug')
       ]);
-      t.equal(clean.status, 0);
-      t.equal(faulty.status, 1);
-      t.match(faulty.stdout, /FOUND/);
-      t.equal(wrong.status, 2);
-      t.match(wrong.stderr, /usage/);
+      t.equal(clean.code, 0);
+      t.match(faulty, { code: 1, out: /FOUND/ });
+      t.match(wrong, { code: 2, err: /usage/ });
     });
   });
 }

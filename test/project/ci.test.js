@@ -1,12 +1,12 @@
-import { execFile, execFileSync, spawnSync } from 'node:child_process';
-import { chmodSync, cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import t from 'tap';
 
 import { sbom } from '../../.github/pack.js';
 import { released } from '../../.github/release.js';
-import { temporary } from '../support/processes.js';
+import { runToEnd, temporary } from '../support/processes.js';
 import { ROOT } from '../support/server.js';
 
 /**
@@ -32,7 +32,7 @@ const PASSED_SUMMARY = '# { total: 3, pass: 3 }';
  * @param {string[]} [how.args] arguments of .ci/run
  * @returns {Promise<{code: number, out: string, last: string}>}
  */
-function runCi(t, { logs = {}, failing = [], args = [] } = {}) {
+async function runCi(t, { logs = {}, failing = [], args = [] } = {}) {
   const tree = temporary(t);
   const programs = join(tree, 'programs');
   mkdirSync(programs);
@@ -44,15 +44,11 @@ function runCi(t, { logs = {}, failing = [], args = [] } = {}) {
     'dpkg-query': 'echo install ok installed'
   };
   for (const [name, text] of Object.entries(scripts)) {
-    writeFileSync(join(programs, name), `#!/bin/sh\n${text}\n`);
-    chmodSync(join(programs, name), 0o755);
+    writeFileSync(join(programs, name), `#!/bin/sh\n${text}\n`, { mode: 0o755 });
   }
   const env = { ...process.env, PATH: `${programs}:${process.env.PATH}` };
-  return new Promise((resolve) => {
-    execFile(join(tree, '.ci/run'), args, { env }, (error, out) => {
-      resolve({ code: error?.code ?? 0, out, last: out.trimEnd().split('\n').at(-1) });
-    });
-  });
+  const { code, out } = await runToEnd(t, [join(tree, '.ci/run'), ...args], { env });
+  return { code, out, last: out.trimEnd().split('\n').at(-1) };
 }
 
 const allTests = 3 * suites.length;
@@ -176,12 +172,11 @@ t.test('the linter of C++ names what is not installed', async (t) => {
     const real = execFileSync('sh', ['-c', `command -v ${name}`], { encoding: 'utf8' }).trim();
     symlinkSync(real, join(tree, 'programs', name));
   }
-  const lint = () =>
-    new Promise((resolve) => {
-      const env = { ...process.env, PATH: join(tree, 'programs') };
-      const args = [join(tree, 'test/lint-native')];
-      execFile('/bin/bash', args, { env }, ({ code }, out, err) => resolve(`${code} ${err}`));
-    });
+  const lint = async () => {
+    const env = { ...process.env, PATH: join(tree, 'programs') };
+    const { code, err } = await runToEnd(t, ['/bin/bash', join(tree, 'test/lint-native')], { env });
+    return `${code} ${err}`;
+  };
   const libraries = 'libcurl4-openssl-dev libsdl2-dev libsdl2-image-dev libpango1.0-dev';
   const all = `clang-format clang-tidy pkg-config ${libraries}`;
   t.equal(await lint(), `1 not installed: ${all}. On Debian: apt-get install ${all}\n`);

@@ -10,6 +10,7 @@ import { measure } from '../bench/deltas.js';
 import { amissTo, launchBrowser, noBrowser } from '../support/page-browser.js';
 import { plainEnvironment } from '../support/cpp-build.js';
 import { documentAt } from '../support/documents.js';
+import { endProcess } from '../support/processes.js';
 import { ROOT } from '../support/server.js';
 import { until } from '../support/until.js';
 
@@ -24,11 +25,7 @@ const COMMANDS = [
 /** Runs an example with a page. @returns {Promise<string>} its address */
 async function run(t, file) {
   const child = spawn(process.execPath, [file, '0'], { cwd: ROOT, env: plainEnvironment() });
-  const ended = once(child, 'close');
-  t.teardown(async () => {
-    child.kill('SIGKILL');
-    await ended;
-  });
+  t.teardown(() => endProcess(child, 'SIGKILL'));
   child.stderr.pipe(process.stderr);
   const [line] = await once(createInterface({ input: child.stdout }), 'line');
   return /^Open (http:\S+\/),/.exec(line)[1];

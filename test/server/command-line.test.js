@@ -13,7 +13,7 @@ import { freePort } from '../support/addresses.js';
 import { certificate } from '../support/certificate.js';
 import { Wire } from '../support/http.js';
 import { launch } from '../support/launch.js';
-import { temporary } from '../support/processes.js';
+import { runToEnd, temporary } from '../support/processes.js';
 import { ROOT, startServer } from '../support/server.js';
 import { start as startSwarm } from '../support/swarm.js';
 
@@ -21,20 +21,12 @@ const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
 const SPRITES = join(ROOT, 'bin/sprites');
 
 /** Runs a command to its end. */
-async function run(t, command, { env = {}, cwd = ROOT } = {}) {
-  const [program, ...args] = command;
-  const child = spawn('env', ['-u', 'NODE_OPTIONS', program, ...args], {
+const run = (t, command, { env = {}, cwd = ROOT } = {}) =>
+  runToEnd(t, ['env', '-u', 'NODE_OPTIONS', ...command], {
     cwd,
     env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'pipe']
   });
-  t.teardown(() => child.kill('SIGKILL'));
-  const [out, err] = [[], []];
-  child.stdout.on('data', (chunk) => out.push(chunk));
-  child.stderr.on('data', (chunk) => err.push(chunk));
-  const [code] = await once(child, 'close');
-  return { code, out: Buffer.concat(out).toString(), err: Buffer.concat(err).toString() };
-}
 
 /** Asserts that a program that can't start ends with one clear line. */
 function refusedWith(t, { code, out, err }, expected, pattern) {

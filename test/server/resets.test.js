@@ -1,10 +1,12 @@
 import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
 import { connect as connectTls } from 'node:tls';
 
 import t from 'tap';
 
 import { lengthOf } from '../support/until.js';
+import { listening } from '../support/addresses.js';
 import { clientHello, request, resetSocket } from '../support/http.js';
 import { startServer, startWithAllPorts } from '../support/server.js';
 
@@ -44,11 +46,10 @@ t.test("a test's own reset closes its socket, whatever has begun", async (t) => 
   const server = createServer({ pauseOnConnect: true }, (peer) => {
     peers.push(peer.on('error', () => {}));
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  const port = await listening(t, server);
   for (const state of ['connected', 'connecting']) {
     for (const [what, begin] of Object.entries(SOCKET_ACTIONS)) {
-      const socket = connect(server.address().port, '127.0.0.1');
+      const socket = connect(port, '127.0.0.1');
       const closed = new Promise((resolve) => {
         socket.on('close', resolve).on('error', resolve);
       });
@@ -58,7 +59,6 @@ t.test("a test's own reset closes its socket, whatever has begun", async (t) => 
       t.equal(await closed, false, `${state}, ${what}: closed without an error`);
     }
   }
-  server.close();
   for (const peer of peers) peer.destroy();
 });
 
@@ -134,10 +134,7 @@ function eventOrEnd(socket, event) {
 /** Waits the same way for a part of the answer, at most 200 ms: an incomplete request gets no answer. */
 function eventWithinPatience(socket, event) {
   socket.resume();
-  const patience = new Promise((resolve) => {
-    setTimeout(resolve, 200).unref();
-  });
-  return Promise.race([eventOrEnd(socket, event), patience]);
+  return Promise.race([eventOrEnd(socket, event), pause(200, undefined, { ref: false })]);
 }
 
 /** Opens a connection that ignores its own errors. */

@@ -21,6 +21,7 @@ import { crc32 } from 'node:zlib';
 import t from 'tap';
 
 import { EDGES } from '../../lib/torus/pool.js';
+import { listening } from '../support/addresses.js';
 import { problemOf } from '../support/contract.js';
 import { durableFeedOptions, get, put } from '../support/feeds.js';
 import { request } from '../support/http.js';
@@ -354,10 +355,8 @@ t.test('a start that fails later leaves the state for the next', async (t) => {
   const state = join(directory, 'state');
   const ids = writeState(t, state);
   const bytes = readFileSync(state);
-  const other = createServer().listen(0, '127.0.0.1');
-  await once(other, 'listening');
-  const { errorText, code } = await startAndEnd(t, { state, port: other.address().port });
-  other.close();
+  const port = await listening(t, createServer());
+  const { errorText, code } = await startAndEnd(t, { state, port });
   t.equal(code, 1);
   t.match(
     errorText,

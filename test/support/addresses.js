@@ -6,7 +6,7 @@ import { connect, createServer } from 'node:net';
 import { createInterface } from 'node:readline';
 
 import { request, Wire } from './http.js';
-import { untilStopped } from './processes.js';
+import { endProcess, untilStopped } from './processes.js';
 
 /** Clients that the server sees at different addresses. */
 
@@ -87,12 +87,10 @@ export async function startUnresponsivePort(t) {
     env,
     stdio: ['ignore', 'pipe', 'inherit']
   });
-  const ended = once(child, 'exit');
   const backlog = [];
   t.teardown(() => {
     for (const socket of backlog) socket.destroy();
-    child.kill('SIGKILL');
-    return ended;
+    return endProcess(child, 'SIGKILL');
   });
   const [line] = await once(createInterface({ input: child.stdout }), 'line');
   child.kill('SIGSTOP');

@@ -5,6 +5,7 @@ import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 
 import { plainEnvironment } from './cpp-build.js';
+import { endProcess } from './processes.js';
 
 /**
  * Drives the C++ client under test: native/client/tests/probe.cc reads one command a line.
@@ -50,10 +51,7 @@ export class Probe {
     this.#ended.then(() => {
       for (const look of this.#watchers) look(true);
     });
-    t.teardown(async () => {
-      this.#child.kill('SIGKILL');
-      await this.#ended;
-    });
+    t.teardown(() => endProcess(this.#child, 'SIGKILL'));
   }
 
   /** Sends one command; see probe.cc. */

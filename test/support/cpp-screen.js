@@ -13,7 +13,7 @@ import {
   tool,
   UNITY
 } from './cpp-build.js';
-import { temporary } from './processes.js';
+import { endProcess, temporary } from './processes.js';
 import { until } from './until.js';
 
 /** A color that has not moved for this time, in milliseconds, is at rest: some frames. */
@@ -73,11 +73,7 @@ export class Screen {
       ],
       { stdio: ['ignore', 'ignore', 'ignore', 'pipe'] }
     );
-    const ended = once(xvfb, 'close');
-    t.teardown(async () => {
-      xvfb.kill();
-      await ended;
-    });
+    t.teardown(() => endProcess(xvfb));
     const [number] = await once(xvfb.stdio[3], 'data');
     screen.#env = plainEnvironment({
       DISPLAY: `:${String(number).trim()}`,
@@ -197,10 +193,7 @@ export class DesktopProgram {
     this.#child.stderr.on('data', (chunk) => {
       this.errors += chunk;
     });
-    t.teardown(async () => {
-      this.#child.kill('SIGKILL');
-      await this.#ended;
-    });
+    t.teardown(() => endProcess(this.#child, 'SIGKILL'));
   }
 
   /** Waits until its window has this title. */

@@ -1,14 +1,11 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 
 import { Feeds } from '../../lib/client/client.js';
 import { canonical } from '../../lib/feeds/canonical.js';
 import { randomOf } from '../fuzz/random.js';
 import { Probe } from './cpp-probe.js';
 import { FaultProxy } from './proxies.js';
-import { TOKEN, remove, tryPut } from './feeds.js';
+import { durableFeedOptions, remove, tryPut } from './feeds.js';
 import { startServer } from './server.js';
 import { until } from './until.js';
 
@@ -161,14 +158,7 @@ function watchByProbe(t, base, witness, random, program) {
  * @throws {Error} when a watcher saw a wrong value, or does not hold the newest one
  */
 export async function playHistory(t, { random, steps, program }) {
-  const folder = mkdtempSync(join(tmpdir(), 'sprites-history-'));
-  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
-  writeFileSync(join(folder, 'tokens'), `${TOKEN}\n`);
-  const options = {
-    'publish-token-file': join(folder, 'tokens'),
-    state: join(folder, 'state'),
-    drain: 1
-  };
+  const options = durableFeedOptions(t);
   let server = await startServer(t, { options });
   const proxy = await FaultProxy.start(t, server.port, random);
   const publisher = new Publisher(random);

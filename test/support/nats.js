@@ -8,7 +8,7 @@ import { jetstreamManager } from '@nats-io/jetstream';
 import { createAccount, createOperator, createUser } from '@nats-io/nkeys';
 import { connect } from '@nats-io/transport-node';
 
-import { temporary } from './processes.js';
+import { endProcess, temporary } from './processes.js';
 import { resetSocket } from './http.js';
 import { until } from './until.js';
 
@@ -117,12 +117,8 @@ class NatsServer {
     this.#process.kill(name);
   }
 
-  async kill() {
-    const child = this.#process;
-    if (child.exitCode !== null || child.signalCode !== null) return;
-    const ended = once(child, 'exit');
-    child.kill('SIGKILL');
-    await ended;
+  kill() {
+    return endProcess(this.#process, 'SIGKILL');
   }
 }
 

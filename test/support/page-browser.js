@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -8,6 +7,7 @@ import { chromium } from 'playwright-core';
 
 import { Client } from '../../lib/client/client.js';
 import { launch, SPRITES } from './launch.js';
+import { endProcess } from './processes.js';
 import { failWhenStuck } from './until.js';
 
 /* global axe, CSSTransition, LockManager, document, KeyboardEvent, dispatchEvent, location, requestAnimationFrame */
@@ -86,10 +86,7 @@ class Server {
 
   /** @param {NodeJS.Signals} signal */
   async stop(signal = 'SIGTERM') {
-    if (!this.#child || this.#child.exitCode !== null || this.#child.signalCode) return;
-    const exit = once(this.#child, 'exit');
-    this.#child.kill(signal);
-    await exit;
+    if (this.#child) await endProcess(this.#child, signal);
   }
 
   /** @returns {Promise<object>} /status of the admin port, which the server must have */

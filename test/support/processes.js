@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { text } from 'node:stream/consumers';
 
 import { until } from './until.js';
 
@@ -31,6 +32,11 @@ export class Teardowns {
   }
 }
 
+/** The same, with functions that are called at the program's exit, and may not be async. */
+export const atExit = { teardown: (end) => exitEnds.push(end) };
+const exitEnds = [];
+process.once('exit', () => exitEnds.forEach((end) => end()));
+
 /**
  * @param {import('tap').Test} t removes the folder at its end
  * @returns {string} a new folder
@@ -39,6 +45,23 @@ export function temporary(t) {
   const folder = mkdtempSync(path.join(tmpdir(), 'sprites-test-'));
   t.teardown(() => rmSync(folder, { recursive: true, force: true }));
   return folder;
+}
+
+/** Ends a process that may have ended already, and waits for its end. */
+export async function endProcess(child, signal = 'SIGTERM') {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const ended = once(child, 'exit');
+  child.kill(signal);
+  await ended;
+}
+
+/** Runs a program to its end. @returns {Promise<{code: ?number, out: string, err: string}>} */
+export async function runToEnd(t, [program, ...args], options) {
+  const child = spawn(program, args, options);
+  t.teardown(() => child.kill('SIGKILL'));
+  const output = [text(child.stdout), text(child.stderr)];
+  const [[code], out, err] = await Promise.all([once(child, 'close'), ...output]);
+  return { code, out, err };
 }
 
 /**
@@ -58,9 +81,8 @@ export function startProgram(t, command, args) {
   }
   child.gone = once(child, 'exit');
   t.teardown(async () => {
-    if (child.exitCode === null && child.signalCode === null) child.kill('SIGTERM');
     const killTimer = setTimeout(() => child.kill('SIGKILL'), 10_000);
-    await child.gone;
+    await endProcess(child);
     clearTimeout(killTimer);
   });
   return child;

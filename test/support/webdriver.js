@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
@@ -8,7 +7,7 @@ import { join } from 'node:path';
 import { freePort } from './addresses.js';
 import { missing, plainEnvironment } from './cpp-build.js';
 import { Screen } from './cpp-screen.js';
-import { temporary } from './processes.js';
+import { endProcess, temporary } from './processes.js';
 import { until } from './until.js';
 
 /** Drives WebKitGTK and Firefox by WebDriver: Playwright drives its own builds, not the distribution's. */
@@ -40,11 +39,9 @@ const COMMANDS = {
 /** Starts a process. The test's end calls `bye()`, and then ends the process. */
 function starts(t, command, args, { env, bye }) {
   const child = spawn(command, args, { env, stdio: 'ignore' });
-  const ended = once(child, 'close');
   t.teardown(async () => {
     await bye().catch(() => {}); // the process is gone
-    child.kill();
-    await ended;
+    await endProcess(child);
   });
 }
 

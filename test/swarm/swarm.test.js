@@ -5,13 +5,11 @@ import {
   cpSync,
   existsSync,
   mkdirSync,
-  mkdtempSync,
   readFileSync,
   rmSync,
   utimesSync,
   writeFileSync
 } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -28,7 +26,7 @@ import { ServerWatch, useOf } from '../../lib/swarm/server-watch.js';
 import { StatusReader } from '../../lib/swarm/status.js';
 import { storm } from '../../lib/swarm/storm.js';
 import { listening } from '../support/addresses.js';
-import { childrenOf } from '../support/processes.js';
+import { childrenOf, temporary } from '../support/processes.js';
 import { ROOT, startServer } from '../support/server.js';
 import { bucketOf, goodRun, resultWith, start, swarm } from '../support/swarm.js';
 import { startProxy } from '../support/proxies.js';
@@ -922,8 +920,7 @@ t.test('where no server is, it says so', async (t) => {
 });
 
 t.test('the engine is built when it is first wanted', async (t) => {
-  const tree = mkdtempSync(join(tmpdir(), 'sprites-build-'));
-  t.teardown(() => rmSync(tree, { recursive: true }));
+  const tree = temporary(t);
   for (const file of ['package.json', 'lib/swarm', 'lib/base']) {
     cpSync(join(ROOT, file), join(tree, file), { recursive: true });
   }

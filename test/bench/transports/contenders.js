@@ -3,12 +3,12 @@
  * `missing()` and `start(pin)` are as in ../contenders.js; `token` returns the publisher's token if it is not TOKEN.
  * The servers of libraries are in servers.js.
  */
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 import { inSeconds, KEY_SET, reads } from '../../support/grants.js';
+import { atExit, temporary } from '../../support/processes.js';
 import {
   nchanMissing,
   startBare,
@@ -32,17 +32,14 @@ const packageMissing = (name) =>
 /** Share of a document that changes with each version in the study; only deltas benefit from it. */
 export const CHANGING_SHARE = 0.05;
 
-async function startFeeds(pin, extraOptions = {}) {
-  const folder = mkdtempSync(join(tmpdir(), 'bench-feeds-'));
+function startFeeds(pin, extraOptions = {}) {
+  const folder = temporary(atExit);
   const [tokens, keys] = [join(folder, 'tokens'), join(folder, 'keys.json')];
   writeFileSync(tokens, `${TOKEN}\n`);
   writeFileSync(keys, JSON.stringify(KEY_SET));
   const options = { 'publish-token-file': tokens, 'address-held': 0, 'log-level': 'error' };
   const grants = extraOptions.private ? { grants: keys } : {};
-  const server = await startSprites({ ...options, ...grants, ...extraOptions }, { pin });
-  // The server has read the files.
-  rmSync(folder, { recursive: true });
-  return server;
+  return startSprites({ ...options, ...grants, ...extraOptions }, { pin });
 }
 
 const notMissing = () => null;

@@ -1,10 +1,9 @@
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import process from 'node:process';
 
 import { readState, fillState, stateOptions } from '../../support/old-states.js';
-import { Teardowns } from '../../support/processes.js';
+import { temporary, Teardowns } from '../../support/processes.js';
 import { startServer } from '../../support/server.js';
 import { until } from '../../support/until.js';
 
@@ -21,9 +20,9 @@ import { until } from '../../support/until.js';
 const LATER = `data:text/javascript,${encodeURIComponent('const { now } = Date; Date.now = () => now() + 3e12;')}`;
 
 const [checkout, name, crash] = process.argv.slice(2);
-const folder = mkdtempSync(join(tmpdir(), 'sprites-state-'));
 const command = [process.execPath, '--import', LATER, join(resolve(checkout), 'bin/sprites')];
 const teardowns = new Teardowns();
+const folder = temporary(teardowns);
 try {
   const options = stateOptions(folder);
   const server = await startServer(teardowns, { options, command });
@@ -52,5 +51,4 @@ try {
   writeFileSync(all, `${JSON.stringify(states)}\n`);
 } finally {
   await teardowns.end();
-  rmSync(folder, { recursive: true });
 }
