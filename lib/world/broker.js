@@ -37,7 +37,8 @@ export class Broker {
   /** The bucket, and the manager of its stream. @type {{kv: object, jsm: object} | undefined} */
   #bucket;
   #watcher = { onEntry() {}, onMissed() {} };
-  #bytesInFlight = 0;
+  /** Bytes of frames that may still be on their way to the broker. */
+  bytesInFlight = 0;
   #isFlushing = false;
 
   /**
@@ -49,17 +50,13 @@ export class Broker {
   constructor({ name, receive = { frame() {}, presence() {} }, ...linkOptions }) {
     this.#name = name;
     this.#link = new NatsLink({ ...linkOptions, name: `sprites ${name}`, needsAll: true });
-    this.#link.addListener({
-      onConnect: () => {
-        this.#bytesInFlight = 0;
-        this.#probePermissions();
-      },
-      onReconnect: () => {
-        // The store may be a new one.
-        this.#bucket = undefined;
-        this.#probePermissions();
-      },
-      onClose: () => (this.#bucket = undefined)
+    this.#link.addListener(() => {
+      this.bytesInFlight = 0;
+      // The store may be a new one.
+      this.#bucket = undefined;
+      // Every receiver ignores empty messages: a missing permission shows now, and not when a sprite waits.
+      for (const subject of [`${FRAMES}.${name}`, PRESENCE])
+        this.#link.writableConnection?.publish(`${subject}.${name}`);
     });
     const withSender = (onMessage) => (message) => {
       const from = message.subject.slice(message.subject.lastIndexOf('.') + 1);
@@ -95,43 +92,31 @@ export class Broker {
 
   #publish(subject, bytes) {
     const connection = this.#link.writableConnection;
-    if (!connection || this.#bytesInFlight + bytes.length > MAX_BYTES_IN_FLIGHT) return;
+    if (!connection || this.bytesInFlight + bytes.length > MAX_BYTES_IN_FLIGHT) return;
     connection.publish(subject, bytes);
-    this.#bytesInFlight += bytes.length;
-    if (this.#bytesInFlight >= FLUSH_THRESHOLD) this.#flush();
-  }
-
-  /** @returns {number} bytes of frames that may still be on their way to the broker */
-  get bytesInFlight() {
-    return this.#bytesInFlight;
+    this.bytesInFlight += bytes.length;
+    if (this.bytesInFlight >= FLUSH_THRESHOLD) this.#flush();
   }
 
   /** Asks the broker for a flush, and subtracts the bytes that it has read. */
   async #flush() {
     if (this.#isFlushing) return;
     this.#isFlushing = true;
-    const sent = this.#bytesInFlight;
+    const sent = this.bytesInFlight;
     try {
       await this.#link.writableConnection?.flush();
     } catch {
       // The connection is lost, and with it the frames on their way: their senders send them again.
     }
     this.#isFlushing = false;
-    this.#bytesInFlight = Math.max(0, this.#bytesInFlight - sent);
-    if (this.#bytesInFlight >= FLUSH_THRESHOLD && this.#link.isConnected) this.#flush();
+    this.bytesInFlight = Math.max(0, this.bytesInFlight - sent);
+    if (this.bytesInFlight >= FLUSH_THRESHOLD && this.#link.isConnected) this.#flush();
   }
 
   /** @returns {Promise<void>} resolves when the store can be used */
   async open() {
     const { Kvm } = await this.#link.open();
     if (!this.#bucket) await this.#openBucket(Kvm);
-  }
-
-  /** Publishes empty messages, which every receiver ignores, so that a missing permission shows now and not when a sprite waits. */
-  #probePermissions() {
-    for (const subject of [`${FRAMES}.${this.#name}`, PRESENCE]) {
-      this.#link.writableConnection?.publish(`${subject}.${this.#name}`);
-    }
   }
 
   #receiveEntry({ subject, data, headers }) {

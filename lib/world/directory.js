@@ -5,14 +5,15 @@ import { tagOf, tagOfId } from '../base/tag.js';
  * store, never from requests.
  */
 export class Directory {
-  #ownTag;
+  /** This server's own tag, in a world. @type {number | undefined} */
+  ownTag;
   /** URLs by tag; null: the server is restarting. @type {Map<number, string | null>} */
   #urls = new Map();
   #onChange = () => {};
 
   /** @param {string} [name] this server's name in a world */
   constructor(name) {
-    this.#ownTag = tagOf(name);
+    this.ownTag = tagOf(name);
   }
 
   /** @param {() => void} listener called at every change */
@@ -32,7 +33,7 @@ export class Directory {
       .map(({ name, url }) => [tagOf(name), url]);
     const restartingUrls = restarting.map((name) => [tagOf(name), null]);
     // Of two servers with the same tag, the one that is present comes last and wins.
-    const entries = [...restartingUrls, ...otherUrls].filter(([tag]) => tag !== this.#ownTag);
+    const entries = [...restartingUrls, ...otherUrls].filter(([tag]) => tag !== this.ownTag);
     const before = JSON.stringify(this.entries);
     this.#urls = new Map(entries.toSorted(([a], [b]) => a - b));
     if (JSON.stringify(this.entries) !== before) this.#onChange();
@@ -41,11 +42,6 @@ export class Directory {
   /** @returns {[number, string | null][]} the URLs by tags, ascending */
   get entries() {
     return [...this.#urls];
-  }
-
-  /** @returns {number | undefined} this server's own tag, in a world */
-  get ownTag() {
-    return this.#ownTag;
   }
 
   /**

@@ -61,14 +61,15 @@ export class NatsLink {
   #options;
   #client;
   #connection;
-  #isConnected = false;
+  /** Whether there seems to be a connection. */
+  isConnected = false;
+  /** Largest message of the NATS server, in bytes; at first its default. */
+  maxPayload = 2 ** 20;
   #closing = new AbortController();
   /** The current try to connect. A second one at the same time would leave a connection behind. */
   #connecting;
   #nextConnectAt = -Infinity;
   #listeners = [];
-  /** Largest message of the NATS server, in bytes; at first its default. */
-  #maxPayload = 2 ** 20;
   /** Time since which requests of a kind fail. @type {Map<'read' | 'write', number>} */
   #failingSince = new Map();
   /** Time of the last success of a kind, or of the connection. @type {Record<'read' | 'write', number>} */
@@ -106,12 +107,11 @@ export class NatsLink {
   }
 
   /**
-   * @param {{onConnect: (connection: object) => void, onReconnect: () => void, onClose?: () => void}} listener `onConnect`
-   *     is called for each new connection, `onReconnect` after a reconnect, maybe to another NATS server, and `onClose`
-   *     when the connection is closed
+   * @param {(connection: object, isNew: boolean) => void} listener called for each new connection, and after a reconnect,
+   *     maybe to another NATS server
    */
   addListener(listener) {
-    this.#listeners.push({ onClose() {}, ...listener });
+    this.#listeners.push(listener);
   }
 
   /**
@@ -125,31 +125,20 @@ export class NatsLink {
     const callback = (error, message) => {
       if (!error) onMessage(message);
     };
-    const onConnect = (connection) => {
-      connection.subscribe(subject, { callback });
+    this.addListener((connection, isNew) => {
+      if (isNew) connection.subscribe(subject, { callback });
       onMissed();
-    };
-    this.addListener({ onConnect, onReconnect: onMissed });
-  }
-
-  /** @returns {boolean} whether there seems to be a connection */
-  get isConnected() {
-    return this.#isConnected;
+    });
   }
 
   /** @returns {boolean} whether a lost connection is reconnecting by itself */
   get isLost() {
-    return this.#connection !== undefined && !this.#isConnected;
+    return this.#connection !== undefined && !this.isConnected;
   }
 
   /** @returns {object | undefined} the client's connection, if it can be written to */
   get writableConnection() {
-    return this.#isConnected && !this.#connection.isClosed() ? this.#connection : undefined;
-  }
-
-  /** @returns {number} largest message of the NATS server, in bytes */
-  get maxPayload() {
-    return this.#maxPayload;
+    return this.isConnected && !this.#connection.isClosed() ? this.#connection : undefined;
   }
 
   /** @returns {string | undefined} the run of the NATS server at the other end */
@@ -205,16 +194,16 @@ export class NatsLink {
     }
     this.#lastError = undefined;
     this.#connection = connection;
-    this.#noteConnection(connection);
     this.#followStatus(connection);
-    for (const listener of this.#listeners) listener.onConnect(connection);
+    this.#noteConnection(connection, true);
   }
 
-  #noteConnection({ info }) {
-    this.#isConnected = true;
-    this.#maxPayload = info.max_payload;
+  #noteConnection(connection, isNew) {
+    this.isConnected = true;
+    this.maxPayload = connection.info.max_payload;
     this.#connectedAt = this.#options.clock.now();
     this.#succeededAt = { read: this.#connectedAt, write: this.#connectedAt };
+    for (const listener of this.#listeners) listener(connection, isNew);
   }
 
   /** Follows the events of a connection until it is closed. */
@@ -226,10 +215,10 @@ export class NatsLink {
         this.#lastError = this.translateError(error);
         this.#nextConnectAt = performance.now() + RETRY_REFUSED_AFTER;
         // Requests from now on would wait for their timeouts.
-        this.#isConnected = false;
+        this.isConnected = false;
         connection.close();
       }
-      if (type === 'disconnect') this.#isConnected = false;
+      if (type === 'disconnect') this.isConnected = false;
       if (type === 'reconnect') {
         const isAbandoned = this.run === this.#abandonedRun;
         this.#abandonedRun = undefined;
@@ -239,14 +228,12 @@ export class NatsLink {
           continue;
         }
         this.#lastError = undefined;
-        this.#noteConnection(connection);
-        for (const listener of this.#listeners) listener.onReconnect();
+        this.#noteConnection(connection, false);
       }
     }
     if (this.#connection !== connection) return;
-    this.#isConnected = false;
+    this.isConnected = false;
     this.#connection = undefined;
-    for (const listener of this.#listeners) listener.onClose();
   }
 
   /**
@@ -264,7 +251,7 @@ export class NatsLink {
    */
   request(send, { kind, timeout = 2 * REQUEST_TIMEOUT, eachTimeout } = {}) {
     const act = async () => {
-      if (!this.#isConnected) throw this.unreachableError('the connection is lost');
+      if (!this.isConnected) throw this.unreachableError('the connection is lost');
       const { headersOf, jetstream } = this.#client;
       // A check of the API would ask the leader of the whole cluster, which NATS elects last.
       const options = { timeout: eachTimeout ?? timeout + CLIENT_EXTRA_TIMEOUT, checkAPI: false };
@@ -394,7 +381,7 @@ export class NatsLink {
     this.#closing.abort();
     const connection = this.#connection;
     this.#connection = undefined;
-    this.#isConnected = false;
+    this.isConnected = false;
     await connection?.close();
   }
 

@@ -78,15 +78,11 @@ export class World {
       send: (to, frame) => this.#send(to, frame)
     });
     const feedLink = new NatsLink({ ...nats, name: `sprites ${name} feeds`, silence: MAX_SILENCE });
-    const checkVersion = ({ info: { version } }) => {
-      if (replicas === 1 || version.localeCompare(FIRST_SAFE_VERSION, 'en', { numeric: true }) >= 0)
-        return;
-      log.warn(
-        { version },
-        `a cluster of NATS before ${FIRST_SAFE_VERSION} loses items and patches: update it`
-      );
-    };
-    feedLink.addListener({ onConnect: checkVersion, onReconnect() {} });
+    const warning = `a cluster of NATS before ${FIRST_SAFE_VERSION} loses items and patches: update it`;
+    feedLink.addListener(({ info: { version } }, isNew) => {
+      const isUnsafe = version.localeCompare(FIRST_SAFE_VERSION, 'en', { numeric: true }) < 0;
+      if (isNew && replicas > 1 && isUnsafe) log.warn({ version }, warning);
+    });
     this.#feedStore = new FeedStore(feedLink, name);
     this.#revocations = new SharedRevocations({ link: feedLink, grants, log });
     this.#feeds = new SharedFeeds({

@@ -144,9 +144,9 @@ t.test('a link leaves a NATS server that takes no writes', async (t) => {
   t.teardown(() => link.close());
   const reconnected = () => new Promise((resolve) => (onReconnect = resolve));
   let [connection, onReconnect] = [undefined, () => {}];
-  link.addListener({
-    onConnect: (newConnection) => (connection = newConnection),
-    onReconnect: () => onReconnect()
+  link.addListener((newConnection) => {
+    connection = newConnection;
+    onReconnect();
   });
   await link.open();
 
@@ -216,7 +216,7 @@ t.test('two that open a link at once have one connection', { skip }, async (t) =
   const before = openSockets();
   const link = new NatsLink({ servers: [nats.url], name: 'a' });
   const opened = [];
-  link.addListener({ onConnect: (connection) => opened.push(connection), onReconnect() {} });
+  link.addListener((connection) => opened.push(connection));
   await Promise.all([link.open(), link.open()]);
   t.equal(opened.length, 1);
   await link.close();
