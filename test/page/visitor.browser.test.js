@@ -90,6 +90,8 @@ alone('a duplicated tab joins anew, without copies', async (t, { server, page })
 alone('a tab that loses its place says so and joins anew', async (t, { server, page }) => {
   const resume = await memory(page, 'place');
   const other = new Client({ base: server.base, resume, onSprite() {} });
+  // A poll of the page that came after the other client's would take the place back.
+  t.ok(await soon(async () => (await server.status()).parked === 1));
   const said = reads(page, '#toast', 'Another tab has taken over');
   other.start();
   await said;
