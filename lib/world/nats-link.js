@@ -16,8 +16,8 @@ export const REQUEST_TIMEOUT = 2000;
  */
 const CLIENT_EXTRA_TIMEOUT = 2000;
 
-/** Time between two tries to connect, in milliseconds; a random time up to as much is added. */
-const RETRY_INTERVAL = 250;
+/** Returns the time between two tries to connect, in milliseconds. */
+const retryDelay = () => 250 + Math.random() * 250;
 
 /** Wait before the next try after the NATS server has refused a subject, in milliseconds. */
 const RETRY_REFUSED_AFTER = 5000;
@@ -162,32 +162,27 @@ export class NatsLink {
   async #connect() {
     const now = performance.now();
     if (now < this.#nextConnectAt) throw this.#lastError ?? this.unreachableError('not yet');
-    this.#nextConnectAt = now + RETRY_INTERVAL + Math.random() * RETRY_INTERVAL;
+    this.#nextConnectAt = now + retryDelay();
     this.#client ??= await loadClient();
     const { connect, credsAuthenticator } = this.#client;
     const { servers, name, silence, credentials, ca, cert, key } = this.#options;
-    let connection;
-    try {
-      const connectOptions = {
-        ...{ servers, name },
-        onFailure: (error) => {
-          if (this.isLost) this.#lastError = this.translateError(error);
-        },
-        maxReconnectAttempts: -1,
-        reconnectTimeWait: RETRY_INTERVAL,
-        reconnectJitter: RETRY_INTERVAL,
-        reconnectJitterTLS: RETRY_INTERVAL,
-        timeout: REQUEST_TIMEOUT,
-        pingInterval: PING_INTERVAL,
-        maxPingOut: silence / PING_INTERVAL,
-        ...(credentials && { authenticator: credsAuthenticator(credentials) }),
-        ...((ca || cert) && { tls: { ca, cert, key } })
-      };
-      connection = await connect(connectOptions, this.#closing.signal);
-    } catch (error) {
+    const connectOptions = {
+      ...{ servers, name },
+      onFailure: (error) => {
+        if (this.isLost) this.#lastError = this.translateError(error);
+      },
+      maxReconnectAttempts: -1,
+      reconnectDelayHandler: retryDelay,
+      timeout: REQUEST_TIMEOUT,
+      pingInterval: PING_INTERVAL,
+      maxPingOut: silence / PING_INTERVAL,
+      ...(credentials && { authenticator: credsAuthenticator(credentials) }),
+      ...((ca || cert) && { tls: { ca, cert, key } })
+    };
+    const connection = await connect(connectOptions, this.#closing.signal).catch((error) => {
       this.#lastError = this.translateError(error);
       throw this.#lastError;
-    }
+    });
     if (this.#closing.signal.aborted) {
       await connection.close();
       throw this.unreachableError('the connection is closed');
