@@ -35,7 +35,8 @@ function expectOk(outcome) {
 }
 
 export class Arena {
-  #native;
+  /** The native arenas, for the native front door; undefined without an arena. */
+  native;
   #outcomes;
   #options;
   #games;
@@ -73,7 +74,7 @@ export class Arena {
     }
     const addon = loadAddon();
     this.#outcomes = addon.outcomes;
-    this.#native = new addon.Arena(
+    this.native = new addon.Arena(
       {
         rooms: options.arena,
         players: options.arenaPlayers,
@@ -94,7 +95,7 @@ export class Arena {
     };
     for (const [number, name] of options.arena.entries()) {
       const room = new Room({
-        ...{ name, number, native: this.#native, games, mostRate: options.arenaRate },
+        ...{ name, number, native: this.native, games, mostRate: options.arenaRate },
         isTrial: options.play !== undefined,
         ...{
           publish,
@@ -103,7 +104,7 @@ export class Arena {
         },
         names: new Names({
           ...{ arena: name, maxPlayers: options.arenaPlayers, pool },
-          numberOf: (player) => this.#native.playerNumber(name, parse(player))
+          numberOf: (player) => this.native.playerNumber(name, parse(player))
         }),
         contentOf: (game) => this.#contents.get(`${name}/${game}`)
       });
@@ -111,18 +112,13 @@ export class Arena {
       if (savedControls.has(name)) room.restore(JSON.parse(savedControls.get(name).toString()));
     }
     for (const [key, text] of pool.notes(CONTENT_PREFIX)) this.#contents.set(key, text.toString());
-    pool.attachArena(this.#native);
+    pool.attachArena(this.native);
     for (const room of this.#rooms.values()) room.restorePlayers();
   }
 
   /** Publishes all arenas, and continues the rounds of the last run. */
   async start() {
     await Promise.all([...this.#rooms.values()].map((room) => room.start()));
-  }
-
-  /** The native arenas, for the native front door; undefined without an arena. */
-  get native() {
-    return this.#native;
   }
 
   /** Most inputs per second of each player. */
@@ -155,7 +151,7 @@ export class Arena {
   async join(name, address) {
     const id = new Uint8Array(16);
     const number = new Uint32Array(1);
-    expectOk(this.#outcomes[this.#native.join(name, address, id, number)]);
+    expectOk(this.#outcomes[this.native.join(name, address, id, number)]);
     await this.#pool.endTurn();
     const { rate } = this.#rooms.get(name).control;
     return {
@@ -184,14 +180,14 @@ export class Arena {
   #storeInput(name, player, number, input) {
     this.#room(name);
     if (!validate(player)) return 'unknown-player';
-    return this.#outcomes[this.#native.input(name, parse(player), number, input)];
+    return this.#outcomes[this.native.input(name, parse(player), number, input)];
   }
 
   /** Removes a player; does nothing for an unknown player. @throws {Refusal|Unanswerable} */
   async leave(name, player) {
     this.#room(name);
     if (!validate(player)) return;
-    await this.#awaitJournal(this.#outcomes[this.#native.leave(name, parse(player))]);
+    await this.#awaitJournal(this.#outcomes[this.native.leave(name, parse(player))]);
   }
 
   #room(name) {
@@ -348,7 +344,7 @@ export class Arena {
   /** @returns {object} the live counts: see /status in lib/server/README.md */
   status() {
     const rooms = [...this.#rooms.values()];
-    const counts = this.#native?.status() ?? ZERO_COUNTS;
+    const counts = this.native?.status() ?? ZERO_COUNTS;
     const sum = (name) => rooms.reduce((all, room) => all + room[name], 0);
     const played = { reductions: sum('reductions'), gamesStopped: sum('stopped') };
     return { arenas: rooms.length, ...counts, ...played };
@@ -356,7 +352,7 @@ export class Arena {
 
   /** Refuses joins from now on. */
   drain() {
-    this.#native?.drain();
+    this.native?.drain();
   }
 
   /** Ends all rounds. Resolves when all publications have ended. */
@@ -366,6 +362,6 @@ export class Arena {
 
   close() {
     for (const room of this.#rooms.values()) room.close();
-    this.#native?.close();
+    this.native?.close();
   }
 }

@@ -54,7 +54,8 @@ export class Feeds {
   #pool;
   /** Waiting calls of `waitForChange`, by key. @type {Map<string, Set<(error?: Error) => void>>} */
   #changeWaiters = new Map();
-  #closed = false;
+  /** Whether `close` was called. */
+  closed = false;
   /** True once the program must not publish any more. Publications under way are still completed. */
   isClosedToProgram = false;
   /** Keys whose epoch may have had versions that this server does not know. @type {Set<string>} */
@@ -208,7 +209,7 @@ export class Feeds {
       const job = { key: task.key, cursor: cursorText(task), value: found.value };
       ({ gzip } = await this.#threads.run('compress', job));
     } catch (error) {
-      if (this.#closed) return;
+      if (this.closed) return;
       // Watchers that wait for the compressed value get the plain one.
       this.#log.error({ err: error, feed: task.key }, 'a feed could not be compressed');
     }
@@ -245,13 +246,13 @@ export class Feeds {
 
   /** Runs a caller's publication in the order of its key. Returns a problem where it failed. */
   async #runPublication(key, act) {
-    if (this.#closed) return ENDED;
+    if (this.closed) return ENDED;
     if (this.#underWay >= PUBLICATIONS) return { problem: 'publishing-busy' };
     this.#underWay += 1;
     try {
       return await this.inOrder(key, act);
     } catch (error) {
-      if (this.#closed) return ENDED;
+      if (this.closed) return ENDED;
       if (error instanceof JobTimeError) {
         this.#log.warn({ err: error, feed: key }, 'a publication took too long');
         return { problem: 'publishing-slow' };
@@ -420,14 +421,9 @@ export class Feeds {
     }
   }
 
-  /** Whether `close` was called. */
-  get closed() {
-    return this.#closed;
-  }
-
   /** Closes the table and ends every wait. */
   close() {
-    this.#closed = true;
+    this.closed = true;
     for (const key of this.#changeWaiters.keys()) this.#wakeWaiters(key);
     this.native.close();
   }
@@ -572,7 +568,7 @@ export class Feeds {
         etag: next.created ? undefined : request.etag
       });
     } catch (error) {
-      if (this.#closed) return { failed: ENDED.detail };
+      if (this.closed) return { failed: ENDED.detail };
       if (error instanceof JobTimeError) return { failed: `its value: ${error.message}` };
       this.#log.error({ err: error, feed: key }, 'a fetch failed');
       return { failed: 'the server has made a mistake' };

@@ -30,7 +30,8 @@ const SYNC_VALUES = ['never', 'second', 'turn'];
 const PROMISES = new Set(['delivered', 'queued', 'duplicate']);
 
 export class Pool {
-  #native;
+  /** The native pool, for the native front door. */
+  native;
   #outcomes;
   /** Polls parked by JavaScript: token → callback for the answer. */
   #parked = new Map();
@@ -50,16 +51,11 @@ export class Pool {
     const addon = loadAddon();
     this.#outcomes = addon.outcomes;
     const nativeOptions = { ...options, tag: tagOf(options.name) };
-    this.#native = new addon.Pool(nativeOptions, limits?.native, (token, body) => {
+    this.native = new addon.Pool(nativeOptions, limits?.native, (token, body) => {
       const answer = this.#parked.get(token);
       this.#parked.delete(token);
       answer(body);
     });
-  }
-
-  /** The native pool, for the native front door. */
-  get native() {
-    return this.#native;
   }
 
   /**
@@ -72,7 +68,7 @@ export class Pool {
    */
   join(address = '') {
     const bytes = new Uint8Array(16);
-    const outcome = this.#outcomes[this.#native.join(address, bytes)];
+    const outcome = this.#outcomes[this.native.join(address, bytes)];
     if (outcome !== 'ok') return { outcome };
     return this.#committed({ outcome, id: stringify(bytes) });
   }
@@ -91,7 +87,7 @@ export class Pool {
       if (end === TURN_END.drop) throw new Unanswerable();
       return result;
     };
-    const end = this.#native.commit();
+    const end = this.native.commit();
     if (end !== TURN_END.wait) return settle(end);
     return new Promise((resolve) => {
       this.#awaitingDisk.push(resolve);
@@ -118,16 +114,16 @@ export class Pool {
     if (!validate(id)) return { outcome: 'unknown-client', cancel: NOT_PARKED };
     const bytes = parse(id);
     const token = (this.#lastToken = (this.#lastToken + 1) >>> 0);
-    const result = this.#native.poll(bytes, ack, hold, token);
+    const result = this.native.poll(bytes, ack, hold, token);
     if (result instanceof Buffer) return { outcome: 'ok', body: result, cancel: NOT_PARKED };
     const outcome = this.#outcomes[result];
     if (outcome !== 'ok') return { outcome, cancel: NOT_PARKED };
     this.#parked.set(token, answer);
-    this.#native.commit();
+    this.native.commit();
     return {
       outcome,
       cancel: () => {
-        if (this.#parked.delete(token)) this.#native.drop(bytes, token);
+        if (this.#parked.delete(token)) this.native.drop(bytes, token);
       }
     };
   }
@@ -145,7 +141,7 @@ export class Pool {
   throw(id, edge, number, sprite) {
     if (!validate(id)) return 'unknown-client';
     const outcome =
-      this.#outcomes[this.#native.throw(parse(id), EDGES.indexOf(edge), number, sprite)];
+      this.#outcomes[this.native.throw(parse(id), EDGES.indexOf(edge), number, sprite)];
     return PROMISES.has(outcome) ? this.#committed(outcome) : outcome;
   }
 
@@ -158,7 +154,7 @@ export class Pool {
    */
   leave(id) {
     if (!validate(id)) return 'ok';
-    return this.#committed(this.#outcomes[this.#native.leave(parse(id))]);
+    return this.#committed(this.#outcomes[this.native.leave(parse(id))]);
   }
 
   /**
@@ -170,7 +166,7 @@ export class Pool {
    *     `address` is null after a restart
    */
   inspect(id) {
-    return validate(id) ? this.#native.inspect(parse(id)) : null;
+    return validate(id) ? this.native.inspect(parse(id)) : null;
   }
 
   /**
@@ -178,12 +174,12 @@ export class Pool {
    * @returns {{row: number, column: number, rows: number, columns: number} | null}
    */
   place(id) {
-    return validate(id) ? this.#native.place(parse(id)) : null;
+    return validate(id) ? this.native.place(parse(id)) : null;
   }
 
   /** @returns {object} the live counts: see lib/server/README.md */
   status() {
-    return this.#native.status();
+    return this.native.status();
   }
 
   /**
@@ -204,7 +200,7 @@ export class Pool {
    *     that of the last process, or 0
    */
   enterWorld() {
-    return this.#native.enterWorld();
+    return this.native.enterWorld();
   }
 
   /**
@@ -213,19 +209,19 @@ export class Pool {
    * @returns {number} how many sprites landed; another server may have some of them, too
    */
   endWorld() {
-    const sprites = this.#native.endWorld();
-    this.#native.commit();
+    const sprites = this.native.endWorld();
+    this.native.commit();
     return sprites;
   }
 
   /** @returns {{sprites: number, bytes: number, servers: {name: string, waiting: number}[]}} the sprites that wait to cross */
   outboxes() {
-    return this.#native.outboxes();
+    return this.native.outboxes();
   }
 
   /** @returns {number} the rows that this server has in a world: see native/torus/seams.h */
   worldRows() {
-    return this.#native.worldRows();
+    return this.native.worldRows();
   }
 
   /**
@@ -234,7 +230,7 @@ export class Pool {
    *     the last count of those above all bounds
    */
   deliveryTimes() {
-    return this.#native.deliveryTimes();
+    return this.native.deliveryTimes();
   }
 
   /**
@@ -243,7 +239,7 @@ export class Pool {
    * @param {number} window milliseconds within which every parked poll is answered
    */
   drain(window) {
-    this.#native.drain(window);
+    this.native.drain(window);
   }
 
   /**
@@ -260,10 +256,8 @@ export class Pool {
    */
   openState(options) {
     const sync = SYNC_VALUES.indexOf(options.sync);
-    const restored = this.#native.openState({ ...options, sync }, (end) =>
-      this.#settleWaiting(end)
-    );
-    this.#native.startState();
+    const restored = this.native.openState({ ...options, sync }, (end) => this.#settleWaiting(end));
+    this.native.startState();
     return restored;
   }
 
@@ -274,7 +268,7 @@ export class Pool {
    * @throws {Error} when the state can't be written; the journal still has everything
    */
   finishState() {
-    const result = this.#native.finishState();
+    const result = this.native.finishState();
     // A closed pool gets no callback from the disk any more, and the disk has everything.
     this.#settleWaiting(TURN_END.send);
     return result;
@@ -282,7 +276,7 @@ export class Pool {
 
   /** Stops writing the state, after `finishState` or after a failed start. */
   closeState() {
-    this.#native.closeState();
+    this.native.closeState();
     this.#settleWaiting(TURN_END.drop);
   }
 
@@ -292,7 +286,7 @@ export class Pool {
    * @throws {Error} when the state can't be written
    */
   rescueState() {
-    this.#native.rescueState();
+    this.native.rescueState();
   }
 
   /**
@@ -304,7 +298,7 @@ export class Pool {
    *     microseconds; `problem`: why the last snapshot failed
    */
   stateStatus() {
-    return this.#native.stateStatus();
+    return this.native.stateStatus();
   }
 
   // ---- What the state keeps beside the pool
@@ -316,7 +310,7 @@ export class Pool {
    * @throws {Error} naming the first feed without room
    */
   attachFeeds(feeds) {
-    this.#native.attachFeeds(feeds);
+    this.native.attachFeeds(feeds);
   }
 
   /**
@@ -325,7 +319,7 @@ export class Pool {
    * @param {object} [arena] the native arenas; undefined: this run has none, and their players leave
    */
   attachArena(arena) {
-    this.#native.attachArena(arena);
+    this.native.attachArena(arena);
   }
 
   /**
@@ -337,12 +331,12 @@ export class Pool {
    * @returns {boolean} false: the journal can't be written, and nothing has changed
    */
   note(name, content) {
-    return this.#native.note(name, Buffer.from(content));
+    return this.native.note(name, Buffer.from(content));
   }
 
   /** Removes a note. Returns as `note` does. */
   removeNote(name) {
-    return this.#native.removeNote(name);
+    return this.native.removeNote(name);
   }
 
   /**
@@ -350,7 +344,7 @@ export class Pool {
    * @returns {[string, Buffer][]} the notes whose names begin with the prefix: the rest of each name, and the content
    */
   notes(prefix) {
-    return this.#native.notes(prefix);
+    return this.native.notes(prefix);
   }
 
   /**
@@ -362,11 +356,11 @@ export class Pool {
    * @throws {Error} when the file can't be written, or would be too large; the old file is not changed
    */
   save(path, maxBytes) {
-    return this.#native.save(path, maxBytes);
+    return this.native.save(path, maxBytes);
   }
 
   /** Stops the pool's clock, so that the process can end. */
   close() {
-    this.#native.close();
+    this.native.close();
   }
 }

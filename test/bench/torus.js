@@ -8,7 +8,7 @@
  * call from JavaScript. A remaining difference is due to memory: a million nodes exceed the CPU's caches.
  */
 import { loadTestAddon } from '../support/addon.js';
-import { seeded } from '../support/torus-rig.js';
+import { Random } from '../fuzz/random.js';
 import { answerHelp } from '../support/documents.js';
 import { fine, spread, tableOf, whole } from './figures.js';
 
@@ -25,7 +25,7 @@ class MeasuredTorus {
   constructor(size) {
     const capacity = Math.ceil(size * 1.2);
     this.size = size;
-    this.random = seeded(size);
+    this.random = new Random(size);
     this.torus = new Torus(capacity);
     this.free = this.#shuffled(capacity);
     this.nodes = [];
@@ -51,7 +51,7 @@ class MeasuredTorus {
   }
 
   #runBatch() {
-    const isJoin = this.random() < this.size / (this.size + this.nodes.length);
+    const isJoin = this.random.fraction() < this.size / (this.size + this.nodes.length);
     // The nodes are picked before the clock starts.
     const picks = isJoin ? this.#pickNodesToJoin() : this.#pickNodesToLeave();
     const elapsed = isJoin ? this.#join(picks) : this.#leave(picks);
@@ -64,7 +64,7 @@ class MeasuredTorus {
 
   #pickNodesToLeave() {
     return Array.from({ length: BATCH }, () => {
-      const index = Math.floor(this.random() * this.nodes.length);
+      const index = this.random.below(this.nodes.length);
       const node = this.nodes[index];
       this.nodes[index] = this.nodes.at(-1);
       this.nodes.pop();
@@ -93,7 +93,7 @@ class MeasuredTorus {
   #shuffled(count) {
     const list = Array.from({ length: count }, (_, i) => i);
     for (let i = count - 1; i > 0; i--) {
-      const j = Math.floor(this.random() * (i + 1));
+      const j = this.random.below(i + 1);
       [list[i], list[j]] = [list[j], list[i]];
     }
     return list;

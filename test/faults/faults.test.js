@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url';
 
 import t from 'tap';
 
+import { Random } from '../fuzz/random.js';
 import { plainEnvironment } from '../support/cpp-build.js';
 import { MIN_VALUES, trend } from './trend.js';
 
@@ -33,11 +34,8 @@ const MEAN = 13_000;
 
 /** @returns {() => number} random values with the mean MEAN and without a trend, the same in every run */
 function scattering() {
-  let state = 1;
-  return () => {
-    state = (state * 1103515245 + 12345) % 2 ** 31;
-    return -Math.log(1 - state / 2 ** 31) * MEAN;
-  };
+  const random = new Random(1);
+  return () => -Math.log(1 - random.fraction()) * MEAN;
 }
 
 const series = (count, value) => Array.from({ length: count }, (_, i) => value(i));

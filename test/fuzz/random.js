@@ -30,6 +30,11 @@ export class Random {
     return ((x ^ (x >>> 14)) >>> 0) % bound;
   }
 
+  /** @returns {number} from 0 up to, not including, 1 */
+  fraction() {
+    return this.below(2 ** 32) / 2 ** 32;
+  }
+
   /**
    * @template T
    * @param {T[]} list not empty

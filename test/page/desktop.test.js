@@ -13,29 +13,22 @@ import { PollTurns } from '../../lib/page/poll-turns.js';
 import { Preferences } from '../../lib/page/preferences.js';
 import { describeWorld, readWorld, summarizeWorld } from '../../lib/page/ring.js';
 import { Store } from '../../lib/page/store.js';
+import { Random } from '../fuzz/random.js';
 import { VirtualTime } from '../support/virtual-time.js';
 
 const SPRITE = { id: 'x', picture: 'ball', at: 0.5, speed: [0, 0] };
 
 const FRAME = 1 / 60;
 
-/** Returns a random function with the same sequence every time. */
-function seeded() {
-  let seed = 7;
-  return () => {
-    seed = (Math.imul(seed, 1_103_515_245) + 12_345) >>> 0;
-    return seed / 2 ** 32;
-  };
-}
-
 /** Makes a desktop of 1000 by 500, and lists of its leaving bodies and its bumps. */
 function make({ open = true } = {}) {
   const left = [];
   const bumps = [];
+  const random = new Random(7);
   const desktop = new Desktop(
     (body, edge) => left.push({ body, edge, ...desktop.crossing(body, edge) }),
     (strength) => bumps.push(strength),
-    seeded()
+    () => random.fraction()
   );
   desktop.resize(1000, 500);
   desktop.isOpen = open;

@@ -37,8 +37,8 @@ t.test('nine nodes make three rows of three', async (t) => {
 function wander(rig, limit, steps) {
   let target = limit;
   for (let i = 0; i < steps; i++) {
-    if (rig.size === target) target = rig.pick(limit + 1);
-    const toward = rig.random() < 0.8;
+    if (rig.size === target) target = rig.random.below(limit + 1);
+    const toward = rig.random.fraction() < 0.8;
     if (rig.size === 0 || (rig.size < limit && rig.size < target === toward)) rig.join();
     else rig.leave();
   }

@@ -57,7 +57,8 @@ export function buildDesktop({ sanitize = SANITIZING } = {}) {
  * them in.
  */
 export class Screen {
-  #env;
+  /** The environment for programs on this screen. */
+  env;
   #pixels;
 
   /** @param {{width: number, height: number}} size in pixels */
@@ -75,7 +76,7 @@ export class Screen {
     );
     t.teardown(() => endProcess(xvfb));
     const [number] = await once(xvfb.stdio[3], 'data');
-    screen.#env = plainEnvironment({
+    screen.env = plainEnvironment({
       DISPLAY: `:${String(number).trim()}`,
       SDL_VIDEODRIVER: 'x11',
       XAUTHORITY: '/dev/null',
@@ -85,20 +86,15 @@ export class Screen {
     return screen;
   }
 
-  /** The environment for programs on this screen. */
-  get env() {
-    return this.#env;
-  }
-
   /** Runs an xdotool command line. */
   hand(...words) {
-    return tool('xdotool', words.map(String), { env: this.#env });
+    return tool('xdotool', words.map(String), { env: this.env });
   }
 
   /** Sets a property of the root window, as a window manager does. */
   set(name, format, value) {
     const words = ['-root', '-f', name, format, '-set', name, value];
-    return tool('xprop', words, { env: this.#env });
+    return tool('xprop', words, { env: this.env });
   }
 
   /**
@@ -123,7 +119,7 @@ export class Screen {
 
   /** Writes a screenshot as a PNG. */
   save(file) {
-    return tool('import', ['-window', 'root', file], { env: this.#env });
+    return tool('import', ['-window', 'root', file], { env: this.env });
   }
 
   /**

@@ -156,7 +156,7 @@ function createGunzipper() {
 
 /** An event stream in chunked coding (RFC 9112, section 7.1). */
 export class EventStream {
-  #wire;
+  wire;
   #text = Buffer.alloc(0);
   #read = (chunk) => chunk;
   /** Bytes of the chunks read so far. */
@@ -167,19 +167,15 @@ export class EventStream {
 
   static async open(server, key, { query = '', headers = {} } = {}) {
     const stream = new EventStream();
-    stream.#wire = await server.wire();
-    stream.#wire.send(
+    stream.wire = await server.wire();
+    stream.wire.send(
       request('GET', `/feed/${key}${query && `?${query}`}`, {
         headers: { Accept: 'text/event-stream', ...headers }
       })
     );
-    stream.head = await stream.#wire.readHead();
+    stream.head = await stream.wire.readHead();
     if (/^content-encoding: gzip\r$/im.test(stream.head)) stream.#read = createGunzipper();
     return stream;
-  }
-
-  get wire() {
-    return this.#wire;
   }
 
   /** @returns {Promise<{id?: string, data?: object, comment?: boolean, retry?: string} | null>} null
@@ -200,7 +196,7 @@ export class EventStream {
         }
         return event;
       }
-      const chunk = await this.#wire.readChunk();
+      const chunk = await this.wire.readChunk();
       if (chunk.length === 0) {
         assert.equal(this.#text.length, 0, 'the stream ends between two events');
         this.ended = true;

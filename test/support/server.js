@@ -5,7 +5,7 @@ import { certificate } from './certificate.js';
 import { checkAnswer, problemOf } from './contract.js';
 import { request, Wire } from './http.js';
 import { launch, ROOT } from './launch.js';
-import { temporary } from './processes.js';
+import { endProcess, temporary } from './processes.js';
 import { until, untilCounts } from './until.js';
 
 /** Source address of the tests' own requests to the admin port. Tests that attack the port use another one. */
@@ -41,10 +41,7 @@ export async function startServer(t, how = {}) {
   const { greeting = '', options = {}, command, env } = how;
   const all = { 'admin-port': 0, host: '127.0.0.1', workers: DEFAULT_WORKERS, ...options };
   const launched = launch(all, { command, env });
-  t.teardown(async () => {
-    launched.child.kill('SIGKILL');
-    await launched.ended;
-  });
+  t.teardown(() => endProcess(launched.child, 'SIGKILL'));
   const ports = await launched.listening;
   const { host, cors } = all;
   const server = new Server({ ...launched, host, ports, cors, greeting });
@@ -98,7 +95,6 @@ function isLoopDescriptor(fd) {
 }
 
 class Server {
-  #child;
   #ended;
   #ids = [];
   #wires = new Set();
@@ -106,7 +102,8 @@ class Server {
   #greeting;
 
   constructor({ child, ended, lines, errors, host, ports, cors, greeting }) {
-    this.#child = child;
+    /** The child process, for signals. */
+    this.child = child;
     this.#greeting = greeting;
     this.#ended = ended;
     this.#cors = cors;
@@ -117,11 +114,6 @@ class Server {
     /** Sets port, adminPort, tlsPort and transientPort; undefined: no such port. */
     Object.assign(this, ports);
     this.pid = child.pid;
-  }
-
-  /** The child process, for signals. */
-  get child() {
-    return this.#child;
   }
 
   get url() {
@@ -142,7 +134,7 @@ class Server {
 
   /** Kills the server by SIGKILL. */
   kill() {
-    this.#child.kill('SIGKILL');
+    this.child.kill('SIGKILL');
     return this.ended();
   }
 
@@ -269,7 +261,7 @@ class Server {
    * descriptors, clients, parked polls or mailbox bytes.
    */
   async assertNothingLeft() {
-    if (this.#child.exitCode !== null) return;
+    if (this.child.exitCode !== null) return;
     await Promise.all([...this.#wires].map((wire) => wire.destroy()));
     this.#wires.clear();
     await this.untilDisconnected();
@@ -287,8 +279,8 @@ class Server {
 
   /** Stops the server by a signal. It must exit well and in time. */
   async stop(signal = 'SIGTERM') {
-    this.#child.kill(signal);
-    const killTimer = setTimeout(() => this.#child.kill('SIGKILL'), STOP_TIMEOUT);
+    this.child.kill(signal);
+    const killTimer = setTimeout(() => this.child.kill('SIGKILL'), STOP_TIMEOUT);
     const ended = await this.ended();
     clearTimeout(killTimer);
     assert.deepEqual(

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { Random } from '../fuzz/random.js';
 import { loadTestAddon } from './addon.js';
 import { cellOf, checkLaw1, checkLaw4, law5Share, TorusModel } from '../model/torus.js';
 
@@ -6,20 +7,6 @@ const { Torus } = loadTestAddon();
 
 /** Law 2: most other nodes that a step may touch. */
 export const MAX_TOUCHED = 12;
-
-/**
- * @param {number} seed
- * @returns {() => number} random numbers in [0, 1), the same for the same seed
- */
-export function seeded(seed) {
-  let state = seed | 0;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
 
 /**
  * A native torus and its model, stepped together. Checks law 2 at every step. Every `every` steps it compares the whole
@@ -35,7 +22,7 @@ export class Rig {
     this.torus = new Torus(capacity);
     this.model = new TorusModel();
     this.every = every;
-    this.random = seeded(seed);
+    this.random = new Random(seed);
     this.allSteps = 0;
     this.steps = 0;
     this.touched = 0;
@@ -44,18 +31,13 @@ export class Rig {
     this.before = this.links.slice();
     // Nodes get random numbers, so that a number does not tell a node's place.
     this.free = Array.from({ length: capacity }, (_, i) => i);
-    for (let i = capacity - 1; i > 0; i--) this.#swap(this.free, i, this.pick(i + 1));
+    for (let i = capacity - 1; i > 0; i--) this.#swap(this.free, i, this.random.below(i + 1));
     this.nodes = [];
     this.index = [];
   }
 
   get size() {
     return this.nodes.length;
-  }
-
-  /** Returns a random integer from 0 to below `bound`. */
-  pick(bound) {
-    return Math.floor(this.random() * bound);
   }
 
   /** Joins a node. */
@@ -68,7 +50,7 @@ export class Rig {
   }
 
   /** Removes a node, by default a random one. */
-  leave(node = this.nodes[this.pick(this.size)]) {
+  leave(node = this.nodes[this.random.below(this.size)]) {
     const touched = this.torus.leave(node);
     const moved = this.model.leave(node);
     const index = this.index[node];
@@ -91,7 +73,7 @@ export class Rig {
    * @param {number} size
    */
   churn(size) {
-    if (this.random() < size / (size + this.size)) this.join();
+    if (this.random.fraction() < size / (size + this.size)) this.join();
     else this.leave();
   }
 
