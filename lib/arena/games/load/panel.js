@@ -148,9 +148,8 @@ export function start({ root, control, command }) {
   });
   let reduced = null;
   let currentControl = control;
+  let firstStatus = null; // {now, at}
   let lastStatus = null;
-  let beganAt = null;
-  let firstStatus = null;
   let lastValue = null; // The last value of the round: the lobby removes it from the feed.
 
   function showControl(nextControl) {
@@ -161,17 +160,7 @@ export function start({ root, control, command }) {
   /** Clears all data, for another round, or a restarted server, whose counts start at 0. */
   function restart() {
     track.clear();
-    [lastStatus, beganAt, firstStatus, lastValue] = [null, null, null, null];
-  }
-
-  function showWords(value, missing) {
-    const { machines = 0, phones = 0 } = value ?? {};
-    put(
-      reporters,
-      value ? `${plural(machines, 'machine')} and ${plural(phones, 'phone')} report` : 'Not running'
-    );
-    put(missingLine, missing.words);
-    missingLine.dataset.is = missing.is;
+    [lastStatus, firstStatus, lastValue] = [null, null, null];
   }
 
   function status(now, at) {
@@ -184,14 +173,12 @@ export function start({ root, control, command }) {
     }
     const perSecond = (name) =>
       lastStatus ? ((now[name] - lastStatus.now[name]) * 1000) / (at - lastStatus.at) : null;
-    const isRunning = value !== null;
-    beganAt ??= at;
-    firstStatus ??= now;
-    const missing = describeMissing(value, now, firstStatus);
+    firstStatus ??= { now, at };
+    const missing = describeMissing(value, now, firstStatus.now);
     const sample = {
-      connections: isRunning ? value.connections : 0,
+      connections: value?.connections ?? 0,
       parked: now.parked,
-      sprites: isRunning ? value.perSecond : 0,
+      sprites: value?.perSecond ?? 0,
       inputs: perSecond('inputs'),
       p50: value?.p50,
       p99: value?.p99,
@@ -202,9 +189,13 @@ export function start({ root, control, command }) {
       missing: missing.count
     };
     lastStatus = { now, at, ended: Date.now() };
-    track.add((at - beganAt) / 1000, sample);
+    track.add((at - firstStatus.at) / 1000, sample);
     for (const plot of plots) plot.show();
-    showWords(value, missing);
+    const who =
+      value && `${plural(value.machines, 'machine')} and ${plural(value.phones, 'phone')}`;
+    put(reporters, who ? `${who} report` : 'Not running');
+    put(missingLine, missing.words);
+    missingLine.dataset.is = missing.is;
     showFigures(
       SERIES.map(({ name, unit, title, words }) => {
         const summary = track.summary(name);
@@ -217,20 +208,13 @@ export function start({ root, control, command }) {
     showPlayers((value?.list ?? []).map((one) => COLUMNS.map(([, read]) => String(read(one)))));
   }
 
-  saveButton(make('div', { className: 'load-acts', into: root }), () =>
-    lastStatus === null || lastValue === null
-      ? null
-      : {
-          ...{
-            track,
-            first: firstStatus,
-            value: lastValue,
-            control: currentControl,
-            now: lastStatus.now
-          },
-          ...{ url: new URL(location.href), ended: lastStatus.ended }
-        }
-  );
+  const readRun = () =>
+    lastStatus &&
+    lastValue && {
+      ...{ track, first: firstStatus.now, value: lastValue, control: currentControl },
+      ...{ url: new URL(location.href), now: lastStatus.now, ended: lastStatus.ended }
+    };
+  saveButton(make('div', { className: 'load-acts', into: root }), readRun);
   showControl(control);
   return {
     control: showControl,

@@ -92,13 +92,12 @@ export function start({ root, control }) {
     if (view === null) return;
     const { from, to, share } = view;
     const isSameRally = from.rally === to.rally;
-    const interpolate = (a, b) => between(a, b, share);
-    const paddles = to.paddles.map((one, i) => interpolate(from.paddles[i], one));
+    const paddles = to.paddles.map((one, i) => between(from.paddles[i], one, share));
     drawPaddle(ctx, color('across'), PADDLE.inset - PADDLE.thick / 2, paddles[0]);
     drawPaddle(ctx, color('along'), WIDTH - PADDLE.inset + PADDLE.thick / 2, paddles[1]);
     if (!isSameRally) trail.length = 0;
     const ballPosition = isSameRally
-      ? to.ball.map((one, i) => interpolate(from.ball[i], one))
+      ? to.ball.map((one, i) => between(from.ball[i], one, share))
       : to.ball;
     if (!to.winner) drawBall(ctx, ballPosition, ballPosition[0] / 1.4);
     drawn += 1;
@@ -121,11 +120,6 @@ export function start({ root, control }) {
     }
   }
 
-  function showWinner(value) {
-    words.dataset.winner = value.winner ?? '';
-    put(words, value.winner ? `${NAMES[value.winner]} wins` : '');
-  }
-
   return {
     control(control) {
       currentControl = control;
@@ -136,7 +130,8 @@ export function start({ root, control }) {
       round = valueRound;
       smooth.push(time, value, performance.now(), 1000 / currentControl.pace);
       showPoints(value);
-      showWinner(value);
+      words.dataset.winner = value.winner ?? '';
+      put(words, value.winner ? `${NAMES[value.winner]} wins` : '');
     },
     frame,
     stop: () => sheet.remove()
