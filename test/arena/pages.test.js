@@ -443,6 +443,23 @@ t.test('the game of the README is played', { skip }, async (t) => {
   await field.waitForFunction(() => document.querySelector('.whole').textContent === '1');
 });
 
+playing('a thumb moves beside a finger that rests', async (t, { command, visit }) => {
+  await command({ game: 'pong', running: true });
+  const phone = await visit(PAGES.phone);
+  await phone.waitForSelector('[role=slider]');
+  const session = await phone.context().newCDPSession(phone);
+  const touch = (type, ...touchPoints) =>
+    session.send('Input.dispatchTouchEvent', { type, touchPoints });
+  const rest = { x: 20, y: 560, id: 0 };
+  await touch('touchStart', rest);
+  await phone.waitForSelector('[role=slider][aria-valuenow="0"]');
+  await touch('touchStart', rest, { x: 180, y: 300, id: 1 });
+  await touch('touchMove', rest, { x: 180, y: 20, id: 1 });
+  await phone.waitForSelector('[role=slider][aria-valuenow="100"]');
+  await touch('touchEnd');
+  await phone.locator('[data-held]').waitFor({ state: 'detached' });
+});
+
 playing('a phone forgotten, or offline, says so and joins', async (t, { command, visit }) => {
   await command({ game: 'pong', running: true });
   const phone = await visit(PAGES.phone);

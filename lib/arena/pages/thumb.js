@@ -59,17 +59,20 @@ export function thumb(element, { label, value = 0.5, onMove, words }) {
     const { bottom, height } = element.getBoundingClientRect();
     move(((bottom - event.clientY) / height - MARGIN) / (1 - 2 * MARGIN));
   };
+  let thumbId; // of the finger that was put down last: another one may rest on the screen
   element.addEventListener('pointerdown', (event) => {
-    if (!event.isPrimary) return;
-    element.setPointerCapture(event.pointerId);
+    thumbId = event.pointerId;
+    element.setPointerCapture(thumbId);
     element.dataset.held = '';
     follow(event);
   });
   element.addEventListener('pointermove', (event) => {
-    if (event.isPrimary && element.hasPointerCapture(event.pointerId)) follow(event);
+    if (event.pointerId === thumbId && element.hasPointerCapture(thumbId)) follow(event);
   });
   for (const end of ['pointerup', 'pointercancel']) {
-    element.addEventListener(end, () => delete element.dataset.held);
+    element.addEventListener(end, (event) => {
+      if (event.pointerId === thumbId) delete element.dataset.held;
+    });
   }
   element.addEventListener('keydown', (event) => {
     const change = KEYS.get(event.key);
