@@ -1,3 +1,5 @@
+import { setTimeout as pause } from 'node:timers/promises';
+
 import { cut, killed, silent, stopped, storm } from './clients.js';
 import { signals } from './signals.js';
 import { crashes } from './crash.js';
@@ -41,11 +43,8 @@ const CASE_TIMEOUT = short ? 240 : 420;
 async function runCase(one) {
   const scene = new Scene({ short });
   const timeoutSeconds = (!short && one.longest) || CASE_TIMEOUT;
-  const timeout = new Promise((_, reject) => {
-    setTimeout(
-      () => reject(new Error(`not done within ${timeoutSeconds} s`)),
-      timeoutSeconds * 1000
-    ).unref();
+  const timeout = pause(timeoutSeconds * 1000, undefined, { ref: false }).then(() => {
+    throw new Error(`not done within ${timeoutSeconds} s`);
   });
   try {
     return { mark: 'ok', seen: await Promise.race([one.run(scene), timeout]) };
