@@ -11,7 +11,7 @@ import { listening } from '../support/addresses.js';
 import { problemOf } from '../support/contract.js';
 import { request, Wire } from '../support/http.js';
 import { ROOT, startServer, DEFAULT_WORKERS } from '../support/server.js';
-import { until } from '../support/until.js';
+import { until, untilAnswer } from '../support/until.js';
 
 /**
  * Many sockets at the front door: so many that no file descriptor is left, or new ones again and again.
@@ -34,12 +34,7 @@ async function openStatusWire(server) {
 }
 
 /** Reads the status over a kept connection until `holds(status)`. */
-function untilStatus(server, wire, holds) {
-  return until(async () => {
-    const status = await readStatus(server, wire);
-    return holds(status) && status;
-  }, String(holds));
-}
+const untilStatus = (server, wire, holds) => untilAnswer(() => readStatus(server, wire), holds);
 
 // ---- Many connections ---------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 
 import { launch, NO_ADDRESS_LIMITS, ROOT } from '../support/launch.js';
 import { endProcess } from '../support/processes.js';
-import { until } from '../support/until.js';
+import { until, untilAnswer } from '../support/until.js';
 import { SideLoad } from './side-load.js';
 
 /** Kills the server under load, again and again, and restarts it as its systemd unit does. */
@@ -60,15 +60,8 @@ async function statusOf({ port }) {
 
 /** Returns the seconds from listening until nearly all clients are parked, each in its old place. */
 async function parkedAgain(server) {
-  let status;
-  await until(
-    async () => {
-      status = await statusOf(server);
-      return status.parked >= NEARLY_ALL;
-    },
-    () => `all are parked again: ${JSON.stringify(status)}`,
-    MAX_WAIT
-  );
+  const areParked = ({ parked }) => parked >= NEARLY_ALL;
+  const status = await untilAnswer(() => statusOf(server), areParked, MAX_WAIT);
   assert.equal(status.clients, CLIENTS, 'every client has kept its place');
   assert.equal(status.expired, 0);
   return (performance.now() - server.listeningSince) / 1000;

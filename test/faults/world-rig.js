@@ -8,7 +8,7 @@ import { TOKEN } from '../support/feeds.js';
 import { startCluster, startNats, startBrokerProxy } from '../support/nats.js';
 import { limitFiles } from '../support/processes.js';
 import { launch, NO_ADDRESS_LIMITS } from '../support/launch.js';
-import { until } from '../support/until.js';
+import { until, untilAnswer } from '../support/until.js';
 import { sum } from '../support/world-servers.js';
 
 /**
@@ -287,16 +287,9 @@ export class Rig {
   }
 
   /** Waits until `holds` accepts each member's status. */
-  async untilEvery(holds, members = this.all) {
-    let all;
-    const look = async () => {
-      all = await this.readStatuses(members);
-      return all.every(holds);
-    };
-    const worldsText = () =>
-      JSON.stringify(all?.map(({ world, ...one }) => [world, pickCounts(one)]));
-    await until(look, () => `${holds} in ${worldsText()}`, MAX_WAIT);
-    return all;
+  untilEvery(holds, members = this.all) {
+    const ask = () => this.readStatuses(members);
+    return untilAnswer(ask, (all) => all.every(holds), MAX_WAIT, holds);
   }
 
   /** Returns the name before this one in a ring of these names. */

@@ -13,7 +13,7 @@ import { get, durableFeedOptions, put, tryPut } from '../support/feeds.js';
 import { limitFiles, noLimit as skip, temporary } from '../support/processes.js';
 import { request, Wire } from '../support/http.js';
 import { startServer } from '../support/server.js';
-import { until } from '../support/until.js';
+import { until, untilAnswer } from '../support/until.js';
 
 /**
  * A disk that becomes unwritable after the server has decided on a request. The tests limit the length of the server's
@@ -172,17 +172,11 @@ t.test('nor what a worker has asked for', { skip }, async (t) => {
 // ---- Files that are removed ---------------------------------------------------------------------
 
 /** Throws until an answer has this status. Returns that answer. */
-async function throwUntil(server, id, status) {
-  let answer;
-  await until(
-    async () => {
-      answer = await server.throw(id, 'left', '{"key":1}');
-      return answer.status === status;
-    },
-    () => `${status}, not ${answer?.status}`
+const throwUntil = (server, id, wanted) =>
+  untilAnswer(
+    () => server.throw(id, 'left', '{"key":1}'),
+    ({ status }) => status === wanted
   );
-  return answer;
-}
 
 t.test('a folder that goes, and comes back empty,', async (t) => {
   const folder = join(t.testdir({ kept: {} }), 'kept');

@@ -6,7 +6,7 @@ import { checkAnswer, problemOf } from './contract.js';
 import { request, Wire } from './http.js';
 import { launch, ROOT } from './launch.js';
 import { endProcess, temporary } from './processes.js';
-import { until, untilCounts } from './until.js';
+import { until, untilAnswer } from './until.js';
 
 /** Source address of the tests' own requests to the admin port. Tests that attack the port use another one. */
 const OPERATOR_ADDRESS = '127.0.0.77';
@@ -231,7 +231,7 @@ class Server {
 
   /** Polls /status until `holds(status)`. */
   until(holds, seconds) {
-    return untilCounts(() => this.status(), holds, seconds);
+    return untilAnswer(() => this.status(), holds, seconds);
   }
 
   /** Number of the process's open descriptors, without event loops': a thread that starts later has its own loop. */

@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import { inspect } from 'node:util';
 
 /**
  * Poll interval in milliseconds: first and most. Between these bounds it is a tenth of the wait so far: each poll costs
@@ -7,20 +8,23 @@ import { setTimeout as pause } from 'node:timers/promises';
 const POLL_INTERVAL = { first: 10, most: 150 };
 
 /**
- * Polls a server's counts until `holds` accepts them.
+ * Asks until `holds` accepts the answer, such as a server's counts.
  *
- * @param {() => Promise<object>} ask returns the counts
- * @param {(status: object) => unknown} holds
+ * @template T
+ * @param {() => Promise<T>} ask
+ * @param {(answer: T) => unknown} holds
  * @param {number} [seconds] see `until`
- * @returns {Promise<object>} the accepted counts
+ * @param {unknown} [what] what it waits for, for the error's message
+ * @returns {Promise<T>} the accepted answer
  */
-export async function untilCounts(ask, holds, seconds) {
-  let status;
-  const pollCounts = async () => {
-    status = await ask();
-    return holds(status) && status;
+export async function untilAnswer(ask, holds, seconds, what = holds) {
+  let answer;
+  const isAccepted = async () => {
+    answer = await ask();
+    return holds(answer);
   };
-  return until(pollCounts, () => `${holds} in ${JSON.stringify(status)}`, seconds);
+  await until(isAccepted, () => `${what} in ${inspect(answer, { depth: 4 })}`, seconds);
+  return answer;
 }
 
 /**

@@ -2,7 +2,7 @@ import { Broker } from '../../lib/world/broker.js';
 import { Membership } from '../../lib/world/membership.js';
 import { problemOf } from './contract.js';
 import { startServer } from './server.js';
-import { until } from './until.js';
+import { until, untilAnswer } from './until.js';
 import { silent } from './world-virtual.js';
 
 /** Helpers for servers of one world: start them, read their status, check their counts. */
@@ -46,14 +46,7 @@ export async function untilEach(servers, wanted, read) {
 export const readStatuses = (servers) => Promise.all(servers.map((one) => one.adminStatus()));
 
 /** Polls the statuses of the admin ports until `holds` accepts them. */
-export async function untilAll(servers, holds) {
-  let all;
-  const look = async () => {
-    all = await readStatuses(servers);
-    return holds(all) && all;
-  };
-  return until(look, () => `${holds} in ${JSON.stringify(all?.map(({ world }) => world))}`);
-}
+export const untilAll = (servers, holds) => untilAnswer(() => readStatuses(servers), holds);
 
 /** Waits until every server sees exactly these servers as the ring, with their rows. */
 export const untilRing = (servers) =>

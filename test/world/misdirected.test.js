@@ -7,7 +7,7 @@ import t from 'tap';
 import { problemOf } from '../support/contract.js';
 import { enterNats, skip, startNats } from '../support/nats.js';
 import { temporary } from '../support/processes.js';
-import { until } from '../support/until.js';
+import { until, untilAnswer } from '../support/until.js';
 import { enterWorld, requestsOf, untilRing, untilAll } from '../support/world-servers.js';
 import { tagOf, tagText } from '../../lib/base/tag.js';
 
@@ -19,6 +19,15 @@ const BOUNDS = { 'world-lease': 60, 'throw-rate': 0, 'poll-rate': 0, lease: 600,
 /** Grace periods after the drain, in seconds: longer than any restart here, and short enough to end in the test. */
 const LONG = { 'world-grace': 300 };
 const SHORT = { 'world-grace': 1, drain: 4 };
+
+/** Polls as the client of another server until that problem is the answer, and returns the answer. */
+const untilProblem = (server, id, problem) =>
+  untilAnswer(
+    () => server.poll(id),
+    (answer) => problemOf(answer) === problem,
+    undefined,
+    `${problem} at ${server.name}`
+  );
 
 async function askAll(server, id) {
   const answers = [];
@@ -70,10 +79,10 @@ t.test(
           }
           // Workers report their counts a little later.
           const expectedCount = (before.refused.misdirected ?? 0) + answers.length;
-          const after = await until(async () => {
-            const now = await server.adminStatus();
-            return now.refused.misdirected >= expectedCount && now;
-          });
+          const after = await untilAnswer(
+            () => server.adminStatus(),
+            ({ refused }) => refused.misdirected >= expectedCount
+          );
           t.equal(after.refused.misdirected, expectedCount, 'counted');
           for (const what of ['clients', 'thrown', 'left', 'inputs', 'parked']) {
             t.equal(after[what], before[what], `${what} as before`);
@@ -157,18 +166,11 @@ t.test(
       const soon = await a.poll(ids.b);
       t.equal(soon.status, 421, 'it may be back');
       await untilRing([a, c, d]);
-      const untilProblem = async (server, problem) => {
-        const hasProblem = async () => {
-          const answer = await server.poll(ids.b);
-          return problemOf(answer) === problem && answer;
-        };
-        return until(hasProblem, `${problem} at ${server.name}`);
-      };
-      for (const server of [a, d]) await untilProblem(server, 'unknown-client');
+      for (const server of [a, d]) await untilProblem(server, ids.b, 'unknown-client');
       b = await enter('b');
       await untilRing([a, b, c, d]);
       for (const server of [a, d]) {
-        const { headers } = await untilProblem(server, 'misdirected');
+        const { headers } = await untilProblem(server, ids.b, 'misdirected');
         t.equal(headers.location, `http://127.0.0.1:${b.port}/poll/${ids.b}`, 'its new place');
       }
       t.equal(problemOf(await b.poll(ids.b)), 'unknown-client');
@@ -194,11 +196,11 @@ t.test(
       for (const server of [a, c, d]) {
         const { refused: counted } = await server.adminStatus();
         for (const request of requestsOf(clientId)) {
-          const answer = await until(async () => {
-            const said = await server.ask(...request);
-            // Workers learn of the restart a little later.
-            return !['misdirected', 'unknown-client'].includes(problemOf(said)) && said;
-          });
+          // Workers learn of the restart a little later.
+          const answer = await untilAnswer(
+            () => server.ask(...request),
+            (said) => !['misdirected', 'unknown-client'].includes(problemOf(said))
+          );
           t.equal(problemOf(answer), 'restarting', `${request} at ${server.name}`);
           t.equal(answer.headers['retry-after'], '5');
           t.equal(answer.headers.location, undefined);
@@ -223,10 +225,7 @@ t.test(
       e = await enter('e', { ...stateOptions, ...SHORT });
       await untilRing([a, b, c, d, e]);
       for (const server of [a, c, d]) {
-        const { headers } = await until(async () => {
-          const answer = await server.ask('GET', `/poll/${clientId}`);
-          return problemOf(answer) === 'misdirected' && answer;
-        });
+        const { headers } = await untilProblem(server, clientId, 'misdirected');
         t.equal(headers.location, `http://127.0.0.1:${e.port}/poll/${clientId}`);
       }
       t.strictSame((await a.adminStatus()).world.restarting, []);

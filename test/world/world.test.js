@@ -5,7 +5,7 @@ import t from 'tap';
 import { problemOf } from '../support/contract.js';
 import { get, put, tokenFile } from '../support/feeds.js';
 import { skip, startNats } from '../support/nats.js';
-import { until } from '../support/until.js';
+import { until, untilAnswer } from '../support/until.js';
 import {
   untilBalanced,
   enterWorld,
@@ -98,18 +98,18 @@ async function play(t, workers) {
     async (t) => {
       const servers = ['a', 'b', 'c'].map((name) => ({ name }));
       t.match((await a.ask('GET', '/status')).body.world, { name: 'a', state: 'member', servers });
-      const own = await until(async () => {
-        const { body } = await a.ask('GET', `/status/${before.id}`);
-        return body.world.clients === clients.length && body;
-      });
+      const { body: own } = await untilAnswer(
+        () => a.ask('GET', `/status/${before.id}`),
+        ({ body }) => body.world.clients === clients.length
+      );
       t.equal(own.clients, sizes.get('a'));
       const [{ world }] = await readStatuses([a]);
       t.strictSame(new Map(world.servers.map((one) => [one.name, one.clients])), sizes);
       const { cursor } = (await put(a, 'scores', { n: 1 })).body;
-      const { body } = await until(async () => {
-        const one = await get(b, 'scores');
-        return one.status === 200 && one;
-      });
+      const { body } = await untilAnswer(
+        () => get(b, 'scores'),
+        ({ status }) => status === 200
+      );
       t.strictSame([body.cursor, body.value], [cursor, { n: 1 }]);
     }
   );
