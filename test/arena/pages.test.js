@@ -765,7 +765,7 @@ playing('the screens of phones and of the field stay on', async (t, { visit }) =
 });
 
 playing('browsers that may keep nothing play all the same', async (t, { command, visit }) => {
-  await command({ game: 'quiz', running: true });
+  await command({ game: 'quiz', running: true, settings: { seconds: 120 } });
   const pages = {};
   for (const [name, path] of Object.entries(PAGES)) {
     pages[name] = await visit(path);
@@ -865,6 +865,7 @@ playing('every page fits every screen, and can be heard', async (t, { base, comm
     for (const running of [false, true]) {
       await command({ running, page: running ? 'play' : 'lobby' });
       if (path !== PAGES.panel) await shows(page, running ? 'play' : 'lobby');
+      if (path !== PAGES.panel && running) await page.locator('#root > *').first().waitFor();
       for (const [size, viewport] of Object.entries(SIZES)) {
         await page.setViewportSize(viewport);
         await page.emulateMedia({ colorScheme: size === 'wide' ? 'dark' : 'light' });
@@ -881,7 +882,7 @@ playing('every page fits every screen, and can be heard', async (t, { base, comm
     t.notMatch(tree, /- (button|slider|textbox|link|img|checkbox)(:| \[|$)/m, path);
     t.notMatch(tree, '"Stop" [pressed]', 'what it does is no state');
     if (path === PAGES.field) {
-      t.equal(await page.locator('#code').getAttribute('data-url'), `${base}play/hall`);
+      t.equal(await page.locator('#code[data-url]').getAttribute('data-url'), `${base}play/hall`);
     }
     await page.context().close();
   }
