@@ -178,8 +178,7 @@ void noLinkIsFollowed() {
 std::map<std::string, std::string> filesIn(const Folder& folder) {
   std::map<std::string, std::string> files;
   for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
-    std::ifstream file(entry.path(), std::ios::binary);
-    files[entry.path().filename()] = {std::istreambuf_iterator<char>(file), {}};
+    files[entry.path().filename()] = test::readFile(entry.path());
   }
   return files;
 }
