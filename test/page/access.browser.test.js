@@ -181,24 +181,21 @@ alone('the tray is one stop of the tab key, and arrows go along it', async (t, {
       () => document.activeElement.getAttribute('aria-label') ?? document.activeElement.id
     );
   await page.focus('#stage');
-  await page.keyboard.press('Tab');
-  t.equal(await focused(), 'Take a ball');
-  await page.keyboard.press('ArrowRight');
-  t.equal(await focused(), 'Take a star');
-  await page.keyboard.press('ArrowLeft');
-  await page.keyboard.press('ArrowLeft');
-  t.equal(await focused(), 'file', 'around');
+  for (const [key, wanted, why = key] of [
+    ['Tab', 'Take a ball'],
+    ['ArrowRight', 'Take a star'],
+    ['ArrowLeft', 'Take a ball'],
+    ['ArrowLeft', 'file', 'around'],
+    ['Home', 'Take a ball'],
+    ['End', 'file'],
+    ['ArrowLeft', 'Take a flower'],
+    ['Tab', 'The name of your sprites', 'out of it'],
+    ['Shift+Tab', 'Take a flower', 'and back to where it was']
+  ]) {
+    await page.keyboard.press(key);
+    t.equal(await focused(), wanted, why);
+  }
   t.equal(await page.getByLabel('An image of your own').count(), 1);
-  await page.keyboard.press('Home');
-  t.equal(await focused(), 'Take a ball');
-  await page.keyboard.press('End');
-  t.equal(await focused(), 'file');
-  await page.keyboard.press('ArrowLeft');
-  t.equal(await focused(), 'Take a flower');
-  await page.keyboard.press('Tab');
-  t.equal(await focused(), 'The name of your sprites', 'out of it');
-  await page.keyboard.press('Shift+Tab');
-  t.equal(await focused(), 'Take a flower', 'and back to where it was');
   t.equal((await look(page)).sprites, 1, 'and none of this walked or took anything');
 });
 
@@ -253,16 +250,10 @@ for (const colorScheme of ['light', 'dark']) {
     async (t, { page }) => {
       const colors = await page.evaluate(() => {
         const root = getComputedStyle(document.documentElement);
-        const get = (name) => root.getPropertyValue(name).trim();
-        return {
-          paper: get('--paper'),
-          card: get('--card'),
-          grid: get('--grid'),
-          across: get('--across'),
-          along: get('--along'),
-          soft: get('--soft'),
-          control: getComputedStyle(document.getElementById('name')).borderTopColor
-        };
+        const names = ['paper', 'card', 'grid', 'across', 'along', 'soft'];
+        const get = (name) => [name, root.getPropertyValue(`--${name}`).trim()];
+        const control = getComputedStyle(document.getElementById('name')).borderTopColor;
+        return { ...Object.fromEntries(names.map(get)), control };
       });
       for (const [mark, grounds, least] of [
         ['across', ['paper', 'grid'], 3],
