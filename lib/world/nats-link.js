@@ -187,13 +187,13 @@ export class NatsLink {
       await connection.close();
       throw this.unreachableError('the connection is closed');
     }
-    this.#lastError = undefined;
     this.#connection = connection;
     this.#followStatus(connection);
     this.#noteConnection(connection, true);
   }
 
   #noteConnection(connection, isNew) {
+    this.#lastError = undefined;
     this.isConnected = true;
     this.maxPayload = connection.info.max_payload;
     this.#connectedAt = this.#options.clock.now();
@@ -218,12 +218,8 @@ export class NatsLink {
         const isAbandoned = this.run === this.#abandonedRun;
         this.#abandonedRun = undefined;
         // The client tries the first server twice.
-        if (isAbandoned) {
-          this.#reconnectElsewhere();
-          continue;
-        }
-        this.#lastError = undefined;
-        this.#noteConnection(connection, false);
+        if (isAbandoned) this.#reconnectElsewhere();
+        else this.#noteConnection(connection, false);
       }
     }
     if (this.#connection !== connection) return;
