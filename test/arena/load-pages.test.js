@@ -97,9 +97,12 @@ t.test('load', { skip: noBrowser() }, async (t) => {
     t.ok((await field.locator('.load-tiles').boundingBox()).y >= 0);
     await field.close();
     const big = await visit(PAGES.field, 'big');
-    const { x } = await big.locator('.u-over').boundingBox();
-    const { x: left } = await big.locator('.uplot').boundingBox();
-    t.ok(x - left > 80, 'the labels are larger on a big screen');
+    // The style sheet of plots may come after the plot.
+    await big.waitForFunction(() => {
+      const left = (selector) => document.querySelector(selector)?.getBoundingClientRect().x;
+      return left('.u-over') - left('.uplot') > 80;
+    });
+    t.pass('the labels are larger on a big screen');
     await big.close();
   });
 
