@@ -207,7 +207,7 @@ class Server : private PollResponder {
 };
 
 /** The head of the sprite {}. */
-constexpr CrosserHead kSprite = {.length = 2};
+constexpr CrosserHead kEmptySprite = {.length = 2};
 
 /** Returns a frame with the sprite {} under each of these heads. */
 inline std::string frameText(const FrameHead& head, const std::vector<CrosserHead>& sprites = {}) {

@@ -471,7 +471,7 @@ void anOlderProcessStaysRefused(bool inOrder) {
                                        .number = town.outbox(0, 1).base(),
                                        .base = town.outbox(0, 1).base(),
                                        .memory = memory},
-                                      {kSprite});
+                                      {kEmptySprite});
   std::string answer;
   EXPECT(town.at(1).crossings.receive(0, frame, town.now(), &answer) == FrameRefusal::kOlderLife);
   EXPECT(town.in(1) == 2);
@@ -506,7 +506,7 @@ void aSpritesNumberPreventsNoRestart(bool inOrder) {
                                        .number = kLast,
                                        .base = kLast,
                                        .memory = town.at(1).seams.self().memory},
-                                      {kSprite, kSprite});
+                                      {kEmptySprite, kEmptySprite});
   EXPECT(town.at(0).crossings.receive(1, frame, town.now(), &none) == FrameRefusal::kMalformed);
   town.at(0).endTurn();
   town.restart(0, inOrder);

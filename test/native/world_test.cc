@@ -312,14 +312,17 @@ void checkRiders() {
   ServerPair two;
   Server& to = two.to;
   const std::string sprites =
-      frameText({.life = 5, .peerLife = 9, .serial = 1, .number = 1, .base = 1}, {kSprite});
+      frameText({.life = 5, .peerLife = 9, .serial = 1, .number = 1, .base = 1}, {kEmptySprite});
   FrameHead head = {.kind = FrameKind::kAck, .life = 5, .peerLife = 9, .memory = 3};
   const std::string ack = frameText(head);
   head.refusal = FrameRefusal::kNotInRing;
   std::string answer;
-  for (const std::string& bad :
-       {sprites + ack, ack + ack, sprites + sprites, frameText(head) + sprites, ack + sprites + ack,
-        ack + ack + sprites}) {
+  using Parts = std::vector<std::string>;
+  for (const Parts& parts :
+       {Parts{sprites, ack}, Parts{ack, ack}, Parts{sprites, sprites},
+        Parts{frameText(head), sprites}, Parts{ack, sprites, ack}, Parts{ack, ack, sprites}}) {
+    std::string bad;
+    for (const std::string& part : parts) bad += part;
     EXPECT(to.crossings.receive(0, bad, 0, &answer) == FrameRefusal::kMalformed);
   }
   const std::string good = ack + sprites;
@@ -340,7 +343,7 @@ void checkRiders() {
       frameText({.kind = FrameKind::kAck, .life = 5, .peerLife = 9, .number = 1 << 20}) +
       frameText(
           {.life = 5, .peerLife = 9, .serial = 1 << 20, .number = taken + 1, .base = taken + 1},
-          {kSprite});
+          {kEmptySprite});
   EXPECT(met.at(1).crossings.receive(0, nonsense, met.now, &answer) == FrameRefusal::kMalformed);
   EXPECT(met.at(1).seams.peer(0).lastTaken == taken);
 }
@@ -479,7 +482,7 @@ void checkRefusals() {
   EXPECT(from.throwOne(0, Edge::kRight, 1, 0) == Outcome::kQueued);
   const auto frame = [&](uint64_t life, uint64_t peerLife = 9) {
     return frameText({.life = life, .peerLife = peerLife, .serial = 1, .number = 1, .base = 1},
-                     {kSprite});
+                     {kEmptySprite});
   };
   std::string answer;
   EXPECT(to.crossings.receive(0, frame(5), 0, &answer) == FrameRefusal::kNotInRing);
