@@ -99,7 +99,7 @@ NAN_METHOD(readHeadMethod) {
 /** Reads a body in two pieces, cut at `cut`. `*length`: its length in `bytes`. */
 ChunkDecoder::State readBody(const RequestHead& head, std::string_view bytes, size_t cut,
                              std::string* body, size_t* length) {
-  constexpr size_t kMaxBody = 1 << 20;
+  constexpr size_t kMaxBody = 1 << 21;  // more than the size of a chunk that has five digits
   if (head.framing != Framing::kChunked) {
     if (head.bodyLength > bytes.size()) return ChunkDecoder::State::kIncomplete;
     *length = head.bodyLength;
