@@ -78,16 +78,27 @@ t.test('pages and a desktop', { skip }, async (t) => {
         }[edge],
         { right: { dx: 24 }, down: { dy: 24 } }[edge]
       );
-    return { server, screen, desktop, visit, fling };
-  }
-
-  /** Waits until a page has caught a sprite, and returns the newest one, at rest. */
-  async function caught(page) {
-    const before = (await look(page)).list.map(({ id }) => id);
-    await until(page, 'caught', 1);
-    await resting(page);
-    const { list } = await look(page);
-    return list.find(({ id }) => !before.includes(id)) ?? list.at(-1);
+    /**
+     * Throws the rocket from the window to a page, and returns it there, at rest. A flick that a busy machine made too
+     * quick flies on through the page, round the torus: if it comes to rest in the window, it is thrown again.
+     */
+    async function flingTo(page, edge) {
+      const { caught, list } = await look(page);
+      const [own] = list;
+      const restsHere = (id) =>
+        document.getElementById('stage').dataset.moving === 'false' &&
+        document.getElementById('stage').dataset.where.split(',').some((one) => !one.startsWith(id));
+      for (let tries = 1; tries <= HURLS; tries++) {
+        await fling(await screen.until(GLASS, WINDOW, 20), edge);
+        await until(page, 'caught', caught + 1);
+        const isHere = page.waitForFunction(restsHere, own.id).catch(() => false);
+        await Promise.race([isHere, screen.until(GLASS, WINDOW, 20).catch(() => false)]);
+        const rocket = (await look(page)).list.find(({ id }) => id !== own.id);
+        if (rocket) return rocket;
+      }
+      throw new Error(`${HURLS} flicks were too quick`);
+    }
+    return { server, screen, desktop, visit, flingTo };
   }
 
   /** Throws a sprite over an edge. Tries again if a busy machine made the drag too slow. */
@@ -103,31 +114,29 @@ t.test('pages and a desktop', { skip }, async (t) => {
   }
 
   t.test('a sprite goes through two pages and a desktop', async (t) => {
-    const { server, screen, desktop, visit, fling } = await scene(t, '--sprite', 'rocket');
+    const { server, screen, desktop, visit, flingTo } = await scene(t, '--sprite', 'rocket');
     const right = await visit();
     const below = await visit();
     // The window has the first place; the third client begins a second row.
     t.same(await place(below), [1, 0, 2, 2]);
     await right.waitForFunction(() => document.body.dataset.place === '0 1 2 2');
 
-    await fling(await screen.until(GLASS, WINDOW, 20), 'right');
-    const first = await caught(right);
+    const first = await flingTo(right, 'right');
     await screen.until(GLASS, WINDOW, 0);
     await throwFromPage(right, first, 'left');
-    await fling(await screen.until(GLASS, WINDOW, 20), 'down');
-    const second = await caught(below);
+    const second = await flingTo(below, 'down');
     t.equal(second.id, first.id, 'it is the same one');
     await screen.until(GLASS, WINDOW, 0);
     await throwFromPage(below, second, 'up');
     await screen.until(GLASS, WINDOW, 20);
     await picture(t, { screen, right, below });
 
-    await server.until(({ acked }) => acked === 4);
+    await server.until(({ thrown, acked }) => thrown >= 4 && acked === thrown);
     await desktop.close();
     await right.context().close();
     await below.context().close();
     t.equal(desktop.errors, '');
-    t.match(await server.status(), { thrown: 4, acked: 4, lost: 0 });
+    t.match(await server.status(), { lost: 0 });
   });
 
   t.same(browser.complaints, [], 'no page complained');
