@@ -87,7 +87,10 @@ t.test('pages and a desktop', { skip }, async (t) => {
       const [own] = list;
       const restsHere = (id) =>
         document.getElementById('stage').dataset.moving === 'false' &&
-        document.getElementById('stage').dataset.where.split(',').some((one) => !one.startsWith(id));
+        document
+          .getElementById('stage')
+          .dataset.where.split(',')
+          .some((one) => !one.startsWith(id));
       for (let tries = 1; tries <= HURLS; tries++) {
         await fling(await screen.until(GLASS, WINDOW, 20), edge);
         await until(page, 'caught', caught + 1);
