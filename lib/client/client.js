@@ -103,16 +103,12 @@ export class Client {
     random = Math.random,
     limits = {}
   }) {
-    this.#limits = { ...DEFAULTS, ...limits };
+    const bounds = { ...DEFAULTS, ...limits };
     const place = new Place(serverUrl(base), onResume, resume);
-    const requests = new WorldRequests(
-      new Requests(fetch, timers, this.#limits),
-      place,
-      this.#limits
-    );
-    const waits = new Waits(timers, random, this.#limits);
-    [this.#place, this.#requests, this.#waits] = [place, requests, waits];
-    this.#loop = new Loop(place, requests, waits, this.#limits, onSprite, onState);
+    const requests = new WorldRequests(new Requests(fetch, timers, bounds), place, bounds);
+    const waits = new Waits(timers, random, bounds);
+    [this.#place, this.#requests, this.#waits, this.#limits] = [place, requests, waits, bounds];
+    this.#loop = new Loop({ place, requests, waits, limits: bounds, onSprite, onState });
     this.#loop.grant = grantFrom(grant);
     this.#throws = new Throws(this.#makeSender(), this.#limits);
   }

@@ -43,14 +43,15 @@ export class Loop {
   why;
 
   /**
-   * @param {import('./place.js').Place} place
-   * @param {import('./world-requests.js').WorldRequests} requests
-   * @param {import('./waits.js').Waits} waits
-   * @param {import('./limits.js').Limits} limits
-   * @param {OnSprite} onSprite
-   * @param {(state: State, about: {why?: string}) => void} onState
+   * @param {object} parts
+   * @param {import('./place.js').Place} parts.place
+   * @param {import('./world-requests.js').WorldRequests} parts.requests
+   * @param {import('./waits.js').Waits} parts.waits
+   * @param {import('./limits.js').Limits} parts.limits
+   * @param {OnSprite} parts.onSprite
+   * @param {(state: State, about: {why?: string}) => void} parts.onState
    */
-  constructor(place, requests, waits, limits, onSprite, onState) {
+  constructor({ place, requests, waits, limits, onSprite, onState }) {
     this.#place = place;
     this.#requests = requests;
     this.#waits = waits;
