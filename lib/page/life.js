@@ -133,8 +133,9 @@ export function bumpBodies(desktop, time, onBump) {
       // Bodies in one place are parted in all directions.
       const nx = distance > 0 ? dx / distance : Math.cos(i + j);
       const ny = distance > 0 ? dy / distance : Math.sin(i + j);
-      exchangeSpeeds(desktop, a, b, nx, ny, onBump);
-      moveApart(desktop, a, b, nx, ny, (reach - distance) * Math.min(1, SEPARATION_RATE * time));
+      exchangeSpeeds(a, b, nx, ny, onBump);
+      const apart = (reach - distance) * Math.min(1, SEPARATION_RATE * time);
+      moveApart(desktop, a, b, nx * apart, ny * apart);
       hasMoved = true;
     }
   }
@@ -157,7 +158,7 @@ function isCrowded({ bodies, width, height }) {
 }
 
 /** Lets two bodies of the same weight exchange their speeds along the line between them. */
-function exchangeSpeeds(desktop, a, b, nx, ny, onBump) {
+function exchangeSpeeds(a, b, nx, ny, onBump) {
   const closing = (a.vx - b.vx) * nx + (a.vy - b.vy) * ny;
   if (closing <= 0) return;
   const push = ((1 + BOUNCE) * closing) / 2;
@@ -170,14 +171,14 @@ function exchangeSpeeds(desktop, a, b, nx, ny, onBump) {
   if (closing > AUDIBLE_SPEED) onBump(closing);
 }
 
-/** Moves two bodies apart by `distance` in all. If a wall stops one of them, the other moves all of it. */
-function moveApart({ width, height }, a, b, nx, ny, distance) {
+/** Moves two bodies apart by `dx` and `dy` in all. If a wall stops one of them, the other moves all of it. */
+function moveApart({ width, height }, a, b, dx, dy) {
   let x = a.x;
   let y = a.y;
-  a.x = Math.max(0, Math.min(width, a.x - (nx * distance) / 2));
-  a.y = Math.max(0, Math.min(height, a.y - (ny * distance) / 2));
-  const movedX = b.x + nx * distance - (x - a.x);
-  const movedY = b.y + ny * distance - (y - a.y);
+  a.x = Math.max(0, Math.min(width, a.x - dx / 2));
+  a.y = Math.max(0, Math.min(height, a.y - dy / 2));
+  const movedX = b.x + dx - (x - a.x);
+  const movedY = b.y + dy - (y - a.y);
   x = Math.max(0, Math.min(width, movedX));
   y = Math.max(0, Math.min(height, movedY));
   a.x = Math.max(0, Math.min(width, a.x - (movedX - x)));
