@@ -155,7 +155,7 @@ export class TorusMap {
   }
 
   #paint(shown, target) {
-    const { row, column, rows, columns } = shown;
+    const { row, column } = shown;
     const ratio = Math.min(3, globalThis.devicePixelRatio || 1);
     const { clientWidth, clientHeight } = this.#canvas;
     if (!clientWidth || !clientHeight) return;
@@ -174,7 +174,7 @@ export class TorusMap {
 
     const { u, v } = this.#angles(shown);
     this.#drawSurface(ctx, color, isKnown);
-    this.#drawLines(ctx, color('--map-line'), u, v, rows, columns);
+    this.#drawLines(ctx, color('--map-line'), u, v, shown);
     if (!isKnown) return;
     const hasDots = target.rows * target.columns <= MAX_DOTS;
     if (hasDots) this.#drawDots(ctx, color('--map-dot'), u, v, target);
@@ -219,7 +219,7 @@ export class TorusMap {
   }
 
   /** Draws the lines of columns and rows, only as many as can be told apart. */
-  #drawLines(ctx, color, u, v, rows, columns) {
+  #drawLines(ctx, color, u, v, { rows, columns }) {
     ctx.strokeStyle = color;
     ctx.lineWidth = 0.009;
     const columnStep = Math.max(1, Math.ceil(columns / 40));
