@@ -35,7 +35,7 @@ const DRAWINGS = {
     color: '#ffc53d',
     inside: (ctx) => fill(ctx, new Path2D('M50 52 L50 5 L95 40 L80 100 L50 80Z'), '#ffb01f'),
     paint(ctx, closed) {
-      eyes(ctx, 42, 58, 50, 3.6, closed);
+      eyes(ctx, [42, 58], 50, 3.6, closed);
       smile(ctx, 50, 57, 6);
       cheeks(ctx, 35, 65, 57);
     }
@@ -47,7 +47,7 @@ const DRAWINGS = {
       fill(ctx, new Path2D('M60 10 C82 14 82 40 82 46 V90 H66 C72 60 72 34 60 10Z'), '#b3a3fb');
     },
     paint(ctx, closed) {
-      eyes(ctx, 40, 60, 46, 5.4, closed);
+      eyes(ctx, [40, 60], 46, 5.4, closed);
       fill(ctx, new Path2D('M44 60 Q50 56 56 60 Q57 70 50 70 Q43 70 44 60Z'), INK);
       cheeks(ctx, 30, 70, 57);
     }
@@ -89,7 +89,7 @@ const DRAWINGS = {
     inside: (ctx) => fill(ctx, petals(50, 50, 15, 9, 6), '#fba8d0'),
     paint(ctx, closed) {
       fill(ctx, circlePath(50, 50, 17), '#ffc53d');
-      eyes(ctx, 44, 56, 48, 2.8, closed);
+      eyes(ctx, [44, 56], 48, 2.8, closed);
       smile(ctx, 50, 53, 5);
     }
   },
@@ -264,8 +264,8 @@ function glint(ctx, x, y, size, turn) {
   fill(ctx, path, 'rgba(255, 255, 255, 0.75)');
 }
 
-function eyes(ctx, left, right, y, size, closed) {
-  for (const x of [left, right]) {
+function eyes(ctx, places, y, size, closed) {
+  for (const x of places) {
     if (closed) {
       stroke(ctx, new Path2D(`M${x - size} ${y} Q${x} ${y + size} ${x + size} ${y}`), INK, 2.4);
       continue;
