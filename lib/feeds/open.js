@@ -1,7 +1,7 @@
 import { Feeds } from './feeds.js';
 import { Threads } from './threads.js';
 import { openTokens } from './tokens.js';
-import { openUpstream } from './upstream.js';
+import { Upstream } from './upstream.js';
 
 /**
  * Opens the feeds of a server: the table, its worker threads, the tokens and the upstream.
@@ -29,7 +29,7 @@ export function openFeeds({ options, limits, pool, state, log, publishTokens }) 
     const why = `there is no room for the feeds of the last run (${error.message})`;
     throw new Error(`${why}: raise --feeds or --feed-memory`, { cause: error });
   }
-  const upstream = openUpstream({ feeds, options, log });
+  const upstream = new Upstream({ feeds, options, log });
   const ready = state.needsNewEpochs ? feeds.renew() : Promise.resolve();
   // The promise may reject before a caller waits for it.
   ready.catch(() => {});

@@ -14,9 +14,6 @@ import { FetchTurns } from './fetch-turns.js';
 /** Longest wait between two failing fetches of a feed, in milliseconds. */
 const LONGEST_BACKOFF = 300000;
 
-/** Most doublings of a wait: with these even the shortest wait has become the longest. */
-const MAX_DOUBLINGS = 20;
-
 /** Most log lines of one level in LINES_TIME milliseconds: an upstream may fail for all feeds, and clients may request any key. */
 const MAX_LINES = 10;
 const LINES_TIME = 60_000;
@@ -48,126 +45,140 @@ function limitedLog(log) {
   };
 }
 
-/**
- * @param {object} parts
- * @param {import('./feeds.js').Feeds} parts.feeds
- * @param {object} parts.options upstream, upstreamEvery, upstreamAtOnce, upstreamTime, feedIdle
- * @param {import('pino').Logger} parts.log
- * @returns {{status: () => object, close: () => void}}
- */
-export function openUpstream({ feeds, options, log }) {
-  const refetchEvery = options.upstreamEvery * 1000;
-  const forgetAfter = options.feedIdle * 1000;
+export class Upstream {
+  #feeds;
+  #options;
+  #refetchEvery;
   /** The fetched keys and their state. @type {Map<string, object>} */
-  const sources = new Map();
+  #sources = new Map();
   /** Sources that wait for their fetch. */
-  const turns = new FetchTurns(options.upstreamAtOnce);
-  // Failing first fetches must not use up the lines of feeds that worked before.
-  const [logFirst, logOthers] = [limitedLog(log), limitedLog(log)];
-  const report = ({ key, first }, level, message, details) =>
-    (first ? logFirst : logOthers)(level, { feed: key, ...details }, message);
-  const counts = { fetches: 0, fetchesUnchanged: 0, fetchesFailed: 0 };
-  let closed = false;
+  #turns;
+  #logs;
+  #counts = { fetches: 0, fetchesUnchanged: 0, fetchesFailed: 0 };
+  #closed = false;
 
-  function scheduleRefetch(source, milliseconds) {
-    clearTimeout(source.timer);
-    source.timer = setTimeout(refetchOrForget, milliseconds, source);
-    source.timer.unref();
-  }
-
-  /** Fetches a feed again if it is watched; forgets it if it is idle. */
-  function refetchOrForget(source) {
-    const feed = feeds.find(source.key);
-    if (feed === null || (feed.length > 0 && !feed.upstream)) return removeSource(source);
-    // Between two polls a client is not parked for a moment.
-    if (feed.watching > 0 || feed.idle < refetchEvery) {
-      turns.add(source);
-      return beginFetches();
+  /**
+   * @param {object} parts
+   * @param {import('./feeds.js').Feeds} parts.feeds
+   * @param {object} parts.options upstream, upstreamEvery, upstreamAtOnce, upstreamTime, feedIdle
+   * @param {import('pino').Logger} parts.log
+   */
+  constructor({ feeds, options, log }) {
+    this.#feeds = feeds;
+    this.#options = options;
+    this.#refetchEvery = options.upstreamEvery * 1000;
+    this.#turns = new FetchTurns(options.upstreamAtOnce);
+    // Failing first fetches must not use up the lines of feeds that worked before.
+    this.#logs = { first: limitedLog(log), others: limitedLog(log) };
+    for (const key of feeds.fetchedKeys()) {
+      if (options.upstream === 'none') feeds.removeFetched(key);
+      else this.#scheduleRefetch(this.#addSource(key), jitter(this.#refetchEvery));
     }
-    const remaining = forgetAfter - feed.idle;
-    if (remaining > 0) return scheduleRefetch(source, Math.min(refetchEvery, remaining + 1));
-    // If the journal can't be written, the feed is forgotten later.
-    return feeds.removeFetched(source.key)
-      ? removeSource(source)
-      : scheduleRefetch(source, refetchEvery);
+    feeds.onFetch((key, asker) => this.#fetchFirst(key, asker));
   }
 
-  function removeSource(source) {
-    clearTimeout(source.timer);
-    turns.delete(source);
-    sources.delete(source.key);
+  /** @returns {object} the counts for /status */
+  status() {
+    return { ...this.#counts, fetching: this.#turns.underWay, fetchesWaiting: this.#turns.size };
   }
 
-  function beginFetches() {
-    for (let source = turns.beginNext(); source !== undefined; source = turns.beginNext())
-      fetchSource(source);
+  close() {
+    this.#closed = true;
+    for (const source of this.#sources.values()) clearTimeout(source.timer);
+    this.#turns.clear();
   }
 
-  async function fetchSource(source) {
-    const { key, asker } = source;
-    source.busy = true;
-    counts.fetches += 1;
-    const url = options.upstream.replaceAll('{key}', key);
-    const outcome = await feeds.fetch(key, { url, time: options.upstreamTime, etag: source.etag });
-    if (closed) return;
-    turns.end(asker);
-    source.busy = false;
-    if (outcome.failed !== undefined) failed(source, outcome.failed);
-    else succeeded(source, outcome);
-    beginFetches();
-  }
-
-  function succeeded(source, { etag, unchanged }) {
-    if (source.failures > 0) report(source, 'info', 'the upstream answers again');
-    if (unchanged) counts.fetchesUnchanged += 1;
-    source.failures = 0;
-    source.first = false;
-    source.etag = etag;
-    // The feed was deleted during the fetch and requested again: the fetched value was compared with the deleted one.
-    scheduleRefetch(source, feeds.find(source.key)?.length === 0 ? 0 : refetchEvery);
-  }
-
-  function failed(source, reason) {
-    counts.fetchesFailed += 1;
-    const wait = Math.min(
-      refetchEvery * 2 ** Math.min(source.failures, MAX_DOUBLINGS),
-      LONGEST_BACKOFF
-    );
-    const milliseconds = Math.round(jitter(wait));
-    // Logged once, not at every retry: the failure may last for days.
-    if (source.failures === 0) report(source, 'warn', 'the upstream has failed', { reason });
-    source.failures += 1;
-    const feed = feeds.find(source.key);
-    if (feed !== null && feed.length === 0) feeds.fail(source.key, milliseconds);
-    scheduleRefetch(source, milliseconds);
-  }
-
-  function addSource(key) {
+  #addSource(key) {
     const source = { key, asker: NO_ASKER, first: false, failures: 0, busy: false };
-    sources.set(key, source);
+    this.#sources.set(key, source);
     return source;
   }
 
-  for (const key of feeds.fetchedKeys()) {
-    if (options.upstream === 'none') feeds.removeFetched(key);
-    else scheduleRefetch(addSource(key), jitter(refetchEvery));
-  }
-  feeds.onFetch((key, asker) => {
-    const source = sources.get(key) ?? addSource(key);
+  /** Ends the wait of a source for its time, or for its turn. */
+  #endWait(source) {
     clearTimeout(source.timer);
-    turns.delete(source);
+    this.#turns.delete(source);
+  }
+
+  #removeSource(source) {
+    this.#endWait(source);
+    this.#sources.delete(source.key);
+  }
+
+  /** Fetches a feed that has no value, and is asked for. */
+  #fetchFirst(key, asker) {
+    const source = this.#sources.get(key) ?? this.#addSource(key);
+    this.#endWait(source);
     Object.assign(source, { asker, first: true });
     // The fetch under way serves this request as well.
-    if (!source.busy) turns.add(source);
-    beginFetches();
-  });
+    if (!source.busy) this.#turns.add(source);
+    this.#beginFetches();
+  }
 
-  return {
-    status: () => ({ ...counts, fetching: turns.underWay, fetchesWaiting: turns.size }),
-    close() {
-      closed = true;
-      for (const source of sources.values()) clearTimeout(source.timer);
-      turns.clear();
+  #scheduleRefetch(source, milliseconds) {
+    clearTimeout(source.timer);
+    source.timer = setTimeout(() => this.#refetchOrForget(source), milliseconds).unref();
+  }
+
+  /** Fetches a feed again if it is watched; forgets it if it is idle. */
+  #refetchOrForget(source) {
+    const feed = this.#feeds.find(source.key);
+    if (feed === null || (feed.length > 0 && !feed.upstream)) return this.#removeSource(source);
+    // Between two polls a client is not parked for a moment.
+    if (feed.watching > 0 || feed.idle < this.#refetchEvery) {
+      this.#turns.add(source);
+      return this.#beginFetches();
     }
-  };
+    const remaining = this.#options.feedIdle * 1000 - feed.idle;
+    if (remaining > 0)
+      return this.#scheduleRefetch(source, Math.min(this.#refetchEvery, remaining + 1));
+    // If the journal can't be written, the feed is forgotten later.
+    return this.#feeds.removeFetched(source.key)
+      ? this.#removeSource(source)
+      : this.#scheduleRefetch(source, this.#refetchEvery);
+  }
+
+  #beginFetches() {
+    let source;
+    while ((source = this.#turns.beginNext()) !== undefined) this.#fetch(source);
+  }
+
+  async #fetch(source) {
+    const { key, asker, etag } = source;
+    const { upstream, upstreamTime: time } = this.#options;
+    source.busy = true;
+    this.#counts.fetches += 1;
+    const url = upstream.replaceAll('{key}', key);
+    const outcome = await this.#feeds.fetch(key, { url, time, etag });
+    if (this.#closed) return;
+    this.#turns.end(asker);
+    source.busy = false;
+    if (outcome.failed !== undefined) this.#noteFailure(source, outcome.failed);
+    else this.#noteSuccess(source, outcome);
+    this.#beginFetches();
+  }
+
+  #noteSuccess(source, { etag, unchanged }) {
+    if (source.failures > 0) this.#report(source, 'info', 'the upstream answers again');
+    if (unchanged) this.#counts.fetchesUnchanged += 1;
+    Object.assign(source, { failures: 0, first: false, etag });
+    // The feed was deleted during the fetch and requested again: the fetched value was compared with the deleted one.
+    const isStale = this.#feeds.find(source.key)?.length === 0;
+    this.#scheduleRefetch(source, isStale ? 0 : this.#refetchEvery);
+  }
+
+  #noteFailure(source, reason) {
+    this.#counts.fetchesFailed += 1;
+    const wait = Math.min(this.#refetchEvery * 2 ** source.failures, LONGEST_BACKOFF);
+    const milliseconds = Math.round(jitter(wait));
+    // Logged once, not at every retry: the failure may last for days.
+    if (source.failures === 0) this.#report(source, 'warn', 'the upstream has failed', { reason });
+    source.failures += 1;
+    if (this.#feeds.find(source.key)?.length === 0) this.#feeds.fail(source.key, milliseconds);
+    this.#scheduleRefetch(source, milliseconds);
+  }
+
+  #report({ key, first }, level, message, details) {
+    this.#logs[first ? 'first' : 'others'](level, { feed: key, ...details }, message);
+  }
 }

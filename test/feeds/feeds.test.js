@@ -10,7 +10,7 @@ import { Feeds } from '../../lib/feeds/feeds.js';
 import { FetchTurns } from '../../lib/feeds/fetch-turns.js';
 import { isKey, LAST_VERSION } from '../../lib/feeds/names.js';
 import { JobTimeError, ThreadError, Threads } from '../../lib/feeds/threads.js';
-import { openUpstream } from '../../lib/feeds/upstream.js';
+import { Upstream } from '../../lib/feeds/upstream.js';
 import { acceptsGzip } from '../../lib/feeds/watch-request.js';
 import { Unanswerable } from '../../lib/torus/pool.js';
 import { problemOf } from '../support/contract.js';
@@ -59,7 +59,7 @@ function open(t) {
     upstreamTime: 10,
     feedIdle: IDLE
   };
-  const upstream = openUpstream({ feeds, options, log: { info: logLine, warn: logLine } });
+  const upstream = new Upstream({ feeds, options, log: { info: logLine, warn: logLine } });
   t.teardown(() => upstream.close());
   /** Advances the clock by some seconds, and runs everything that becomes due. */
   scene.pass = async (seconds) => {
@@ -464,7 +464,7 @@ t.test('a publication whose thread dies changes nothing, and those behind it go 
 t.test('a fetch whose thread dies has failed, and is tried again later', async (t) => {
   const { feeds } = mortalFeeds(t);
   const options = { ...OPTIONS, upstream: 'https://a.example/{key}/exit' };
-  const upstream = openUpstream({ feeds, options, log: pino({ level: 'silent' }) });
+  const upstream = new Upstream({ feeds, options, log: pino({ level: 'silent' }) });
   t.teardown(() => upstream.close());
   const ask = await openFeedDoor(t, feeds);
   t.equal(problemOf(await (await ask()).read()), 'upstream-failed');
