@@ -87,6 +87,53 @@ const COLUMNS = [
   ['Its own stall', ({ machine, stall }) => (machine ? formatText('time', stall) : '–')]
 ];
 
+/** The steppers: see stepper.js. */
+const STEPPERS = [
+  {
+    name: 'clients',
+    title: 'Clients on each machine',
+    values: [0, 10, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000]
+  },
+  {
+    name: 'throws',
+    title: 'Throws a second on each machine',
+    values: [0, 5, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000]
+  },
+  { name: 'polls', title: 'Polls on each phone', values: [0, 1, 2, 3] },
+  { name: 'phoneThrows', title: 'Throws a second of each phone', values: [0, 1, 2, 3, 4, 5] }
+];
+
+function addSteppers(root, command) {
+  const steps = make('div', { className: 'load-steps', into: root });
+  return STEPPERS.map((how) => {
+    const choose = (value) => command({ settings: { [how.name]: value } });
+    return { name: how.name, ...stepper(steps, { ...how, choose }) };
+  });
+}
+
+/** Returns the numbers of a moment, by series. */
+function sampleOf(now, value, perSecond, missing) {
+  return {
+    connections: value?.connections ?? 0,
+    parked: now.parked,
+    sprites: value?.perSecond ?? 0,
+    inputs: perSecond('inputs'),
+    p50: value?.p50,
+    p99: value?.p99,
+    phone99: value?.phone99,
+    cpu: perSecond('cpuSeconds'),
+    memory: now.rss,
+    stall: now.recentStallMs,
+    missing: missing.count
+  };
+}
+
+/** Returns a line of the table of figures. */
+function figuresOf(track, { name, unit, title, words }) {
+  const { now, least, most } = track.summary(name);
+  return [`${title}: ${words}`, ...[now, least, most].map((one) => formatText(unit, one))];
+}
+
 /** Adds a table. Returns a function that shows rows, and reuses the elements of the rows before. */
 function table(root, { title, id, heads }) {
   const region = { tabindex: 0, role: 'region', 'aria-label': title };
@@ -111,25 +158,7 @@ function table(root, { title, id, heads }) {
 
 export function start({ root, control, command }) {
   const sheet = style(import.meta.url);
-  const steps = make('div', { className: 'load-steps', into: root });
-  const setSetting = (name) => (value) => command({ settings: { [name]: value } });
-  const steppers = [
-    [
-      'clients',
-      'Clients on each machine',
-      [0, 10, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000]
-    ],
-    [
-      'throws',
-      'Throws a second on each machine',
-      [0, 5, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000]
-    ],
-    ['polls', 'Polls on each phone', [0, 1, 2, 3]],
-    ['phoneThrows', 'Throws a second of each phone', [0, 1, 2, 3, 4, 5]]
-  ].map(([name, title, values]) => [
-    name,
-    stepper(steps, { name, title, values, choose: setSetting(name) })
-  ]);
+  const steppers = addSteppers(root, command);
   const reporters = make('p', { className: 'load-who', role: 'status', into: root });
   const missingLine = make('p', { className: 'load-missing', into: root });
   const grid = make('div', { className: 'load-plots', into: root });
@@ -154,7 +183,7 @@ export function start({ root, control, command }) {
 
   function showControl(nextControl) {
     currentControl = nextControl;
-    for (const [name, one] of steppers) one.show(nextControl.settings[name]);
+    for (const { name, show } of steppers) show(nextControl.settings[name]);
   }
 
   /** Clears all data, for another round, or a restarted server, whose counts start at 0. */
@@ -175,36 +204,15 @@ export function start({ root, control, command }) {
       lastStatus ? ((now[name] - lastStatus.now[name]) * 1000) / (at - lastStatus.at) : null;
     firstStatus ??= { now, at };
     const missing = describeMissing(value, now, firstStatus.now);
-    const sample = {
-      connections: value?.connections ?? 0,
-      parked: now.parked,
-      sprites: value?.perSecond ?? 0,
-      inputs: perSecond('inputs'),
-      p50: value?.p50,
-      p99: value?.p99,
-      phone99: value?.phone99,
-      cpu: perSecond('cpuSeconds'),
-      memory: now.rss,
-      stall: now.recentStallMs,
-      missing: missing.count
-    };
+    track.add((at - firstStatus.at) / 1000, sampleOf(now, value, perSecond, missing));
     lastStatus = { now, at, ended: Date.now() };
-    track.add((at - firstStatus.at) / 1000, sample);
     for (const plot of plots) plot.show();
     const who =
       value && `${plural(value.machines, 'machine')} and ${plural(value.phones, 'phone')}`;
     put(reporters, who ? `${who} report` : 'Not running');
     put(missingLine, missing.words);
     missingLine.dataset.is = missing.is;
-    showFigures(
-      SERIES.map(({ name, unit, title, words }) => {
-        const summary = track.summary(name);
-        return [
-          `${title}: ${words}`,
-          ...[summary.now, summary.least, summary.most].map((one) => formatText(unit, one))
-        ];
-      })
-    );
+    showFigures(SERIES.map((series) => figuresOf(track, series)));
     showPlayers((value?.list ?? []).map((one) => COLUMNS.map(([, read]) => String(read(one)))));
   }
 
