@@ -19,6 +19,68 @@ function layout(width, height) {
   return { unit, x: (width - WIDTH * unit) / 2, y: (height - HEIGHT * unit) / 2 };
 }
 
+function drawNet(ctx, color) {
+  ctx.setLineDash([0.32, 0.28]);
+  ctx.lineWidth = 0.05;
+  ctx.strokeStyle = color;
+  ctx.globalAlpha = 0.8;
+  ctx.beginPath();
+  ctx.roundRect(0, 0, WIDTH, HEIGHT, 0.3);
+  ctx.moveTo(WIDTH / 2, 0.15);
+  ctx.lineTo(WIDTH / 2, HEIGHT);
+  ctx.stroke();
+  ctx.setLineDash([]);
+  ctx.globalAlpha = 1;
+}
+
+function drawPaddle(ctx, color, x, y) {
+  ctx.beginPath();
+  ctx.roundRect(x - PADDLE.thick / 2, y - PADDLE.half, PADDLE.thick, 2 * PADDLE.half, 0.21);
+  ctx.lineWidth = 0.16;
+  ctx.strokeStyle = '#fff';
+  ctx.stroke();
+  ctx.fillStyle = color;
+  ctx.fill();
+}
+
+/** Draws where the ball has been, the oldest place first. */
+function drawTrail(ctx, places) {
+  for (const [i, [x, y]] of places.entries()) {
+    ctx.globalAlpha = (i / TRAIL) * 0.22;
+    ctx.beginPath();
+    ctx.arc(x, y, 0.28 * (0.4 + (0.6 * i) / TRAIL), 0, Math.PI * 2);
+    ctx.fillStyle = '#ff6b4a';
+    ctx.fill();
+  }
+  ctx.globalAlpha = 1;
+}
+
+function drawBall(ctx, picture, [x, y], turn) {
+  ctx.save();
+  ctx.translate(x, y);
+  ctx.rotate(turn);
+  ctx.drawImage(picture, -BALL_HALF, -BALL_HALF, 2 * BALL_HALF, 2 * BALL_HALF);
+  ctx.restore();
+}
+
+function showPoints(elements, score) {
+  for (const [i, element] of elements.entries()) {
+    const text = String(score[i]);
+    if (element.textContent === text) continue;
+    element.classList.remove('bump');
+    void element.offsetWidth; // Restarts the animation.
+    if (text !== '0') element.classList.add('bump');
+    put(element, text);
+  }
+}
+
+function showHalves(elements, halves) {
+  for (const [i, element] of elements.entries()) {
+    const count = halves[i];
+    put(element, count === 0 ? 'The machine' : `${count} ${count === 1 ? 'thumb' : 'thumbs'}`);
+  }
+}
+
 export function start({ root, control }) {
   const isMotionReduced = matchMedia('(prefers-reduced-motion: reduce)').matches;
   const sheet = style(import.meta.url);
@@ -31,53 +93,9 @@ export function start({ root, control }) {
   const ball = drawSticker('ball', 256);
   const smooth = new Smooth();
   const trail = [];
-  let currentControl = control;
+  let { pace } = control;
   let round = null;
   let drawn = 0;
-
-  function drawPaddle(ctx, color, x, y) {
-    ctx.beginPath();
-    ctx.roundRect(x - PADDLE.thick / 2, y - PADDLE.half, PADDLE.thick, 2 * PADDLE.half, 0.21);
-    ctx.lineWidth = 0.16;
-    ctx.strokeStyle = '#fff';
-    ctx.stroke();
-    ctx.fillStyle = color;
-    ctx.fill();
-  }
-
-  function drawNet(ctx, color) {
-    ctx.setLineDash([0.32, 0.28]);
-    ctx.lineWidth = 0.05;
-    ctx.strokeStyle = color;
-    ctx.globalAlpha = 0.8;
-    ctx.beginPath();
-    ctx.roundRect(0, 0, WIDTH, HEIGHT, 0.3);
-    ctx.moveTo(WIDTH / 2, 0.15);
-    ctx.lineTo(WIDTH / 2, HEIGHT);
-    ctx.stroke();
-    ctx.setLineDash([]);
-    ctx.globalAlpha = 1;
-  }
-
-  function drawBall(ctx, [x, y], spin) {
-    if (!isMotionReduced) {
-      trail.push([x, y]);
-      if (trail.length > TRAIL) trail.shift();
-      for (const [i, at] of trail.entries()) {
-        ctx.globalAlpha = (i / TRAIL) * 0.22;
-        ctx.beginPath();
-        ctx.arc(at[0], at[1], 0.28 * (0.4 + (0.6 * i) / TRAIL), 0, Math.PI * 2);
-        ctx.fillStyle = '#ff6b4a';
-        ctx.fill();
-      }
-      ctx.globalAlpha = 1;
-    }
-    ctx.save();
-    ctx.translate(x, y);
-    if (!isMotionReduced) ctx.rotate(spin);
-    ctx.drawImage(ball, -BALL_HALF, -BALL_HALF, 2 * BALL_HALF, 2 * BALL_HALF);
-    ctx.restore();
-  }
 
   function frame(time) {
     const view = smooth.at(time);
@@ -95,41 +113,32 @@ export function start({ root, control }) {
     const paddles = to.paddles.map((one, i) => between(from.paddles[i], one, share));
     drawPaddle(ctx, color('across'), PADDLE.inset - PADDLE.thick / 2, paddles[0]);
     drawPaddle(ctx, color('along'), WIDTH - PADDLE.inset + PADDLE.thick / 2, paddles[1]);
-    if (!isSameRally) trail.length = 0;
-    const ballPosition = isSameRally
+    const position = isSameRally
       ? to.ball.map((one, i) => between(from.ball[i], one, share))
       : to.ball;
-    if (!to.winner) drawBall(ctx, ballPosition, ballPosition[0] / 1.4);
+    if (!isSameRally) trail.length = 0;
+    if (!to.winner) {
+      if (!isMotionReduced) trail.push(position);
+      if (trail.length > TRAIL) trail.shift();
+      drawTrail(ctx, trail);
+      drawBall(ctx, ball, position, isMotionReduced ? 0 : position[0] / 1.4);
+    }
     drawn += 1;
     root.dataset.drawn = drawn;
-    root.dataset.ball = ballPosition.map((one) => one.toFixed(2)).join(' ');
-  }
-
-  function showPoints(value) {
-    for (const [i, element] of points.entries()) {
-      const text = String(value.score[i]);
-      if (element.textContent === text) continue;
-      element.classList.remove('bump');
-      void element.offsetWidth; // Restarts the animation.
-      if (text !== '0') element.classList.add('bump');
-      put(element, text);
-    }
-    for (const [i, element] of halfCounts.entries()) {
-      const count = value.halves[i];
-      put(element, count === 0 ? 'The machine' : `${count} ${count === 1 ? 'thumb' : 'thumbs'}`);
-    }
+    root.dataset.ball = position.map((one) => one.toFixed(2)).join(' ');
   }
 
   return {
     control(control) {
-      currentControl = control;
+      ({ pace } = control);
     },
     value({ round: valueRound, time, value }) {
       if (value === null) return;
       if (valueRound !== round) smooth.reset();
       round = valueRound;
-      smooth.push(time, value, performance.now(), 1000 / currentControl.pace);
-      showPoints(value);
+      smooth.push(time, value, performance.now(), 1000 / pace);
+      showPoints(points, value.score);
+      showHalves(halfCounts, value.halves);
       words.dataset.winner = value.winner ?? '';
       put(words, value.winner ? `${NAMES[value.winner]} wins` : '');
     },
