@@ -8,58 +8,58 @@ const HEAD_RADIUS = 0.055; // radius, as a share of the canvas's smaller side
 const ANNOUNCE_INTERVAL = 5000; // ms
 const MIN_POINTS = 40; // with fewer points the line does not fill the width
 
+function drawAxis(ctx, width, y, color) {
+  ctx.setLineDash([10, 9]);
+  ctx.lineWidth = 2;
+  ctx.strokeStyle = color;
+  ctx.beginPath();
+  ctx.moveTo(0, y);
+  ctx.lineTo(width, y);
+  ctx.stroke();
+  ctx.setLineDash([]);
+}
+
+function drawBand(ctx, points, color) {
+  ctx.beginPath();
+  for (const { x, high } of points) ctx.lineTo(x, high);
+  for (const { x, low } of points.toReversed()) ctx.lineTo(x, low);
+  ctx.fillStyle = color;
+  ctx.globalAlpha = 0.16;
+  ctx.fill();
+  ctx.globalAlpha = 1;
+}
+
+function drawLine(ctx, points, width) {
+  ctx.lineJoin = 'round';
+  ctx.lineCap = 'round';
+  for (const [size, style] of [
+    [width * 1.5, () => '#fff'],
+    [width, ({ mood }) => colorOf(mood)]
+  ]) {
+    ctx.lineWidth = size;
+    for (let i = 1; i < points.length; i += 1) {
+      ctx.beginPath();
+      ctx.moveTo(points[i - 1].x, points[i - 1].y);
+      ctx.lineTo(points[i].x, points[i].y);
+      ctx.strokeStyle = style(points[i]);
+      ctx.stroke();
+    }
+  }
+}
+
 export function start({ root, control }) {
   const sheet = style(import.meta.url);
   const { fit } = canvasIn(root, 'The mood of the room over time');
   const bar = make('p', { className: 'worm-mood', into: root });
   const age = make('span', { into: bar });
   const mood = make('b', { into: bar });
-  // The mood changes some ten times a second: screen readers get it only every TOLD_EVERY.
+  // The mood changes some ten times a second: screen readers get it only every ANNOUNCE_INTERVAL.
   const announcement = make('span', { className: 'unseen', role: 'status', into: root });
   let announcedAt = -Infinity;
   const smooth = new Smooth();
   let pace = control.pace;
   let round = null;
   let drawnFrames = 0;
-
-  function drawAxis(ctx, width, y, color) {
-    ctx.setLineDash([10, 9]);
-    ctx.lineWidth = 2;
-    ctx.strokeStyle = color;
-    ctx.beginPath();
-    ctx.moveTo(0, y);
-    ctx.lineTo(width, y);
-    ctx.stroke();
-    ctx.setLineDash([]);
-  }
-
-  function drawBand(ctx, points, color) {
-    ctx.beginPath();
-    for (const { x, high } of points) ctx.lineTo(x, high);
-    for (const { x, low } of points.toReversed()) ctx.lineTo(x, low);
-    ctx.fillStyle = color;
-    ctx.globalAlpha = 0.16;
-    ctx.fill();
-    ctx.globalAlpha = 1;
-  }
-
-  function drawLine(ctx, points, width) {
-    ctx.lineJoin = 'round';
-    ctx.lineCap = 'round';
-    for (const [size, style] of [
-      [width * 1.5, () => '#fff'],
-      [width, ({ mood }) => colorOf(mood)]
-    ]) {
-      ctx.lineWidth = size;
-      for (let i = 1; i < points.length; i += 1) {
-        ctx.beginPath();
-        ctx.moveTo(points[i - 1].x, points[i - 1].y);
-        ctx.lineTo(points[i].x, points[i].y);
-        ctx.strokeStyle = style(points[i]);
-        ctx.stroke();
-      }
-    }
-  }
 
   function frame(time) {
     const view = smooth.at(time);
