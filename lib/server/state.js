@@ -44,6 +44,8 @@ const NO_STATE = {
   figures: () => countsOf(null)
 };
 
+const stateError = (text, cause) => new Error(`--state ${text}`, { cause });
+
 /** Returns the process that the lock file names, if any. */
 function holderOf(lock) {
   try {
@@ -69,9 +71,7 @@ async function acquireLock({ path, options: { stateWait }, log, signal }) {
     try {
       fd = takeFileLock(lock);
     } catch (error) {
-      throw new Error(`--state ${path}: ${lock} can't be locked (${error.message})`, {
-        cause: error
-      });
+      throw stateError(`${path}: ${lock} can't be locked (${error.message})`, error);
     }
     if (fd !== undefined) {
       return {
@@ -188,6 +188,49 @@ function leaveWorld(pool, log) {
   );
 }
 
+/** Restores the last run, if there was one, and journals every change from then on. */
+function restore({ pool, options, log }) {
+  const { state: path, stateBytes, journalBytes, snapshotEvery, sync } = options;
+  const startedAt = performance.now();
+  const bounds = { stateBytes, journalBytes, snapshotEvery };
+  const { runBefore, doubtful, ...restored } = pool.openState({ path, ...bounds, sync });
+  const migration = migrateOldState({ path, pool, maxBytes: stateBytes, runBefore, log });
+  const milliseconds = Math.round(performance.now() - startedAt);
+  if (restored.bytes > 0 || restored.journals > 0)
+    log.info({ ...restored, milliseconds }, 'state taken');
+  if (restored.torn > 0) {
+    log.warn({ bytes: restored.torn }, 'the end of the journal was not whole, and is cut off');
+  }
+  if (options.world !== 'none') {
+    noteServerName(pool, options.name, log);
+    return { migration, needsNewEpochs: doubtful };
+  }
+  leaveWorld(pool, log);
+  // The other servers go on with the epochs of its feeds.
+  const needsNewEpochs = doubtful || pool.notes(WORLD_NOTE).length > 0;
+  pool.removeNote(WORLD_NOTE);
+  return { migration, needsNewEpochs };
+}
+
+/** Writes the whole state. Leaves a state alone that another server has started in its place. */
+function save({ pool, lock, path, stateBytes, log }) {
+  const startedAt = performance.now();
+  try {
+    if (!lock.ensureHeld()) {
+      const savedPath = `${path}.${process.pid}`;
+      pool.save(savedPath, stateBytes);
+      const why = 'another server has begun a state in its place';
+      throw new Error(`${why}: this one's lies at ${savedPath}`);
+    }
+    const result = pool.finishState();
+    const milliseconds = Math.round(performance.now() - startedAt);
+    log.info({ ...result, milliseconds }, 'state kept');
+  } catch (error) {
+    const why = `no snapshot can be written (${error.message})`;
+    throw stateError(`${path}: ${why}; the next start goes on from what is there`, error);
+  }
+}
+
 /**
  * @typedef {object} State
  * @property {{feeds?: object[]}} migration feeds of version 0.1, which kept them in files of their own: see old-state.js
@@ -216,93 +259,41 @@ function leaveWorld(pool, log) {
  *     another server holds the lock for too long; the file is not changed
  */
 export async function openState({ pool, options, log, signal }) {
-  const { state: path, stateBytes, journalBytes, snapshotEvery, sync } = options;
-  const isInWorld = options.world !== 'none';
+  const { state: path, stateBytes } = options;
   if (path === 'none') return NO_STATE;
   try {
     accessSync(dirname(path), constants.W_OK | constants.X_OK);
   } catch (error) {
-    throw new Error(`--state ${path}: its directory can't be written to (${error.code})`, {
-      cause: error
-    });
+    throw stateError(`${path}: its directory can't be written to (${error.code})`, error);
   }
   const lock = await acquireLock({ path, options, log, signal });
-  const startedAt = performance.now();
-  let needsNewEpochs;
-  let migration;
+  const close = () => {
+    pool.closeState();
+    lock.release();
+  };
+  let lastRun;
   try {
-    const { runBefore, doubtful, ...restored } = pool.openState({
-      path,
-      stateBytes,
-      journalBytes,
-      snapshotEvery,
-      sync
-    });
-    needsNewEpochs = doubtful;
-    migration = migrateOldState({ path, pool, maxBytes: stateBytes, runBefore, log });
-    const milliseconds = Math.round(performance.now() - startedAt);
-    if (restored.bytes > 0 || restored.journals > 0)
-      log.info({ ...restored, milliseconds }, 'state taken');
-    if (restored.torn > 0) {
-      log.warn({ bytes: restored.torn }, 'the end of the journal was not whole, and is cut off');
-    }
-    if (isInWorld) noteServerName(pool, options.name, log);
-    else {
-      leaveWorld(pool, log);
-      // The other servers go on with the epochs of its feeds.
-      needsNewEpochs ||= pool.notes(WORLD_NOTE).length > 0;
-      pool.removeNote(WORLD_NOTE);
-    }
+    lastRun = restore({ pool, options, log });
   } catch (error) {
-    pool.closeState();
-    lock.release();
-    throw new Error(`--state ${path} is not used, and left as it is: ${error.message}`, {
-      cause: error
-    });
+    close();
+    throw stateError(`${path} is not used, and left as it is: ${error.message}`, error);
   }
+  const { migration } = lastRun;
   const stopWatching = watchState({ pool, lock, path, log });
-
-  /** Leaves a state alone that another server has started in its place. */
-  function saveBeside() {
-    const savedPath = `${path}.${process.pid}`;
-    pool.save(savedPath, stateBytes);
-    throw new Error(
-      `another server has begun a state in its place: this one's lies at ${savedPath}`
-    );
-  }
-
-  function save() {
-    const startedAt = performance.now();
-    try {
-      if (!lock.ensureHeld()) saveBeside();
-      const result = pool.finishState();
-      log.info(
-        { ...result, milliseconds: Math.round(performance.now() - startedAt) },
-        'state kept'
-      );
-    } catch (error) {
-      throw new Error(
-        `--state ${path}: no snapshot can be written (${error.message}); the next start goes on from` +
-          ' what is there',
-        { cause: error }
-      );
-    }
-  }
-
-  function release() {
-    stopWatching();
-    pool.closeState();
-    lock.release();
-  }
-
-  /** The state now has the content of the files of version 0.1. */
-  function finishMigration() {
-    if (migration.files.length === 0) return;
-    pool.rescueState();
-    migration.retireFiles();
-  }
-
-  const status = () => pool.stateStatus();
-  const figures = () => countsOf(status());
-  return { migration, needsNewEpochs, finishMigration, save, release, status, figures };
+  return {
+    ...lastRun,
+    finishMigration() {
+      // The state now has the content of the files of version 0.1.
+      if (migration.files.length === 0) return;
+      pool.rescueState();
+      migration.retireFiles();
+    },
+    save: () => save({ pool, lock, path, stateBytes, log }),
+    release() {
+      stopWatching();
+      close();
+    },
+    status: () => pool.stateStatus(),
+    figures: () => countsOf(pool.stateStatus())
+  };
 }
