@@ -277,7 +277,7 @@ export class Desktop {
     return (-out * body[over.speed]) / this[over.length] > FLUNG_SPEED;
   }
 
-  /** Sends a body out over a near edge, with its own speed or LET_GO, whichever is more. */
+  /** Sends a body out over a near edge, with its own speed or LET_GO_SPEED, whichever is more. */
   pushOver(body, edge) {
     const { over, out } = WAYS[edge];
     body.tame = false;
@@ -286,7 +286,7 @@ export class Desktop {
 
   /**
    * Returns the body at which a pointer aims: the topmost at the point, or else the topmost that was
-   * there in the last LEAD seconds, when the hand took aim.
+   * there in the last AIM_TIME seconds, when the hand took aim.
    *
    * @param {number} x
    * @param {number} y
@@ -341,7 +341,7 @@ export class Desktop {
         isMoving = true;
       }
     }
-    // A heap that found no room in PRESS seconds stays as it is, until another body moves.
+    // A heap that found no room in PRESS_TIME seconds stays as it is, until another body moves.
     if (isMoving) this.#pressedTime = 0;
     if (this.#pressedTime > PRESS_TIME || !bumpBodies(this, time, this.#onBump)) return isMoving;
     this.#pressedTime += time;

@@ -51,7 +51,7 @@ async function shrink(file, maxSprite = DEFAULT_MAX_SPRITE) {
  * @param {number} maxLength characters of the data URL
  * @param {number} largest pixels of the longer side
  * @returns {Promise<{url: string, isWhole: boolean}|null>} `isWhole`: at full size; null
- *     when not even LEAST pixels fit
+ *     when not even MIN_SIDE pixels fit
  */
 async function encodeToFit(image, maxLength, largest) {
   const fullSide = Math.max(image.bitmap.width, image.bitmap.height);
@@ -104,7 +104,7 @@ let decodeQueue = Promise.resolve();
  * @param {string} url a data URL that `readSprite` let through
  * @param {number} [largest] most pixels a side
  * @returns {Promise<ImageBitmap|null>} null when the image is damaged behind the bytes that
- *     `readSprite` checks, larger than these bytes say, or a JPEG with more than SCANS scans
+ *     `readSprite` checks, larger than these bytes say, or a JPEG with more than MAX_SCANS scans
  */
 export function decodePicture(url, largest = LARGEST) {
   const { type, bytes } = decodeDataUrl(url);

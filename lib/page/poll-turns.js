@@ -5,7 +5,7 @@
  *
  *     tab ─ poll ─▶ [ slot 0 ] [ slot 1 ] [ slot 2 ] [ slot 3 ]   four Web Locks
  *                       ▲ parked until it is answered. While another tab waits for the slot:
- *                       └ parked for TURN ms; then this tab waits itself. But once its hold
+ *                       └ parked for TURN_TIME; then this tab waits itself. But once its hold
  *                         is over, the poll stays for its ping, which proves contact.
  *
  * Each tab keeps its place, its id and its acks; only the time of parking is shared. Sprites for a

@@ -70,7 +70,7 @@ export async function freePort() {
   }
 }
 
-/** Listens. Once the program is stopped, KEPT connections fill its backlog, and the kernel accepts no further one. */
+/** Listens. Once the program is stopped, BACKLOG_CONNECTIONS fill its backlog, and the kernel accepts no further one. */
 const PROGRAM = `require('node:net').createServer()
   .listen({ port: 0, host: '127.0.0.1', backlog: 1 }, function () { console.log(this.address().port); });`;
 const BACKLOG_CONNECTIONS = 2;

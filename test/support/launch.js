@@ -21,7 +21,7 @@ export const NO_ADDRESS_LIMITS = {
 /** The line after the lines with ports. */
 const READY_LINE = /^There is room for /;
 
-/** The lines before ROOM, each with its port. */
+/** The lines before READY_LINE, each with its port. */
 const PORT_LINES = {
   port: /^Sprites \S+ listens on http:\/\/(?:\[.*\]|[^:]*):([0-9]+)\/$/,
   tlsPort: /^TLS .*:([0-9]+)\//,
@@ -29,7 +29,7 @@ const PORT_LINES = {
   adminPort: /^Metrics are on http:\/\/.*:([0-9]+)\/metrics$/
 };
 
-/** @returns {Record<string, number | undefined>} the server's ports, by the names in PORTS */
+/** @returns {Record<string, number | undefined>} the server's ports, by the names in PORT_LINES */
 function portsIn(lines) {
   const portOf = (pattern) => {
     const [, port] = lines.map((line) => pattern.exec(line)).find(Boolean) ?? [];

@@ -333,7 +333,7 @@ const UNCHANGED_COUNTS = [
   ...['players', 'playersJoined', 'playersLeft', 'inputs', 'inputsWaiting', 'inputsRepeated']
 ];
 
-/** Returns the STEADY counts of a server. With workers without `watching`, which a worker reports with a delay. */
+/** Returns the UNCHANGED_COUNTS of a server. With workers without `watching`, which a worker reports with a delay. */
 const unchangedCounts = (status) =>
   pick(
     status,
