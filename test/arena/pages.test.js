@@ -133,6 +133,26 @@ playing('pong, from join to end, by the panel', async (t, { visit }) => {
   });
 });
 
+playing(
+  'a round that is stopped is won by the half that leads',
+  async (t, { command, feed, visit }) => {
+    await command({ game: 'pong', settings: { speed: 200 }, running: true });
+    const field = await visit(PAGES.field, 'big');
+    const phone = await visit(PAGES.phone);
+    await phone.press('[role=slider]', 'Home'); // The machine wins sooner or later.
+    await until(async () => {
+      const [left, right] = (await feed()).value?.score ?? [0, 0];
+      return left !== right;
+    });
+    await command({ running: false });
+    const { score } = (await feed()).value;
+    await command({ page: 'result' });
+    await says(field, '.pong-words', score[0] > score[1] ? 'Left wins' : 'Right wins');
+    await says(phone, '#over-title', score[0] > score[1] ? 'Your half has won!' : 'The other half');
+    await says(phone, '#over-text', score.join(' to '));
+  }
+);
+
 /** Returns a copy of the quiz's folder with other questions, as in lib/arena/README.md. */
 function quizWith(questions) {
   const folder = new URL('../../lib/arena/games/quiz/', import.meta.url);

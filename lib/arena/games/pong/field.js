@@ -84,8 +84,8 @@ function showHalves(elements, halves) {
 export function start({ root, control }) {
   const isMotionReduced = matchMedia('(prefers-reduced-motion: reduce)').matches;
   const sheet = style(import.meta.url);
-  const score = make('div', { className: 'pong-score', into: root });
-  const points = [make('b', { text: '0', into: score }), make('b', { text: '0', into: score })];
+  const scoreBox = make('div', { className: 'pong-score', into: root });
+  const points = ['0', '0'].map((text) => make('b', { text, into: scoreBox }));
   const { fit } = canvasIn(root, 'Pong: two paddles and a ball');
   const halves = make('div', { className: 'pong-halves', into: root });
   const halfCounts = [make('span', { into: halves }), make('span', { into: halves })];
@@ -93,7 +93,8 @@ export function start({ root, control }) {
   const ball = drawSticker('ball', 256);
   const smooth = new Smooth();
   const trail = [];
-  let { pace } = control;
+  let { pace, page } = control;
+  let score = [0, 0];
   let round = null;
   let drawn = 0;
 
@@ -128,19 +129,28 @@ export function start({ root, control }) {
     root.dataset.ball = position.map((one) => one.toFixed(2)).join(' ');
   }
 
+  /** On the page of the result the half that leads has won, also if the host has stopped the round. */
+  function showWinner() {
+    const [left, right] = page === 'result' ? score : [0, 0];
+    const winner = left > right ? 'left' : left < right ? 'right' : '';
+    words.dataset.winner = winner;
+    put(words, winner && `${NAMES[winner]} wins`);
+  }
+
   return {
     control(control) {
-      ({ pace } = control);
+      ({ pace, page } = control);
+      showWinner();
     },
     value({ round: valueRound, time, value }) {
       if (value === null) return;
       if (valueRound !== round) smooth.reset();
       round = valueRound;
       smooth.push(time, value, performance.now(), 1000 / pace);
-      showPoints(points, value.score);
+      ({ score } = value);
+      showPoints(points, score);
       showHalves(halfCounts, value.halves);
-      words.dataset.winner = value.winner ?? '';
-      put(words, value.winner ? `${NAMES[value.winner]} wins` : '');
+      showWinner();
     },
     frame,
     stop: () => sheet.remove()

@@ -26,10 +26,10 @@ export function start({ root, send, number, input: { y = 0.5 } }) {
     words: (value) => `${Math.round(value * 100)} of 100 up`
   });
   return {
-    result({ value }) {
-      if (!value.winner) return undefined;
-      const [mine, theirs] = side === 'left' ? value.score : value.score.toReversed();
-      const title = value.winner === side ? 'Your half has won!' : 'The other half has won';
+    result({ value: { score } }) {
+      const [mine, theirs] = side === 'left' ? score : score.toReversed();
+      if (mine === theirs) return undefined;
+      const title = mine > theirs ? 'Your half has won!' : 'The other half has won';
       return { title, text: `${mine} to ${theirs}` };
     },
     stop: () => sheet.remove()
