@@ -107,6 +107,40 @@ function fixedAnswers(outcomes, options, common, files) {
   };
 }
 
+/** Returns what bounds connections and requests: times in milliseconds, but `keepIdle` in seconds. */
+function boundsOf(options) {
+  const { maxSprite, headBytes, headTime, bodyTime, idleTime, writeTime, workers } = options;
+  return {
+    // Every connection needs a file descriptor.
+    connections: Math.min(options.connections, Math.max(1, fileLimit() - ownFiles(workers))),
+    maxSprite,
+    headBytes,
+    headTime: headTime * 1000,
+    bodyTime: bodyTime * 1000,
+    idleTime: idleTime * 1000,
+    writeTime: writeTime * 1000,
+    keepIdle: keepIdleSeconds(options),
+    privateJoin: options.privateJoin,
+    trust: TRUST_SOURCES[options.trustProxy]
+  };
+}
+
+/** Opens a port by `open`, which gets the address of the host. An error names the options. */
+async function openPort({ host, port, option }, open) {
+  const opening = lookup(host).then(({ address }) => open(address));
+  return explainPortErrors({ host: 'host', port: option }, { host, port }, opening);
+}
+
+/** @returns {string | undefined} the live counts as JSON; undefined: the door asks the routes, which answer with a problem */
+function countsText(status, log) {
+  try {
+    return JSON.stringify(status());
+  } catch (error) {
+    log.error({ err: error }, 'the live counts can not be said');
+    return undefined;
+  }
+}
+
 /**
  * Opens the front door.
  *
@@ -146,69 +180,40 @@ export function createDoor({
   ownsProcess = false
 }) {
   const addon = loadAddon();
-  const { maxSprite, headBytes, headTime, bodyTime, idleTime, writeTime, workers } = options;
   const exchanges = new Exchanges(routes);
-  const door = new addon.Door(
-    {
-      // Every connection needs a file descriptor.
-      connections: Math.min(options.connections, Math.max(1, fileLimit() - ownFiles(workers))),
-      maxSprite,
-      headBytes,
-      headTime: headTime * 1000,
-      bodyTime: bodyTime * 1000,
-      idleTime: idleTime * 1000,
-      writeTime: writeTime * 1000,
-      keepIdle: keepIdleSeconds(options),
-      privateJoin: options.privateJoin,
-      trust: TRUST_SOURCES[options.trustProxy]
-    },
-    {
-      replies: fixedAnswers(addon.outcomes, options, routes.headers, files),
-      limits: limits.native,
-      pool: pool.native,
-      feeds: feeds.native,
-      arena: arena?.native,
-      workers,
-      ownsProcess,
-      mostBody: routes.bodyLimits,
-      otherBody: routes.defaultBodyLimit,
-      onRequest: exchanges.handleRequest,
-      onGone: exchanges.cancelParked,
-      onCounts: () => {
-        try {
-          return JSON.stringify(status());
-        } catch (error) {
-          // The door then asks the routes, which answer with a problem.
-          log.error({ err: error }, 'the live counts can not be said');
-          return undefined;
-        }
-      }
-    }
-  );
+  const door = new addon.Door(boundsOf(options), {
+    replies: fixedAnswers(addon.outcomes, options, routes.headers, files),
+    limits: limits.native,
+    pool: pool.native,
+    feeds: feeds.native,
+    arena: arena?.native,
+    workers: options.workers,
+    ownsProcess,
+    mostBody: routes.bodyLimits,
+    otherBody: routes.defaultBodyLimit,
+    onRequest: exchanges.handleRequest,
+    onGone: exchanges.cancelParked,
+    onCounts: () => countsText(status, log)
+  });
   exchanges.door = door;
   refusals.watchDoor(door, addon.outcomes);
 
   return {
     listen({ host, port, option = 'port', tls = false, transient = false, reserved = () => -1 }) {
-      const open = async () => {
-        const { address } = await lookup(host);
-        const listenOptions = { backlog: BACKLOG, tls, transient, reserved: reserved() };
-        return door.listen(address, port, listenOptions);
-      };
-      return explainPortErrors({ host: 'host', port: option }, { host, port }, open());
+      return openPort({ host, port, option }, (address) =>
+        door.listen(address, port, { backlog: BACKLOG, tls, transient, reserved: reserved() })
+      );
     },
     setTls: ({ cert, key, tickets }) => door.setTls(cert, key, tickets),
     counts: () => addUp([...door.counts(), { refused: refusals.counts() }]),
-    workerCounts: () =>
-      door
-        .counts()
-        .slice(1)
-        .map((one) => one.door),
-    setOtherServers: ({ own, entries }) =>
-      door.setOtherServers(
-        own,
-        Uint32Array.from(entries, ([tag]) => tag)
-      ),
+    workerCounts() {
+      const [, ...workers] = door.counts();
+      return workers.map((one) => one.door);
+    },
+    setOtherServers({ own, entries }) {
+      const tags = Uint32Array.from(entries, ([tag]) => tag);
+      door.setOtherServers(own, tags);
+    },
     endGrants: (part, name) => door.endGrants(GRANT_PARTS.indexOf(part), name),
     stopListening: () => door.stopListening(),
     drain: (window) => door.drain(window),
@@ -231,13 +236,9 @@ export function createDoor({
  */
 export async function reservePort({ host }, option, port) {
   let [reservedPort, descriptor] = [0, -1];
-  const reserve = async () => {
-    const { address } = await lookup(host);
-    return loadAddon().reservePort(address, port);
-  };
   if (port !== 'none') {
-    const names = { host: 'host', port: option };
-    [reservedPort, descriptor] = await explainPortErrors(names, { host, port }, reserve());
+    const reserve = (address) => loadAddon().reservePort(address, port);
+    [reservedPort, descriptor] = await openPort({ host, port, option }, reserve);
   }
   const reserved = () => {
     const detached = descriptor;
