@@ -5,6 +5,7 @@ import t from 'tap';
 
 import { arenaRig, call, PAGES, says, unlock, unlocked } from '../support/arena-pages.js';
 import { MIRROR } from '../support/arena.js';
+import { TOKEN } from '../support/feeds.js';
 import { keyFile, reads } from '../support/grants.js';
 import { until } from '../support/until.js';
 
@@ -199,6 +200,28 @@ playing('a command without an answer does not keep back the next ones', async (t
   await panel.click('#go');
   await panel.clock.fastForward(11_000);
   await says(panel, '#go', 'Stop');
+});
+
+playing('a late refusal of an old token leaves the panel open', async (t, { visit }) => {
+  const panel = await visit(PAGES.panel);
+  // Only the status takes the old token, as before the host has rolled it.
+  await panel.route('**/hall/status', (route) => {
+    const authorization = `Bearer ${TOKEN}`;
+    return route.continue({ headers: { ...route.request().headers(), authorization } });
+  });
+  await unlock(panel, 'old');
+  let late;
+  await failOnce(panel, '**/feed/arena/hall/control', (route) => void (late = route));
+  await panel.click('#go');
+  await until(() => late);
+  await panel.click('#forget');
+  await unlock(panel);
+  const refused = panel.waitForResponse((answer) => answer.status() === 401);
+  await late.continue();
+  await refused;
+  // When a later answer has come, the page has read the one before.
+  await panel.evaluate(async () => (await fetch('../games')).text());
+  t.ok(await panel.isVisible('#main'));
 });
 
 playing('a refusal stays to be read until the next act', async (t, { command, visit }) => {

@@ -295,10 +295,11 @@ async function command(members) {
 }
 
 async function sendCommand(members) {
+  const usedToken = token;
   const headers = { ...bearer(), 'Content-Type': 'application/merge-patch+json' };
   const body = JSON.stringify(members);
   const { status, json } = await sendRequest(controlUrl, { method: 'PATCH', headers, body });
-  if (status === 200) return;
+  if (status === 200 || usedToken !== token) return;
   if (status === 401) return forgetToken('This token is no longer one of the server’s.');
   showError(errorOf(json));
   pendingMembers = {};
