@@ -49,6 +49,11 @@ function setCounter(counter, labels, value) {
   counter.inc(labels, value);
 }
 
+/** Sets a counter for each value of its label. */
+function setCounters(counter, label, counts = {}) {
+  for (const [name, count] of Object.entries(counts)) setCounter(counter, { [label]: name }, count);
+}
+
 /**
  * Returns the number of open files of this process without a listing, which takes seconds with a million clients. Linux 6.2
  * and later have the number as the size of the folder.
@@ -107,6 +112,23 @@ function trackStalls(loop) {
   };
 }
 
+/** Registers the counts of the table. @returns {(now: object) => void} copies them from the live counts */
+function registerCounts(gauge, counter) {
+  const metrics = countTable
+    .filter(({ kind }) => kind !== 'member')
+    .map(({ name, kind, marks, help }) => {
+      const metricName = `sprites_${marks.has('front') ? 'front_' : ''}${snake(name)}`;
+      return [name, kind === 'gauge' ? gauge(metricName, help) : counter(metricName, help)];
+    });
+  return (now) => {
+    for (const [name, metric] of metrics) {
+      const value = now[name] ?? 0;
+      if (metric instanceof Gauge) metric.set(value);
+      else setCounter(metric, {}, value);
+    }
+  };
+}
+
 /**
  * @param {object} sources
  * @param {() => object} sources.status returns the live counts, as in /status; called once a scrape
@@ -128,19 +150,12 @@ export function createMetrics({
 }) {
   const register = new Registry();
   const registers = [register];
-
-  const processRegistry = processMetrics();
-
   const gauge = (name, help, labelNames = []) => new Gauge({ name, help, labelNames, registers });
   const counter = (name, help, labelNames = []) =>
     new Counter({ name: `${name}_total`, help, labelNames, registers });
-  const metricOf = ({ name, kind, marks, help }) => {
-    const metricName = `sprites_${marks.has('front') ? 'front_' : ''}${snake(name)}`;
-    return kind === 'gauge' ? gauge(metricName, help) : counter(metricName, help);
-  };
-  const metrics = countTable
-    .filter(({ kind }) => kind !== 'member')
-    .map((count) => [count.name, metricOf(count)]);
+  const histogram = (...parts) => register.registerMetric(createNativeHistogram(...parts));
+  const processRegistry = processMetrics();
+  const copyCounts = registerCounts(gauge, counter);
   gauge(
     'sprites_mailbox_bytes_limit',
     'What sprites_mailbox_bytes may be (--mailbox-memory): at it, every throw is 503'
@@ -167,8 +182,6 @@ export function createMetrics({
   const stall = gauge('sprites_event_loop_longest_stall_seconds', 'Longest turn of the event loop');
   const loop = new (loadAddon().LoopDelays)();
   const stalls = trackStalls(loop);
-  const histogram = (name, help, read) =>
-    register.registerMetric(createNativeHistogram(name, help, read));
   histogram(
     'sprites_event_loop_delay_seconds',
     'How late the event loop was, measured every 10 ms',
@@ -181,39 +194,20 @@ export function createMetrics({
       ' sprite flies on',
     () => inSeconds(deliveryTimes())
   );
-  const lagGauges = Object.entries(LAG_HELP).map(([name, help]) => [
-    name,
-    gauge(`nodejs_eventloop_lag_${name}_seconds`, help)
-  ]);
-
-  function copyStatus() {
-    const now = status();
-    for (const [name, metric] of metrics) {
-      const value = now[name] ?? 0;
-      if (metric instanceof Gauge) metric.set(value);
-      else setCounter(metric, {}, value);
-    }
-    for (const [reason, value] of Object.entries(now.lostReasons ?? {})) {
-      setCounter(lostReasons, { reason }, value);
-    }
-    for (const [problem, value] of Object.entries(now.refused ?? {})) {
-      setCounter(refused, { problem }, value);
-    }
-    const end = certificateEnd();
-    if (end !== undefined) certificate.set({ port: 'tls' }, end);
-    openFds.set(openFiles());
-    stall.set(stalls.longest());
-    const { count, ...interval } = loop.takeInterval();
-    for (const [name, lag] of count > 0 ? lagGauges : []) {
-      // Node's own measure includes the interval as well.
-      lag.set(interval[name] + (name === 'stddev' ? 0 : IMAGINED_REQUEST_INTERVAL));
-    }
-  }
+  const copyLags = registerLags(gauge, loop);
 
   return {
     contentType: register.contentType,
     async text() {
-      copyStatus();
+      const now = status();
+      copyCounts(now);
+      setCounters(lostReasons, 'reason', now.lostReasons);
+      setCounters(refused, 'problem', now.refused);
+      const end = certificateEnd();
+      if (end !== undefined) certificate.set({ port: 'tls' }, end);
+      openFds.set(openFiles());
+      stall.set(stalls.longest());
+      copyLags();
       return (await processRegistry.metrics()) + (await register.metrics());
     },
     longestStallMs: () => stalls.longest() * 1000,
@@ -243,6 +237,21 @@ const LAG_HELP = {
   p90: 'The 90th percentile of the recorded event loop delays.',
   p99: 'The 99th percentile of the recorded event loop delays.'
 };
+
+/** Registers these gauges. @returns {() => void} sets them from the delays since the last call */
+function registerLags(gauge, loop) {
+  const gauges = Object.entries(LAG_HELP).map(([name, help]) => [
+    name,
+    gauge(`nodejs_eventloop_lag_${name}_seconds`, help)
+  ]);
+  return () => {
+    const { count, ...interval } = loop.takeInterval();
+    for (const [name, lag] of count > 0 ? gauges : []) {
+      // Node's own measure includes the interval as well.
+      lag.set(interval[name] + (name === 'stddev' ? 0 : IMAGINED_REQUEST_INTERVAL));
+    }
+  };
+}
 
 /** An interval that practically never ends, in milliseconds. */
 const UNREACHED_INTERVAL = 2 ** 30;
