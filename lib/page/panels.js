@@ -88,7 +88,7 @@ async function invitationAddress() {
   const ownAddress = location.href.replace(/[?#].*/, '');
   const words = 'A person who opens this address has a desktop on the same torus.';
   if (!isLoopback()) return { url: ownAddress, words, worksForOthers: true };
-  const addresses = await addressesOf(ownAddress);
+  const addresses = (await addressesOf(ownAddress)) ?? [];
   if (addresses.length > 0) {
     const where = 'A phone must be in the same network.';
     return { url: addresses[0], words: `${words} ${where}`, worksForOthers: true };

@@ -55,16 +55,17 @@ export const isLoopback = () => LOOPBACK.test(location.hostname);
 
 /**
  * @param {string} base the server's URL
- * @returns {Promise<string[]>} URLs of the server, the likeliest first; none where the page was opened
- *     at such an address, or the server returns none
+ * @returns {Promise<string[]|null>} URLs of the server, the likeliest first; none where the page was opened
+ *     at such an address, or the server returns none; null without an answer
  */
 export async function addressesOf(base) {
   if (!isLoopback()) return [];
   try {
     const response = await fetch(new URL('addresses', base));
+    if (response.status >= 500) return null; // The server is busy, or gone from behind its proxy.
     const { addresses } = await response.json();
     return Array.isArray(addresses) ? addresses.filter((one) => typeof one === 'string') : [];
   } catch {
-    return []; // Offline, or a server without this request: the page's own address is used.
+    return null;
   }
 }

@@ -96,6 +96,18 @@ playing('a QR code that could not be drawn is there when it can be', async (t, {
   t.ok(countRequests() > 1);
 });
 
+playing('an address that phones reach comes later, if it did not at once', async (t, { visit }) => {
+  const field = await visit(PAGES.field, 'big');
+  const addresses = ['http://192.168.1.20:8080/'];
+  await field.route('**/addresses', (route) => route.fulfill({ json: { addresses } }));
+  for (const fail of [(route) => route.abort(), (route) => route.fulfill(BUSY)]) {
+    const countRequests = await failOnce(field, '**/addresses', fail);
+    await field.reload();
+    await field.locator(`#code[data-url="${addresses}play/hall"]`).waitFor();
+    t.equal(countRequests(), 2);
+  }
+});
+
 playing('a list of games that did not come is asked for again', async (t, { visit }) => {
   const panel = await unlocked(visit);
   const countRequests = await failOnce(panel, '**/games', (route) => route.fulfill(BUSY));

@@ -10,6 +10,9 @@ const $ = (id) => document.getElementById(id);
 /** Words below the number of players, where they are not `play`. */
 const PLAYER_WORDS = { 0: 'Nobody yet', 1: 'plays' };
 
+/** Longest wait until something is asked for again, in ms. A hall waits for this screen. Phones spread their retries. */
+const RETRY_DELAY = 2000;
+
 let control = null;
 let players; // not known yet
 let contact = { state: 'joining', words: '' };
@@ -26,7 +29,7 @@ const stage = new GameStage({
 });
 
 const arenaFeeds = new ArenaFeeds({
-  backoffMost: 2000, // A hall waits for this screen. Phones spread their retries.
+  backoffMost: RETRY_DELAY,
   onControl(value) {
     control = value ?? null;
     if (control) stage.control(control);
@@ -107,7 +110,9 @@ async function render() {
 // ---- how to join
 
 async function showAddress() {
-  const [address = base] = await addressesOf(base);
+  const addresses = await addressesOf(base);
+  if (addresses === null) setTimeout(showAddress, RETRY_DELAY);
+  const [address = base] = addresses ?? [];
   const { href, host, pathname } = new URL(`play/${arenaName()}`, address);
   $('address').replaceChildren(...addressLines(host, pathname));
   fitAddress();
