@@ -60,23 +60,29 @@ export function connectDialog(panel) {
  * machine's own name (localhost) asks the server for an address at which others reach it.
  */
 
+/** A promise of what the invitation has: its buttons wait for an answer that comes late. */
+let invitation;
+
 /** Connects the buttons of the invitation. */
 export function connectInvitation() {
   $('copy').addEventListener('click', async () => {
+    await invitation;
     const isCopied = await copy($('invitation-link'));
     $('copy').textContent = isCopied ? 'Copied' : 'Copy it by hand';
   });
   $('share').hidden = typeof navigator.share !== 'function';
-  $('share').addEventListener('click', () => {
+  $('share').addEventListener('click', async () => {
+    const { url } = await invitation;
     // A visitor may close the browser's own dialog: that is no error.
-    navigator.share({ title: 'Sprites', url: $('invitation-link').value }).catch(() => {});
+    navigator.share({ title: 'Sprites', url }).catch(() => {});
   });
 }
 
 /** Fills the invitation with the address at which others reach this server. */
 export async function fillInvitation() {
   $('copy').textContent = 'Copy';
-  const { url, words, worksForOthers } = await invitationAddress();
+  invitation = invitationAddress();
+  const { url, words, worksForOthers } = await invitation;
   $('invitation-words').textContent = words;
   $('invitation-link').value = url;
   $('qr').hidden = !worksForOthers;

@@ -373,6 +373,17 @@ t.test('an invitation that a phone can read', { skip: skip || noZbar() }, async 
   t.equal(read, url, 'a phone reads the address');
   await page.locator('#copy').click();
   await reads(page, '#copy', /Copied|by hand/);
+
+  await page.unroute('**/addresses');
+  const asked = new Promise((go) => void page.route('**/addresses', go));
+  await page.reload();
+  await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+  await page.locator('#invite').click();
+  await page.locator('#copy').click();
+  await page.evaluate(() => new Promise(requestAnimationFrame)); // Without the address nothing is copied.
+  await (await asked).fulfill({ json: { addresses: [url] } });
+  await reads(page, '#copy', 'Copied');
+  t.equal(await page.evaluate(() => navigator.clipboard.readText()), url);
   t.equal((await look(page)).sprites, 1, 'no key or click of this was for the desktop');
   await end(server, page);
 });
