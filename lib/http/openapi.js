@@ -15,6 +15,7 @@ const object = (properties, required = Object.keys(properties)) => ({
 });
 const list = (items) => ({ type: 'array', items });
 const schemaRef = (name) => ({ $ref: `#/components/schemas/${name}` });
+const json = (schema) => ({ 'application/json': schema });
 const whole = (minimum, maximum) => ({ type: 'integer', minimum, maximum });
 const COUNT = whole(0);
 const TEXT = { type: 'string' };
@@ -87,6 +88,8 @@ const PATH_PARAMETERS = {
   game: TEXT
 };
 
+const AFTER = { anyOf: [schemaRef('Cursor'), { const: '' }] };
+
 /** The hold of a poll of feeds. */
 const feedHold = (hold) => ({
   anyOf: [{ const: 0 }, whole(5, hold)],
@@ -99,7 +102,7 @@ const queryParameters = (hold) => ({
   hold: { ...whole(5, hold), description: 'Seconds.' },
   feedHold: feedHold(hold),
   n: { ...COUNT, description: "The client's counter: a repeated one is answered as before." },
-  after: { anyOf: [schemaRef('Cursor'), { const: '' }] },
+  after: AFTER,
   delta: { enum: ['0', '1'], description: '1: patches are welcome.' },
   last: { ...whole(1, 1000000), description: 'So many items back in a log.' },
   turn: text('^[A-Za-z0-9-]{1,40}$', { description: 'The `turn` of the last answer.' }),
@@ -141,235 +144,227 @@ const WATCH_PROBLEMS = named(
   'upstream-failed too-many-fetches too-many-feeds feed-memory-full too-many-watchers'
 );
 
-/**
+/*
  * The operations. Each has its purpose, the parameters of its query (with the name of the schema where it differs), the
  * body, the answer (status and schema), and its own problems. `token`: a publisher's token or a grant; `maybe`: optional.
  */
-function operations({ hold, maxSprite, feedBytes }) {
-  const sizeLimit = `At most ${feedBytes} bytes.`;
-  const valueBody = { 'application/json': { description: sizeLimit } };
-  const patchBodies = {
-    'application/json-patch+json': schemaRef('Patch'),
-    'application/merge-patch+json': {}
-  };
-  const publishing = { token: true, query: ['grant'], answer: [200, schemaRef('Published')] };
-  const grantOptional = { token: 'maybe', query: ['grant'] };
-  return {
-    'POST /join': {
-      about: 'Takes a place in the torus.',
-      ...grantOptional,
-      answer: [201, object({ id: schemaRef('Id'), hold: COUNT, lease: COUNT, maxSprite: COUNT })],
-      problems: named(
-        GRANT_PROBLEMS,
-        'too-many-joins too-many-clients torus-full draining state-unwritable'
-      )
-    },
-    'GET /poll/{id}': {
-      about: 'Waits for sprites.',
-      query: ['ack', 'hold'],
-      answer: [200, object({ seq: COUNT, sprites: list({ type: 'object' }) })],
-      problems: named(CLIENT_PROBLEMS, 'bad-ack ack-ahead bad-hold too-many-polls state-unwritable')
-    },
-    'POST /throw/{id}/{edge}': {
-      about: `Throws a sprite, of at most ${maxSprite} bytes, to a neighbor.`,
-      query: ['n'],
-      body: { 'application/json': schemaRef('Sprite') },
-      answer: [202, object({ state: { enum: ['delivered', 'queued', 'duplicate'] } })],
-      problems: named(
-        CLIENT_PROBLEMS,
-        'bad-edge bad-number stale-number bad-sprite sprite-too-large too-many-throws',
-        'too-many-sprites neighbor-busy mailboxes-full state-unwritable'
-      )
-    },
-    'POST /leave/{id}': {
-      about: 'Gives the place back.',
-      answer: [204],
-      problems: named(OTHER_SERVER_PROBLEMS, 'state-unwritable')
-    },
-    'GET /place/{id}': {
-      about: 'Where the place is.',
-      answer: [200, object({ row: COUNT, column: COUNT, rows: COUNT, columns: COUNT })],
-      problems: CLIENT_PROBLEMS
-    },
-    'GET /status': { about: 'The live counts.', answer: [200, { type: 'object' }] },
-    'HEAD /status': { about: 'The same, without them.', answer: [200] },
-    'GET /status/{id}': {
-      about: "The live counts of the client's server.",
-      answer: [200, { type: 'object' }],
-      problems: CLIENT_PROBLEMS
-    },
-    'GET /addresses': {
-      about: 'URLs for other machines.',
-      answer: [200, object({ addresses: list({ type: 'string', format: 'uri' }) })]
-    },
-    'GET /openapi.json': { about: 'This document.', answer: [200, { type: 'object' }] },
-    'GET /feed/{key}': {
-      about:
-        'A feed, or what is newer than `after`. As text/event-stream: an event for each version.',
-      token: 'maybe',
-      query: ['after', ['hold', 'feedHold'], 'delta', 'turn', 'from', 'last', 'grant'],
-      answer: [200, schemaRef('Item'), 'text/event-stream'],
-      cached: true,
-      problems: named(WATCH_PROBLEMS, 'bad-from not-a-log')
-    },
-    'HEAD /feed/{key}': {
-      about:
-        'Whether there is a value, and how long where it is not compressed. Nothing is fetched.',
-      ...grantOptional,
-      answer: [200],
-      cached: true,
-      problems: named(GRANT_PROBLEMS, 'bad-key unknown-feed')
-    },
-    'POST /feed/{key}': {
-      about: 'Appends an item to a log.',
-      body: valueBody,
-      ...publishing,
-      created: true,
-      problems: named(PUBLISH_PROBLEMS, 'bad-value item-too-large')
-    },
-    'PUT /feed/{key}': {
-      about: 'Publishes a value.',
-      body: valueBody,
-      ...publishing,
-      created: true,
-      problems: named(VALUE_PROBLEMS, 'bad-value')
-    },
-    'PATCH /feed/{key}': {
-      about: 'Publishes a change of the value.',
-      body: patchBodies,
-      ...publishing,
-      problems: named(VALUE_PROBLEMS, 'unknown-feed bad-patch patch-conflict')
-    },
-    'DELETE /feed/{key}': {
-      about: 'Ends a feed.',
-      ...publishing,
-      answer: [204],
-      problems: named(
-        TOKEN_PROBLEMS,
-        GRANT_PROBLEMS,
-        'bad-key unknown-feed reserved-feed publishing-busy state-unwritable draining'
-      )
-    },
-    'GET /feeds': {
-      about:
-        'With `watch`: waits for news of up to 32 feeds, as POST does. Else, with a token, the keys there are, in' +
-        ' order, a page at a time.',
-      token: 'maybe',
-      query: ['watch', ['hold', 'feedHold'], 'delta', 'turn', 'grant', 'prefix', 'from'],
-      answer: [200, { oneOf: [schemaRef('Items'), schemaRef('Keys')] }],
-      cached: true,
-      problems: named(TOKEN_PROBLEMS, WATCH_PROBLEMS, 'bad-watch')
-    },
-    'POST /feeds': {
-      about: 'Waits for news of up to 32 feeds.',
-      ...grantOptional,
-      body: {
-        'application/json': object(
-          {
-            hold: feedHold(hold),
-            delta: { type: 'boolean' },
-            feeds: {
-              type: 'object',
-              maxProperties: 32,
-              additionalProperties: queryParameters().after
-            }
-          },
-          ['feeds']
-        )
-      },
-      answer: [200, schemaRef('Items')],
-      problems: named(WATCH_PROBLEMS, 'bad-watch watch-too-large')
-    },
-    'GET /games': {
-      about: 'The games.',
-      answer: [200, object({ games: list({ type: 'object' }) })]
-    },
-    'GET /arena': {
-      about: 'The arenas.',
-      answer: [
-        200,
-        object({
-          arenas: list(object({ name: TEXT, game: { type: ['string', 'null'] }, players: COUNT }))
-        })
-      ]
-    },
-    'POST /arena/{name}': {
-      about: 'Joins as a player.',
-      ...grantOptional,
-      answer: [201, object({ player: schemaRef('Id'), number: COUNT, feed: schemaRef('Key') })],
-      problems: named(
-        GRANT_PROBLEMS,
-        'unknown-arena arena-full too-many-joins too-many-clients draining',
-        'state-unwritable'
-      )
-    },
-    'POST /arena/{name}/{player}': {
-      about: "The player's input.",
-      query: ['n'],
-      body: { 'application/json': schemaRef('Input') },
-      answer: [204],
-      problems: named(
-        OTHER_SERVER_PROBLEMS,
-        'unknown-arena unknown-player bad-input bad-number input-too-large',
-        'too-many-inputs'
-      )
-    },
-    'GET /arena/{name}/status': {
-      about: 'All live counts.',
-      token: true,
-      answer: [200, { type: 'object' }],
-      problems: named(TOKEN_PROBLEMS, 'unknown-arena')
-    },
-    'GET /arena/{name}/names': {
-      about: "The players' names, if they are newer.",
-      token: true,
-      query: [['after', 'version']],
-      answer: [200, schemaRef('Names')],
-      problems: named(TOKEN_PROBLEMS, 'unknown-arena bad-number')
-    },
-    'POST /arena/{name}/{player}/leave': {
-      about: 'Leaves.',
-      answer: [204],
-      problems: named(OTHER_SERVER_PROBLEMS, 'unknown-arena')
-    },
-    'POST /arena/{name}/{player}/name': {
-      about: 'Gives the player a name.',
-      body: { 'application/json': object({ name: { type: 'string', maxLength: 24 } }) },
-      answer: [204],
-      problems: named(
-        OTHER_SERVER_PROBLEMS,
-        'unknown-arena unknown-player bad-name input-too-large too-many-inputs',
-        'state-unwritable'
-      )
-    },
-    'PUT /arena/{name}/names/{number}': {
-      about: 'Hides a name, or shows it.',
-      token: true,
-      body: { 'application/json': object({ away: { type: 'boolean' } }) },
-      answer: [204],
-      problems: named(
-        TOKEN_PROBLEMS,
-        'unknown-arena unknown-player bad-name input-too-large state-unwritable'
-      )
-    },
-    'GET /arena/{name}/content/{game}': {
-      about: 'What a game is about.',
-      token: true,
-      answer: [200, object({ content: {} })],
-      problems: named(TOKEN_PROBLEMS, 'unknown-arena unknown-game')
-    },
-    'PUT /arena/{name}/content/{game}': {
-      about: 'Gives a game something to be about.',
-      token: true,
-      body: { 'application/json': {} },
-      answer: [204],
-      problems: named(
-        TOKEN_PROBLEMS,
-        'unknown-arena unknown-game bad-content content-too-large state-unwritable'
-      )
-    }
-  };
-}
+
+const GRANT_OPTIONAL = { token: 'maybe', query: ['grant'] };
+const PUBLISHING = { token: true, query: ['grant'], answer: [200, schemaRef('Published')] };
+const valueBody = (bytes) => json({ description: `At most ${bytes} bytes.` });
+
+const torusOperations = ({ maxSprite }) => ({
+  'POST /join': {
+    about: 'Takes a place in the torus.',
+    ...GRANT_OPTIONAL,
+    answer: [201, object({ id: schemaRef('Id'), hold: COUNT, lease: COUNT, maxSprite: COUNT })],
+    problems: [
+      GRANT_PROBLEMS,
+      'too-many-joins too-many-clients torus-full draining state-unwritable'
+    ]
+  },
+  'GET /poll/{id}': {
+    about: 'Waits for sprites.',
+    query: ['ack', 'hold'],
+    answer: [200, object({ seq: COUNT, sprites: list({ type: 'object' }) })],
+    problems: [CLIENT_PROBLEMS, 'bad-ack ack-ahead bad-hold too-many-polls state-unwritable']
+  },
+  'POST /throw/{id}/{edge}': {
+    about: `Throws a sprite, of at most ${maxSprite} bytes, to a neighbor.`,
+    query: ['n'],
+    body: json(schemaRef('Sprite')),
+    answer: [202, object({ state: { enum: ['delivered', 'queued', 'duplicate'] } })],
+    problems: [
+      CLIENT_PROBLEMS,
+      'bad-edge bad-number stale-number bad-sprite sprite-too-large too-many-throws',
+      'too-many-sprites neighbor-busy mailboxes-full state-unwritable'
+    ]
+  },
+  'POST /leave/{id}': {
+    about: 'Gives the place back.',
+    answer: [204],
+    problems: [OTHER_SERVER_PROBLEMS, 'state-unwritable']
+  },
+  'GET /place/{id}': {
+    about: 'Where the place is.',
+    answer: [200, object({ row: COUNT, column: COUNT, rows: COUNT, columns: COUNT })],
+    problems: [CLIENT_PROBLEMS]
+  },
+  'GET /status': { about: 'The live counts.', answer: [200, { type: 'object' }] },
+  'HEAD /status': { about: 'The same, without them.', answer: [200] },
+  'GET /status/{id}': {
+    about: "The live counts of the client's server.",
+    answer: [200, { type: 'object' }],
+    problems: [CLIENT_PROBLEMS]
+  },
+  'GET /addresses': {
+    about: 'URLs for other machines.',
+    answer: [200, object({ addresses: list({ type: 'string', format: 'uri' }) })]
+  },
+  'GET /openapi.json': { about: 'This document.', answer: [200, { type: 'object' }] }
+});
+
+const watchOperations = ({ hold }) => ({
+  'GET /feed/{key}': {
+    about:
+      'A feed, or what is newer than `after`. As text/event-stream: an event for each version.',
+    token: 'maybe',
+    query: ['after', ['hold', 'feedHold'], 'delta', 'turn', 'from', 'last', 'grant'],
+    answer: [200, schemaRef('Item'), 'text/event-stream'],
+    cached: true,
+    problems: [WATCH_PROBLEMS, 'bad-from not-a-log']
+  },
+  'HEAD /feed/{key}': {
+    about: 'Whether there is a value, and how long where it is not compressed. Nothing is fetched.',
+    ...GRANT_OPTIONAL,
+    answer: [200],
+    cached: true,
+    problems: [GRANT_PROBLEMS, 'bad-key unknown-feed']
+  },
+  'GET /feeds': {
+    about:
+      'With `watch`: waits for news of up to 32 feeds, as POST does. Else, with a token, the keys there are, in' +
+      ' order, a page at a time.',
+    token: 'maybe',
+    query: ['watch', ['hold', 'feedHold'], 'delta', 'turn', 'grant', 'prefix', 'from'],
+    answer: [200, { oneOf: [schemaRef('Items'), schemaRef('Keys')] }],
+    cached: true,
+    problems: [TOKEN_PROBLEMS, WATCH_PROBLEMS, 'bad-watch']
+  },
+  'POST /feeds': {
+    about: 'Waits for news of up to 32 feeds.',
+    ...GRANT_OPTIONAL,
+    body: json({
+      ...object({
+        hold: feedHold(hold),
+        delta: { type: 'boolean' },
+        feeds: { type: 'object', maxProperties: 32, additionalProperties: AFTER }
+      }),
+      required: ['feeds']
+    }),
+    answer: [200, schemaRef('Items')],
+    problems: [WATCH_PROBLEMS, 'bad-watch watch-too-large']
+  }
+});
+
+const publishOperations = ({ feedBytes }) => ({
+  'POST /feed/{key}': {
+    about: 'Appends an item to a log.',
+    body: valueBody(feedBytes),
+    ...PUBLISHING,
+    created: true,
+    problems: [PUBLISH_PROBLEMS, 'bad-value item-too-large']
+  },
+  'PUT /feed/{key}': {
+    about: 'Publishes a value.',
+    body: valueBody(feedBytes),
+    ...PUBLISHING,
+    created: true,
+    problems: [VALUE_PROBLEMS, 'bad-value']
+  },
+  'PATCH /feed/{key}': {
+    about: 'Publishes a change of the value.',
+    body: { 'application/json-patch+json': schemaRef('Patch'), 'application/merge-patch+json': {} },
+    ...PUBLISHING,
+    problems: [VALUE_PROBLEMS, 'unknown-feed bad-patch patch-conflict']
+  },
+  'DELETE /feed/{key}': {
+    about: 'Ends a feed.',
+    ...PUBLISHING,
+    answer: [204],
+    problems: [
+      TOKEN_PROBLEMS,
+      GRANT_PROBLEMS,
+      'bad-key unknown-feed reserved-feed publishing-busy state-unwritable draining'
+    ]
+  }
+});
+
+const ARENA_OPERATIONS = {
+  'GET /games': { about: 'The games.', answer: [200, object({ games: list({ type: 'object' }) })] },
+  'GET /arena': {
+    about: 'The arenas.',
+    answer: [
+      200,
+      object({
+        arenas: list(object({ name: TEXT, game: { type: ['string', 'null'] }, players: COUNT }))
+      })
+    ]
+  },
+  'POST /arena/{name}': {
+    about: 'Joins as a player.',
+    ...GRANT_OPTIONAL,
+    answer: [201, object({ player: schemaRef('Id'), number: COUNT, feed: schemaRef('Key') })],
+    problems: [
+      GRANT_PROBLEMS,
+      'unknown-arena arena-full too-many-joins too-many-clients draining state-unwritable'
+    ]
+  },
+  'POST /arena/{name}/{player}': {
+    about: "The player's input.",
+    query: ['n'],
+    body: json(schemaRef('Input')),
+    answer: [204],
+    problems: [
+      OTHER_SERVER_PROBLEMS,
+      'unknown-arena unknown-player bad-input bad-number input-too-large too-many-inputs'
+    ]
+  },
+  'GET /arena/{name}/status': {
+    about: 'All live counts.',
+    token: true,
+    answer: [200, { type: 'object' }],
+    problems: [TOKEN_PROBLEMS, 'unknown-arena']
+  },
+  'GET /arena/{name}/names': {
+    about: "The players' names, if they are newer.",
+    token: true,
+    query: [['after', 'version']],
+    answer: [200, schemaRef('Names')],
+    problems: [TOKEN_PROBLEMS, 'unknown-arena bad-number']
+  },
+  'POST /arena/{name}/{player}/leave': {
+    about: 'Leaves.',
+    answer: [204],
+    problems: [OTHER_SERVER_PROBLEMS, 'unknown-arena']
+  },
+  'POST /arena/{name}/{player}/name': {
+    about: 'Gives the player a name.',
+    body: json(object({ name: { type: 'string', maxLength: 24 } })),
+    answer: [204],
+    problems: [
+      OTHER_SERVER_PROBLEMS,
+      'unknown-arena unknown-player bad-name input-too-large too-many-inputs',
+      'state-unwritable'
+    ]
+  },
+  'PUT /arena/{name}/names/{number}': {
+    about: 'Hides a name, or shows it.',
+    token: true,
+    body: json(object({ away: { type: 'boolean' } })),
+    answer: [204],
+    problems: [
+      TOKEN_PROBLEMS,
+      'unknown-arena unknown-player bad-name input-too-large state-unwritable'
+    ]
+  },
+  'GET /arena/{name}/content/{game}': {
+    about: 'What a game is about.',
+    token: true,
+    answer: [200, object({ content: {} })],
+    problems: [TOKEN_PROBLEMS, 'unknown-arena unknown-game']
+  },
+  'PUT /arena/{name}/content/{game}': {
+    about: 'Gives a game something to be about.',
+    token: true,
+    body: json({}),
+    answer: [204],
+    problems: [
+      TOKEN_PROBLEMS,
+      'unknown-arena unknown-game bad-content content-too-large state-unwritable'
+    ]
+  }
+};
 
 /** @returns {string} the key of a path in the routes */
 function routeOf(path, routes) {
@@ -398,7 +393,7 @@ const contentOf = (bodies) =>
 
 function responsesOf({ answer: [status, schema, other], created, cached, problems: names = [] }) {
   const content = schema && {
-    ...contentOf({ 'application/json': schema }),
+    ...contentOf(json(schema)),
     ...(other && contentOf({ [other]: TEXT }))
   };
   const success = { description: 'Done.', ...(content && { content }) };
@@ -437,14 +432,18 @@ function parametersOf(path, query = [], hold) {
  * @returns {object} the document
  */
 export function openApi(options, routes) {
+  const operations = {
+    ...{ ...torusOperations(options), ...watchOperations(options) },
+    ...{ ...publishOperations(options), ...ARENA_OPERATIONS }
+  };
   const paths = {};
   const namedProblems = new Set();
-  for (const [route, operation] of Object.entries(operations(options))) {
+  for (const [route, operation] of Object.entries(operations)) {
     const [method, path] = route.split(' ');
     if (routes.get(routeOf(path, routes))?.[method] === undefined) continue;
     const { about, query, body, token, problems: own = [] } = operation;
     // Every body may be compressed, or of another type.
-    const allProblems = body ? [...own, 'bad-media-type'] : own;
+    const allProblems = named(...own, ...(body ? ['bad-media-type'] : []));
     for (const name of allProblems) namedProblems.add(name);
     const words = path.match(/\w+/g).map((word) => word[0].toUpperCase() + word.slice(1));
     paths[path] = {
