@@ -7,6 +7,7 @@ import { arenaRig, call, PAGES, says, unlock, unlocked } from '../support/arena-
 import { MIRROR } from '../support/arena.js';
 import { TOKEN } from '../support/feeds.js';
 import { keyFile, reads } from '../support/grants.js';
+import { online } from '../support/page-browser.js';
 import { until } from '../support/until.js';
 
 /** Trouble between an arena's pages and its server, from which the pages recover by themselves. */
@@ -49,6 +50,22 @@ playing('a game whose file did not come is shown later', async (t, { command, vi
   t.ok(first() > 1 && second() > 1);
   t.equal(browser.complaints.length, 2, browser.complaints.join('\n'));
   for (const text of browser.complaints.splice(0)) t.match(text, 'dynamically imported module');
+});
+
+playing('a page whose own script did not come loads itself again', async (t, { visit }) => {
+  const phone = await visit(PAGES.phone);
+  let requestCount = 0;
+  await phone.route('**/arena-pages/phone.js', (route) => {
+    requestCount += 1;
+    return requestCount < 3 ? route.abort() : route.fallback();
+  });
+  await phone.reload();
+  await online(phone);
+  t.equal(requestCount, 4, 'not before the server is there');
+  const busy = await failOnce(phone, '**/client/player.js', (route) => route.fulfill(BUSY));
+  await phone.reload(); // Its own script imports that one.
+  await online(phone);
+  t.ok(busy() > 1);
 });
 
 t.test('a game whose own code fails as it begins is not asked for again', { skip }, async (t) => {

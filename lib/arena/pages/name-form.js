@@ -1,5 +1,6 @@
 import { put } from './elements.js';
-import { sendRequest, sleep } from './room.js';
+import { sleep } from './reload.js';
+import { sendRequest } from './room.js';
 import { readStorage, writeStorage } from '../page/store.js';
 
 /**
