@@ -16,6 +16,7 @@ import { TorusMap } from './map.js';
 import { Preferences } from './preferences.js';
 import { PICTURES, SpriteError, readSprite, writeSprite } from '../client/sprite.js';
 import { PollTurns } from './poll-turns.js';
+import { resetReloadDelay } from './reload.js';
 import { Session } from './session.js';
 import { Sound } from './sound.js';
 import { Stage } from './stage.js';
@@ -511,6 +512,7 @@ async function addFromFiles(files = [], { x, y } = {}) {
 }
 
 async function main() {
+  resetReloadDelay();
   connectControls();
   stage.resize();
   const stored = await store.load();

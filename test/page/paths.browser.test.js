@@ -80,7 +80,7 @@ t.test('scripts that do not load say so, after a while', { skip }, async (t) => 
   const server = await serve();
   for (const reducedMotion of ['reduce', 'no-preference']) {
     const page = await browser.open('about:blank', { reducedMotion });
-    await page.route('**/client/client.js', (route) => route.fulfill({ status: 404 }));
+    await page.route('**/page/page.js', (route) => route.fulfill({ status: 404 }));
     await page.goto(server.base);
     const late = page.locator('.late');
     t.notOk(await late.isVisible(), 'it may still come');
@@ -90,4 +90,16 @@ t.test('scripts that do not load say so, after a while', { skip }, async (t) => 
     await page.context().close();
   }
   await end(server);
+});
+
+t.test('a script that did not come comes with a reload', { skip }, async (t) => {
+  const server = await serve();
+  const page = await browser.open('about:blank');
+  for (const file of ['page/page.js', 'client/client.js']) {
+    await page.route(`**/${file}`, (route) => route.abort(), { times: 1 });
+    await page.goto(server.base);
+    await online(page);
+  }
+  t.equal(await page.evaluate(() => sessionStorage.getItem('sprites.reloads')), null);
+  await end(server, page);
 });

@@ -1,5 +1,5 @@
 import { put } from './elements.js';
-import { sleep } from './reload.js';
+import { sleep } from '../page/reload.js';
 import { sendRequest } from './room.js';
 import { readStorage, writeStorage } from '../page/store.js';
 

@@ -2,7 +2,7 @@ import { Feeds } from '../client/feeds.js';
 import { DEFAULTS } from '../client/limits.js';
 import { grantOfLink } from '../client/link-grant.js';
 import { globalTimers, ignoreFailure, Requests } from '../client/requests.js';
-import { reloadWhenServed, resetReloadDelay } from './reload.js';
+import { reloadWhenServed, resetReloadDelay } from '../page/reload.js';
 
 /** The common part of all pages of an arena: its name, its feeds, and the game that is shown. */
 

@@ -1,4 +1,4 @@
-import { readStorage, writeStorage } from '../page/store.js';
+import { readStorage, writeStorage } from './store.js';
 
 /**
  * Modules that could not be fetched. A browser caches the failure for the life of the page, for the module and for its
