@@ -18,7 +18,7 @@ const INPUT_BYTES = 512;
  * @param {import('./arena.js').Arena} parts.arena
  * @param {Map<string, import('./games.js').Game>} parts.games
  * @param {() => object | Promise<object>} parts.fullStatus returns the answer to GET /status of the admin port
- * @param {object} parts.tools of lib/http/routes.js
+ * @param {object} parts.tools of lib/http/tools.js
  * @returns {[string, object][]} like the routes there: first segment and number of segments; the handlers by method
  */
 export function arenaRoutes({ arena, games, fullStatus, tools }) {

@@ -45,7 +45,7 @@ export function cacheHeaders(common) {
  * @param {import('./feeds.js').Feeds} parts.feeds
  * @param {import('../grants/open.js').Grants} [parts.grants]
  * @param {{hold: number, feedCache: number}} parts.options
- * @param {object} parts.tools of lib/http/routes.js
+ * @param {object} parts.tools of lib/http/tools.js
  * @returns {{feed: object, feeds: object}} for GET /feed/{key} and its like, and for /feeds: by method,
  *     the function that answers
  */

@@ -1,3 +1,5 @@
+import { Refusal } from '../base/refusal.js';
+
 /**
  * An application behind the same ports. Its `fetch(request)` returns a Response, as in Hono. It gets the requests for paths
  * that are not Sprites' own.
@@ -22,6 +24,7 @@ const isForwarded = ([name]) => !DOOR_FIELDS.includes(name);
 
 /** Methods that a Request of the Fetch standard cannot have. */
 const FORBIDDEN_METHODS = ['TRACE', 'TRACK'];
+const ALLOWED_METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS';
 
 /** @returns {Request | undefined} a Request of the Fetch standard; undefined where the standard does not allow it */
 function fetchRequestOf({ method, headers, target, secure }, body, signal) {
@@ -76,18 +79,22 @@ function fieldsOf(response, method, length) {
 
 /**
  * @param {(request: Request, about: {address: string, secure: boolean}) => Response | Promise<Response>} fetch
- * @returns {(request: import('./routes.js').Request) => Promise<import('./routes.js').Answer | {problem: string} | null>}
- *     rejects as `fetch` does, and for a Response that can't be sent; null: the client has gone
+ * @returns {(request: import('./routes.js').Request) => Promise<import('./routes.js').Answer | null>} rejects as
+ *     `fetch` does, with a Refusal, and for a Response that can't be sent; null: the client has gone
  */
 export function openApplication(fetch) {
   return async (request) => {
     const { method, address, secure } = request;
-    if (FORBIDDEN_METHODS.includes(method)) return { problem: 'method-not-allowed' };
+    if (FORBIDDEN_METHODS.includes(method)) {
+      throw new Refusal('method-not-allowed', { headers: { Allow: ALLOWED_METHODS } });
+    }
     const body = request.body(REQUEST_BYTES);
-    if (body === null) return { problem: 'content-too-large' };
+    if (body === null) {
+      throw new Refusal('content-too-large', { detail: `Send at most ${REQUEST_BYTES} bytes.` });
+    }
     const clientAbort = new AbortController();
     const fetchRequest = fetchRequestOf(request, body, clientAbort.signal);
-    if (fetchRequest === undefined) return { problem: 'bad-request' };
+    if (fetchRequest === undefined) throw new Refusal('bad-request');
     // A client that ended its half of the connection counts as gone, as in Node's own server: a close looks the same
     // (RFC 9112, section 9.5).
     request.park(() => clientAbort.abort());

@@ -7,7 +7,7 @@ import { explainPortErrors } from '../base/port-errors.js';
 import { addUp } from '../base/add-up.js';
 import { answerText, Exchanges } from './exchange.js';
 import { problemAnswer, problems } from './problems.js';
-import { joinAnswer } from './routes.js';
+import { joinAnswer } from './torus-routes.js';
 import { NEWEST_CACHE_CONTROL, cacheHeaders, varyHeaders } from '../feeds/routes.js';
 import { TRUST_SOURCES } from '../torus/address-limits.js';
 

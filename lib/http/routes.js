@@ -1,9 +1,9 @@
 import { REQUEST_BYTES, openApplication } from './application.js';
 import { openApi } from './openapi.js';
-import { problemAnswer, problems } from './problems.js';
-import { shareableUrls } from '../base/lan-addresses.js';
+import { createTools } from './tools.js';
+import { torusRoutes } from './torus-routes.js';
 import { Refusal } from '../base/refusal.js';
-import { EDGES, Unanswerable } from '../torus/pool.js';
+import { Unanswerable } from '../torus/pool.js';
 import { CONTENT_BYTES } from '../arena/content.js';
 import { ARENA_PAGES } from '../arena/files.js';
 import { arenaRoutes } from '../arena/routes.js';
@@ -46,15 +46,8 @@ import { Directory } from '../world/directory.js';
  * @property {string | Buffer} [body]
  */
 
-const JSON_TYPE = 'application/json';
-
 /** Largest body of a request whose route reads no body, in bytes. */
 const DEFAULT_BODY_BYTES = 16384;
-
-const DECIMAL = /^[0-9]{1,16}$/;
-
-/** A Content-Encoding of a body that is not compressed (RFC 9110, section 8.4.1). */
-const IDENTITY = /^(identity|[ \t,])*$/i;
 
 /** Index of the segment with the id of a client or player, by the first segment. */
 const ID_SEGMENT = { poll: 1, throw: 1, leave: 1, place: 1, status: 1, arena: 2 };
@@ -75,36 +68,60 @@ export class BodyPending extends Error {}
 /** Returned in place of an answer: the route wants the body. */
 export const NEEDS_BODY = Symbol('the body is awaited');
 
-/** Problems to which the answer adds TOKEN_ADVICE: the token was read as a grant, but may be meant as a publisher's. */
-const GRANT_PROBLEMS = ['grant-required', 'bad-grant'];
-const TOKEN_ADVICE = 'A publisher sends a token of the file in --publish-token-file.';
+/** Returns the refusal of a method where others are allowed. */
+const notAllowed = (...methods) =>
+  new Refusal('method-not-allowed', { headers: { Allow: methods.join(', ') } });
 
 /**
- * Reads a number of the query. Refuses anything but one plain decimal.
- *
- * @param {URLSearchParams} query
- * @param {string} name
- * @param {string} problem the problem of a refusal
- * @returns {number | undefined} undefined: the query has no such number
+ * Returns the routes, by the first segment of a path and the number of segments, or by the first segment alone. Each has
+ * the functions that answer, by method.
  */
-function readNumber(query, name, problem) {
-  const values = query.getAll(name);
-  if (values.length === 0) return undefined;
-  const number = DECIMAL.test(values[0]) ? Number(values[0]) : NaN;
-  if (values.length > 1 || !Number.isSafeInteger(number)) throw new Refusal(problem);
-  return number;
+function openRoutes(parts) {
+  const { options, arena, tools } = parts;
+  const torus = torusRoutes(parts);
+  const { feed, feeds } = feedRoutes({ ...parts, publisher: openPublisher(parts) });
+  /** Made at its first request. */
+  let openApiDocument;
+  const document = () => tools.json(200, (openApiDocument ??= openApi(options, routes)));
+  const routes = new Map([
+    ['join/1', { POST: torus.join }],
+    ['poll/2', { GET: torus.poll }],
+    ['throw/3', { POST: torus.throwSprite }],
+    ['leave/2', { POST: torus.leave }],
+    ['place/2', { GET: torus.place }],
+    ['status/1', { GET: torus.counts, HEAD: torus.counts }],
+    ['status/2', { GET: torus.countsOf }],
+    ['addresses/1', { GET: torus.addresses }],
+    ['openapi.json/1', { GET: document }],
+    ['feed', feed],
+    ['feeds/1', feeds],
+    ...(options.arena.length > 0 && arena !== undefined ? arenaRoutes(parts) : [])
+  ]);
+  return routes;
 }
 
-/**
- * Returns the answer to a join.
- *
- * @param {string} id
- * @param {object} options see lib/operator/options.js
- * @returns {object} `transient` is the additional port for joins, throws and leaves
- */
-export function joinAnswer(id, { hold, lease, maxSprite, transientPort }) {
-  const transient = transientPort > 0 ? { transient: transientPort } : {};
-  return { id, hold, lease, maxSprite, ...transient };
+/** Refuses a request for a client of another server of the world. The answer names that server, or says that it is restarting. */
+async function refuseMisdirected({ path, query }, directory, pool) {
+  const id = path[ID_SEGMENT[path[0]]];
+  const url = id === undefined ? undefined : directory.urlOf(id);
+  // An id that is older than the world may have the tag of any server.
+  if (url === undefined || (await pool.place(id)) !== null) return;
+  if (url === null) throw new Refusal('restarting');
+  const target = path.map(encodeURIComponent).join('/');
+  const search = query.size > 0 ? `?${query}` : '';
+  throw new Refusal('misdirected', {
+    detail: 'This client has its place at another server: ask there, at Location, from now on.',
+    headers: { Location: `${url}/${target}${search}` }
+  });
+}
+
+/** Returns the page for a browser at the address of an unknown arena: the page says so, and what to do. */
+function pageOfUnknownArena(request, pages, options) {
+  const { path, headers } = request;
+  const [page, name] = path;
+  const isPage = path.length === 2 && ARENA_PAGES.includes(page) && /^[\w.~-]*$/.test(name);
+  if (!isPage || !/\btext\/html\b/i.test(headers.accept)) return undefined;
+  return pages.answer(request, `/${page}/${options.arena[0]}`, options);
 }
 
 /**
@@ -119,7 +136,7 @@ export function joinAnswer(id, { hold, lease, maxSprite, transientPort }) {
  * @param {import('pino').Logger} parts.log
  * @param {() => object | Promise<object>} parts.status returns the answer to GET /status
  * @param {ReturnType<import('../base/page-files.js').openPages>} parts.pages
- * @param {Map<string, import('../arena/games.js').Game>} [parts.games]
+ * @param {Map<string, import('../arena/games.js').Game>} [parts.games] with an arena
  * @param {import('../arena/arena.js').Arena} [parts.arena] absent without --arena
  * @param {() => object | Promise<object>} [parts.fullStatus] all live counts, for the arena's panel
  * @param {import('./refusals.js').Refusals} parts.refusals
@@ -130,217 +147,18 @@ export function joinAnswer(id, { hold, lease, maxSprite, transientPort }) {
  *     never rejects; null: the request may not be answered, and the door closes its connection; undefined: the request
  *     watches feeds; NEEDS_BODY: the door calls `handle` again with the body. `headers` are the fields of every answer
  */
-export function createRoutes({
-  pool,
-  feeds,
-  tokens,
-  grants,
-  options,
-  log,
-  status,
-  pages,
-  games = new Map(),
-  arena,
-  fullStatus,
-  directory = new Directory(),
-  application,
-  refusals
-}) {
-  const common = { 'Cache-Control': 'no-store' };
-  if (options.cors !== 'none') {
-    common['Access-Control-Allow-Origin'] = options.cors;
-    common['Access-Control-Expose-Headers'] = 'Location, Retry-After';
-    if (options.cors !== '*') common.Vary = 'Origin';
-  }
-
-  const text = (status, type, body) => ({
-    status,
-    headers: { ...common, 'Content-Type': type, 'Content-Length': Buffer.byteLength(body) },
-    body
-  });
-
-  const json = (status, value) => text(status, JSON_TYPE, JSON.stringify(value));
-
-  // An answer with 204 has no content, and no Content-Length (RFC 9110, section 8.6).
-  const noContent = (headers) => ({ status: 204, headers: { ...common, ...headers } });
-
-  /** Reads a body of at most `maxBytes` bytes. Refuses a longer one with `problem`, and a compressed one. */
-  function readBody(request, maxBytes, problem) {
-    if (!IDENTITY.test(request.headers['content-encoding'] ?? '')) {
-      throw new Refusal('bad-media-type', {
-        detail: 'Send the body uncompressed, without Content-Encoding.',
-        headers: { 'Accept-Encoding': 'identity' }
-      });
-    }
-    const bytes = request.body(maxBytes);
-    if (bytes !== null) return bytes;
-    throw new Refusal(problem, { detail: `Send at most ${maxBytes} bytes.` });
-  }
-
-  /** Refuses a client without a grant that `isAllowed` accepts. @returns {Promise<import('../grants/open.js').Grant>} */
-  async function requireGrant(request, isAllowed) {
-    const { grant, problem } = await grants.admit(request);
-    if (problem !== undefined) throw new Refusal(problem);
-    if (!isAllowed(grant)) throw new Refusal('not-granted');
-    return grant;
-  }
-
-  async function requireJoinGrant(request) {
-    if (grants?.privateJoin) await requireGrant(request, (grant) => grant.join);
-  }
-
-  async function join(request) {
-    await requireJoinGrant(request);
-    const { address } = request;
-    const { outcome, id } = await pool.join(address);
-    if (outcome !== 'ok') throw new Refusal(outcome);
-    refusals.noteJoin(address);
-    return json(201, joinAnswer(id, options));
-  }
-
-  function poll({ path: [, id], query, park }) {
-    const ack = readNumber(query, 'ack', 'bad-ack');
-    const hold = readNumber(query, 'hold', 'bad-hold');
-    // To the pool 0 means "no hold given"; from a client it is too short.
-    if (hold === 0 || hold > options.hold) throw new Refusal('bad-hold');
-    return new Promise((resolve, reject) => {
-      const { outcome, body, cancel } = pool.poll(id, { ack, hold }, (answerBody) =>
-        resolve(text(200, JSON_TYPE, answerBody))
-      );
-      if (outcome !== 'ok') reject(new Refusal(outcome));
-      else if (body !== undefined) resolve(text(200, JSON_TYPE, body));
-      else park(cancel);
-    });
-  }
-
-  async function throwSprite(request) {
-    const [, id, edge] = request.path;
-    if (!EDGES.includes(edge)) throw new Refusal('bad-edge');
-    const number = readNumber(request.query, 'n', 'bad-number') ?? -1;
-    const body = readBody(request, options.maxSprite, 'sprite-too-large');
-    const outcome = await pool.throw(id, edge, number, body);
-    if (outcome in problems) throw new Refusal(outcome);
-    return json(202, { state: outcome });
-  }
-
-  async function leave({ path: [, id] }) {
-    const outcome = await pool.leave(id);
-    if (outcome !== 'ok') throw new Refusal(outcome);
-    return noContent();
-  }
-
-  async function place({ path: [, id] }) {
-    const methods = await pool.place(id);
-    if (methods === null) throw new Refusal('unknown-client');
-    return json(200, methods);
-  }
-
-  /** Refuses a client that may not publish. */
-  function requireToken(request) {
-    if (!tokens.open) throw new Refusal('publishing-closed');
-    if (!tokens.admits(request.headers.authorization)) {
-      throw new Refusal('bad-token');
-    }
-  }
-
-  /** Refuses a client that may not publish this feed, by a token or a grant. */
-  async function requirePublisher(request, key) {
-    const isPublisher = tokens.open && tokens.admits(request.headers.authorization);
-    if (isPublisher) return;
-    if (!grants?.hasKeys) {
-      requireToken(request);
-      return;
-    }
-    try {
-      await requireGrant(request, (grant) => grant.publishes(key));
-    } catch (error) {
-      if (tokens.open && GRANT_PROBLEMS.includes(error.problem)) {
-        error.detail = `${problems[error.problem].detail} ${TOKEN_ADVICE}`;
-      }
-      throw error;
-    }
-  }
-
-  const problem = (name, additions) =>
-    problemAnswer(name, { ...additions, headers: { ...common, ...additions?.headers } });
-
-  const tools = {
-    ...{ common, requireToken, requirePublisher, requireGrant, requireJoinGrant },
-    ...{ readBody, readNumber, json, noContent, problem }
-  };
-  const publisher = openPublisher({ feeds, arena, options });
-  const { feed, feeds: manyFeeds } = feedRoutes({ publisher, feeds, grants, options, tools });
-
-  const addresses = (request) => json(200, { addresses: shareableUrls(request, options.host) });
-  const counts = async () => json(200, await status());
-  /** Answers with the live counts of the server that has this client. */
-  async function countsOf({ path: [, id] }) {
-    if ((await pool.place(id)) === null) throw new Refusal('unknown-client');
-    return counts();
-  }
-
-  /** The OpenAPI document, made at its first request. */
-  let openApiDocument;
-
-  /**
-   * The routes, by the first segment of a path and the number of segments, or by the first segment alone. Each has the
-   * functions that answer, by method.
-   */
-  const routes = new Map([
-    ['join/1', { POST: join }],
-    ['poll/2', { GET: poll }],
-    ['throw/3', { POST: throwSprite }],
-    ['leave/2', { POST: leave }],
-    ['place/2', { GET: place }],
-    ['status/1', { GET: counts, HEAD: counts }],
-    ['status/2', { GET: countsOf }],
-    ['addresses/1', { GET: addresses }],
-    ['openapi.json/1', { GET: () => json(200, (openApiDocument ??= openApi(options, routes))) }],
-    ['feed', feed],
-    ['feeds/1', manyFeeds],
-    ...(options.arena.length > 0 && arena !== undefined
-      ? arenaRoutes({ arena, games, fullStatus, tools })
-      : [])
-  ]);
-
-  /** Refuses a request for a client of another server of the world. The answer names that server, or says that it is restarting. */
-  async function refuseMisdirected({ path, query }) {
-    const id = path[ID_SEGMENT[path[0]]];
-    const url = id === undefined ? undefined : directory.urlOf(id);
-    // An id that is older than the world may have the tag of any server.
-    if (url === undefined || (await pool.place(id)) !== null) return;
-    if (url === null) throw new Refusal('restarting');
-    const target = path.map(encodeURIComponent).join('/');
-    const search = query.size > 0 ? `?${query}` : '';
-    throw new Refusal('misdirected', {
-      detail: 'This client has its place at another server: ask there, at Location, from now on.',
-      headers: { Location: `${url}/${target}${search}` }
-    });
-  }
-
+export function createRoutes(parts) {
+  const { pool, options, log, pages, directory = new Directory(), application, refusals } = parts;
+  const tools = createTools(parts);
+  const { common, noContent, problem } = tools;
+  const routes = openRoutes({ ...parts, tools });
   const callApplication = application && openApplication(application);
 
-  /** Returns the application's answer. */
-  async function askApplication(request) {
-    const answer = await callApplication(request);
-    if (answer?.problem === undefined) return answer;
-    const { problem: why } = answer;
-    throw new Refusal(
-      why,
-      {
-        'content-too-large': { detail: `Send at most ${REQUEST_BYTES} bytes.` },
-        'method-not-allowed': { headers: { Allow: 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS' } }
-      }[why]
-    );
-  }
-
-  /** Returns the page for a browser at the address of an unknown arena: the page says so, and what to do. */
-  function pageOfUnknownArena(request) {
-    const { path, headers } = request;
-    const [page, name] = path;
-    const isPage = path.length === 2 && ARENA_PAGES.includes(page) && /^[\w.~-]*$/.test(name);
-    if (!isPage || !/\btext\/html\b/i.test(headers.accept)) return undefined;
-    return pages.answer(request, `/${page}/${options.arena[0]}`, options);
+  function answerFile(request, name) {
+    const file =
+      pages.answer(request, name, options) ?? pageOfUnknownArena(request, pages, options);
+    if (file !== undefined) return { ...file, headers: { ...common, ...file.headers } };
+    throw pages.has(name) ? notAllowed('GET', 'HEAD', 'OPTIONS') : new Refusal('not-found');
   }
 
   async function route(request) {
@@ -350,27 +168,16 @@ export function createRoutes({
     const name = `/${path.join('/')}`;
     const isForApplication =
       callApplication && !found && !pages.has(name) && request.target.startsWith('/');
-    if (isForApplication && method !== 'CONNECT') return askApplication(request);
+    if (isForApplication && method !== 'CONNECT') return callApplication(request);
     if (method === 'OPTIONS') return noContent(PREFLIGHT_HEADERS);
     // The target of CONNECT is not a path.
-    if (method === 'CONNECT') {
-      throw new Refusal('method-not-allowed', { headers: { Allow: 'GET, POST, OPTIONS' } });
-    }
+    if (method === 'CONNECT') throw notAllowed('GET', 'POST', 'OPTIONS');
     if (request.transient && !TRANSIENT_PATHS.includes(path[0])) throw new Refusal('misdirected');
-    if (!found) {
-      const file = pages.answer(request, name, options) ?? pageOfUnknownArena(request);
-      if (file !== undefined) return { ...file, headers: { ...common, ...file.headers } };
-      if (!pages.has(name)) throw new Refusal('not-found');
-      throw new Refusal('method-not-allowed', { headers: { Allow: 'GET, HEAD, OPTIONS' } });
-    }
+    if (!found) return answerFile(request, name);
     // A method may be called like a member that every object inherits.
-    const answer = Object.hasOwn(found, method) ? found[method] : undefined;
-    if (answer === undefined) {
-      const allow = [...Object.keys(found), 'OPTIONS'].join(', ');
-      throw new Refusal('method-not-allowed', { headers: { Allow: allow } });
-    }
-    await refuseMisdirected(request);
-    return answer(request);
+    if (!Object.hasOwn(found, method)) throw notAllowed(...Object.keys(found), 'OPTIONS');
+    await refuseMisdirected(request, directory, pool);
+    return found[method](request);
   }
 
   async function handle(request) {
