@@ -101,7 +101,7 @@ void Turn::close() {
 SnapshotResult Turn::save(const std::string& path, uint64_t most) const {
   // Sprites must not be in flight: the next run begins with every client at rest.
   pool_->freeAllLeaving();
-  return Snapshot::save(*pool_, *this, path, most, {}, Replaceable::kNothing);
+  return Snapshot::save(*pool_, *this, path, most, {});
 }
 
 void Turn::each(Visitor* visitor) const {

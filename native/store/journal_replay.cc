@@ -192,7 +192,7 @@ class ReplayAccess {
     if (!isLive(pool, record.other) || !admitThrow(pool, record, text)) return false;
     Pool::Client& thrower = pool->clients_[record.record];
     pool->applyThrow(&thrower, &pool->clients_[record.other], record.number, Edge{record.from},
-                     text, pool->turnTime());
+                     text);
     return true;
   }
 
@@ -319,8 +319,7 @@ class ReplayAccess {
     CrossText route;
     if (!readRoute(pool, record, &text, &route) || route.stay != Stay::kOutbox) return false;
     if (!admitThrow(pool, record, text)) return false;
-    pool->applyThrowOver(&pool->clients_[record.record], record.number, Edge{record.from}, text,
-                         pool->turnTime(), route);
+    pool->applyThrowOver(record, route, text);
     return true;
   }
 
@@ -340,7 +339,7 @@ class ReplayAccess {
     if (!readRoute(pool, record, &text, &route) || record.from > 3) return false;
     if (record.number <= peer->lastTaken || record.number >= kMaxFrameNumber) return false;
     if (checkSprite(text, kLongestSprite) != Outcome::kOk) return false;
-    pool->applyCrossIn(peer, record.number, Edge{record.from}, text, route, record.record);
+    pool->applyCrossIn(record, route, text);
     return true;
   }
 

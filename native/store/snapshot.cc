@@ -144,55 +144,9 @@ class SnapshotAccess {
     }
     std::vector<Seat> seats;
     seats.reserve(header.clients);
-    uint64_t sprites = 0;
     for (uint64_t i = 0; i < header.clients; ++i) {
-      ClientEntry entry;
-      if (!reader->read(&entry)) return kTooEarly;
-      if (entry.record >= pool->options_.capacity) return kTooManyClients;
-      // Records come in rising order: none comes twice, and the free ones between are known.
-      if (entry.record < pool->usedRecords_ || entry.id.record() != entry.record ||
-          !entry.id.isWellFormed() || entry.unsent > entry.waiting ||
-          entry.waiting > entry.sequence || entry.sequence > kMaxCounted ||
-          entry.newestNumber > kMaxCounted) {
-        return "a client in it makes no sense";
-      }
-      Pool::Client& client = addClient(pool, entry);
-      seats.push_back({entry.record, entry.slot});
-      sprites += entry.waiting;
-      uint32_t backlogLength = 0;
-      for (uint32_t n = 0; n < entry.waiting; ++n) {
-        SpriteEntry sprite;
-        std::string_view text;
-        if (!reader->read(&sprite) || !reader->read(sprite.length, &text)) {
-          return kTooEarly;
-        }
-        // The text goes to browsers, so it is checked as a thrown one is.
-        const uint32_t flags = sprite.from & (kFlown | kBehind);
-        const uint32_t from = sprite.from - flags;
-        if (from > 3 || text.size() > kLongestSprite || flags == (kFlown | kBehind) ||
-            (backlogLength > 0 && flags != kBehind) ||
-            !base::isJsonObject(text.data(), text.size())) {
-          return "a sprite in it makes no sense";
-        }
-        // For delivery times the sprite waits since this start.
-        Sprite* restoredSprite = Sprite::make(text, Edge{static_cast<uint8_t>(from)}, kNoSource,
-                                              pool->deliveryTimes_.stamp(pool->turnTime()));
-        if (flags == kBehind) {
-          pool->backlogs_.push(entry.record, restoredSprite);
-          client.hasBacklog = true;
-          ++backlogLength;
-        } else if (flags == kFlown) {
-          pool->putFlown(&client, restoredSprite);
-        } else {
-          client.mailbox.push(restoredSprite);
-        }
-        if (client.mailbox.bytes > kMaxMailboxBytes) return "a client in it makes no sense";
-        pool->counts_.mailboxBytes += Sprite::cost(text.size());
-        ++pool->counts_.waiting;
-      }
-      if (backlogLength > entry.unsent) return "a client in it makes no sense";
-      client.mailbox.sequence = entry.sequence - backlogLength;
-      client.mailbox.unsent = entry.unsent - backlogLength;
+      std::string problem = readClient(pool, reader, &seats);
+      if (!problem.empty()) return problem;
     }
     if (moreHeader.leaving > header.clients) return "its counts do not add up";
     for (uint32_t i = 0; i < moreHeader.leaving; ++i) {
@@ -214,23 +168,21 @@ class SnapshotAccess {
       };
       std::string problem = readWorld(reader, makeSprite, &pool->ownedSeams_, &counts);
       if (!problem.empty()) return problem;
-      sprites += pool->ownedSeams_->waitingSprites();
     }
     std::string problem = readSources(pool, seats, reader);
     if (problem.empty() && header.version >= 5) problem = stored->read(reader);
     if (!problem.empty()) return problem;
     const uint64_t totals[] = {header.joined, header.left, header.expired, header.thrown,
                                header.acked,  header.lost, header.flown};
-    if (!reader->atEnd() || sprites != header.sprites ||
+    if (!reader->atEnd() || counts.waiting != header.sprites ||
         std::any_of(std::begin(totals), std::end(totals),
                     [](uint64_t count) { return count > kMaxCounted; }) ||
         header.joined != header.clients - moreHeader.leaving + header.left + header.expired ||
         header.thrown + counts.crossedIn !=
-            header.acked + header.lost + sprites + counts.crossedOut) {
+            header.acked + header.lost + counts.waiting + counts.crossedOut) {
       return "its counts do not add up";
     }
-    if (!pool->torus_.restore(header.opened, header.ownRows, header.ownColumns, seats.data(),
-                              seats.size(), &holes)) {
+    if (!pool->torus_.restore(header.opened, header.ownRows, header.ownColumns, seats, &holes)) {
       return "its torus does not hold together";
     }
     counts.joined = header.joined;
@@ -279,6 +231,59 @@ class SnapshotAccess {
       pool.ownedSeams_->peer(static_cast<PeerNumber>(number))
           .outbox.each([&visit](const Crosser& one) { visit(*one.sprite); });
     }
+  }
+
+  /**
+   * Reads a client and its sprites, and adds its seat. Returns what is wrong with them, or nothing.
+   */
+  static std::string readClient(Pool* pool, SnapshotReader* reader, std::vector<Seat>* seats) {
+    ClientEntry entry;
+    if (!reader->read(&entry)) return kTooEarly;
+    if (entry.record >= pool->options_.capacity) return kTooManyClients;
+    // Records come in rising order: none comes twice, and the free ones between are known.
+    if (entry.record < pool->usedRecords_ || entry.id.record() != entry.record ||
+        !entry.id.isWellFormed() || entry.unsent > entry.waiting ||
+        entry.waiting > entry.sequence || entry.sequence > kMaxCounted ||
+        entry.newestNumber > kMaxCounted) {
+      return "a client in it makes no sense";
+    }
+    Pool::Client& client = addClient(pool, entry);
+    seats->push_back({entry.record, entry.slot});
+    uint32_t backlogLength = 0;
+    for (uint32_t n = 0; n < entry.waiting; ++n) {
+      SpriteEntry sprite;
+      std::string_view text;
+      if (!reader->read(&sprite) || !reader->read(sprite.length, &text)) {
+        return kTooEarly;
+      }
+      // The text goes to browsers, so it is checked as a thrown one is.
+      const uint32_t flags = sprite.from & (kFlown | kBehind);
+      const uint32_t from = sprite.from - flags;
+      if (from > 3 || text.size() > kLongestSprite || flags == (kFlown | kBehind) ||
+          (backlogLength > 0 && flags != kBehind) ||
+          !base::isJsonObject(text.data(), text.size())) {
+        return "a sprite in it makes no sense";
+      }
+      // For delivery times the sprite waits since this start.
+      Sprite* restoredSprite = Sprite::make(text, Edge{static_cast<uint8_t>(from)}, kNoSource,
+                                            pool->deliveryTimes_.stamp(pool->turnTime()));
+      if (flags == kBehind) {
+        pool->backlogs_.push(entry.record, restoredSprite);
+        client.hasBacklog = true;
+        ++backlogLength;
+      } else if (flags == kFlown) {
+        pool->putFlown(&client, restoredSprite);
+      } else {
+        client.mailbox.push(restoredSprite);
+      }
+      if (client.mailbox.bytes > kMaxMailboxBytes) return "a client in it makes no sense";
+      pool->counts_.mailboxBytes += Sprite::cost(text.size());
+      ++pool->counts_.waiting;
+    }
+    if (backlogLength > entry.unsent) return "a client in it makes no sense";
+    client.mailbox.sequence = entry.sequence - backlogLength;
+    client.mailbox.unsent = entry.unsent - backlogLength;
+    return {};
   }
 
   /** Counts the clients and the waiting sprites for their source addresses. */
@@ -334,8 +339,7 @@ class SnapshotAccess {
 };
 
 SnapshotResult Snapshot::save(const Pool& pool, const FeedsAndNotes& feedsAndNotes,
-                              const std::string& path, uint64_t most, SnapshotIdentity identity,
-                              Replaceable replaceable) {
+                              const std::string& path, uint64_t most, SnapshotIdentity identity) {
   const SnapshotSources sources = SnapshotAccess::sourcesOf(pool);
   SnapshotWriter counter(SnapshotWriter::kCountOnly);
   SnapshotAccess::write(pool, feedsAndNotes, sources, identity, &counter);
@@ -358,7 +362,7 @@ SnapshotResult Snapshot::save(const Pool& pool, const FeedsAndNotes& feedsAndNot
     result.bytes = writer.bytes();
   }
   if (result.error == 0) {
-    result.error = replaceable == Replaceable::kNothing           ? renameAside(temporary, path)
+    result.error = identity.replaceable == Replaceable::kNothing  ? renameAside(temporary, path)
                    : rename(temporary.c_str(), path.c_str()) == 0 ? 0
                                                                   : errno;
   }

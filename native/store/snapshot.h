@@ -44,24 +44,24 @@ struct SnapshotResult {
   bool ok() const { return error == 0 && problem.empty(); }
 };
 
-/** The identity of a snapshot, in its header. */
-struct SnapshotIdentity {
-  uint64_t generation = 0;  // the journal that goes on from it
-  uint32_t run = 0;         // run of the server that writes it
-};
-
 /** What a new snapshot may replace. */
 enum class Replaceable : uint8_t {
   kNothing,  // nothing: an existing file is another server's
   kOwn,      // an earlier snapshot of the same server
 };
 
+/** The identity of a new snapshot. */
+struct SnapshotIdentity {
+  uint64_t generation = 0;  // the journal that goes on from it
+  uint32_t run = 0;         // run of the server that writes it
+  Replaceable replaceable = Replaceable::kNothing;
+};
+
 class Snapshot {
  public:
   /** Writes `pool` and `feedsAndNotes` to `path`, unless the file is larger than `most` bytes. */
   static SnapshotResult save(const Pool& pool, const FeedsAndNotes& feedsAndNotes,
-                             const std::string& path, uint64_t most, SnapshotIdentity identity,
-                             Replaceable replaceable);
+                             const std::string& path, uint64_t most, SnapshotIdentity identity);
 
   /**
    * Reads the state at `path`, of at most `most` bytes, into `pool` and `stored`, which must be

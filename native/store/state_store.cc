@@ -521,7 +521,7 @@ std::string StateStore::compact(uint64_t upTo, uint64_t sealedBytes) {
     return journalPath(recovery.nextGeneration) + ": it is not there";
   }
   const SnapshotResult saved =
-      Snapshot::save(pool, stored, options_.path, options_.stateBytes, {upTo, run_}, replaceable_);
+      Snapshot::save(pool, stored, options_.path, options_.stateBytes, {upTo, run_, replaceable_});
   // The snapshot is in place, even if its directory could not be synced.
   if (saved.generation == upTo) replaceable_ = Replaceable::kOwn;
   if (!saved.ok()) return describeProblem(options_.path, saved.error, saved.problem);
@@ -570,7 +570,7 @@ std::string StateStore::rescue() {
   // A file there belongs to no server: the new state goes on in a file of its own.
   if (unlink(journalPath(next).c_str()) != 0 && errno != ENOENT) return strerror(errno);
   const SnapshotResult saved = Snapshot::save(*pool_, *feedsAndNotes_, options_.path,
-                                              options_.stateBytes, {next, run_}, Replaceable::kOwn);
+                                              options_.stateBytes, {next, run_, Replaceable::kOwn});
   if (!saved.ok()) return describeProblem(options_.path, saved.error, saved.problem);
   // The snapshot has the steps that the old file has not taken.
   journal_.discardPending();
@@ -613,7 +613,7 @@ SnapshotResult StateStore::finish() {
   (void)flush();
   SnapshotResult result =
       Snapshot::save(*pool_, *feedsAndNotes_, options_.path, options_.stateBytes,
-                     {generation_ + 1, run_}, replaceable_);
+                     {generation_ + 1, run_, replaceable_});
   if (result.ok()) {
     pool_->keepJournal(nullptr);
     journal_.close();

@@ -100,6 +100,7 @@ struct Crosser;
 struct CrosserHead;
 struct CrossText;
 struct Identity;
+struct JournalRecord;
 struct Peer;
 struct Seam;
 struct SeamsOptions;
@@ -456,11 +457,10 @@ class Pool {
   void startLeaving(Client* client);
   void occupyRecord(uint32_t record, const Id& id);
   void applyThrow(Client* thrower, Client* receiver, uint64_t number, Edge from,
-                  std::string_view text, uint64_t now);
+                  std::string_view text);
   bool seamBeyond(uint32_t record, Edge edge, Seam* seam) const;
   bool seamForFlight(uint32_t record, Edge edge, Seam* seam) const;
-  Outcome throwOver(Client* client, const Seam& seam, uint64_t number, std::string_view text,
-                    uint64_t now);
+  Outcome throwOver(Client* client, const Seam& seam, uint64_t number, std::string_view text);
   bool hasMemoryFor(uint32_t cost) const;
   void flyOldestOver(Client* from, const CrossText& route);
   CrossText routeOver(const Seam& seam) const;
@@ -469,10 +469,8 @@ class Pool {
   uint32_t landingRecord(uint32_t row, Edge exitEdge) const;
   bool isFull(const Client& client, uint32_t cost) const;
   void placeSprite(Sprite* sprite, const CrossText& route, uint32_t record);
-  void applyThrowOver(Client* thrower, uint64_t number, Edge from, std::string_view text,
-                      uint64_t now, const CrossText& route);
-  void applyCrossIn(Peer* from, uint64_t number, Edge entryEdge, std::string_view text,
-                    const CrossText& route, uint32_t record);
+  void applyThrowOver(const JournalRecord& step, const CrossText& route, std::string_view text);
+  void applyCrossIn(const JournalRecord& step, const CrossText& route, std::string_view text);
   uint64_t turnTime() const {
     return turnTime_ == 0 && throwClock_ != nullptr ? throwClock_() : turnTime_;
   }

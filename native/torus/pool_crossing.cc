@@ -127,8 +127,7 @@ CrossText Pool::routeOver(const Seam& seam) const {
 }
 
 /** Throws a sprite over a seam. `client` may throw. */
-Outcome Pool::throwOver(Client* client, const Seam& seam, uint64_t number, std::string_view text,
-                        uint64_t now) {
+Outcome Pool::throwOver(Client* client, const Seam& seam, uint64_t number, std::string_view text) {
   const uint32_t cost = Sprite::cost(text.size());
   if (!activeSeams_->accepts(seam, cost)) return Outcome::kNeighborBusy;
   if (counts_.mailboxBytes + cost > options_.mailboxMemory) return Outcome::kMailboxesFull;
@@ -136,28 +135,26 @@ Outcome Pool::throwOver(Client* client, const Seam& seam, uint64_t number, std::
     return Outcome::kTooManySprites;
   }
   const CrossText route = routeOver(seam);
-  const Edge from = opposite(seam.exitEdge);
-  applyThrowOver(client, number, from, text, now, route);
-  if (journal_ != nullptr) {
-    journal_->cross({.step = JournalStep::kThrowOver,
-                     .from = static_cast<uint8_t>(from),
-                     .record = recordOf(client),
-                     .other = seam.peer,
-                     .number = number},
-                    route, text);
-  }
+  const JournalRecord step = {.step = JournalStep::kThrowOver,
+                              .from = static_cast<uint8_t>(opposite(seam.exitEdge)),
+                              .record = recordOf(client),
+                              .other = seam.peer,
+                              .number = number};
+  applyThrowOver(step, route, text);
+  if (journal_ != nullptr) journal_->cross(step, route, text);
   return Outcome::kQueued;
 }
 
 /** Applies a throw over a seam. */
-void Pool::applyThrowOver(Client* thrower, uint64_t number, Edge from, std::string_view text,
-                          uint64_t now, const CrossText& route) {
-  if (number != kNoNumber) rememberNumber(thrower, number);
+void Pool::applyThrowOver(const JournalRecord& step, const CrossText& route,
+                          std::string_view text) {
+  Client* thrower = &clients_[step.record];
+  if (step.number != kNoNumber) rememberNumber(thrower, step.number);
   counts_.mailboxBytes += Sprite::cost(text.size());
   ++counts_.waiting;
   ++counts_.thrown;
-  placeSprite(Sprite::make(text, from, thrower->source, deliveryTimes_.stamp(now)), route,
-              kNoLanding);
+  const auto stamp = deliveryTimes_.stamp(turnTime());
+  placeSprite(Sprite::make(text, Edge{step.from}, thrower->source, stamp), route, kNoLanding);
 }
 
 /** Lets the oldest sprite of the leaving client `from` fly on over a seam. */
@@ -205,27 +202,24 @@ bool Pool::crossIn(PeerNumber peer, uint64_t number, const CrosserHead& head,
   if (!hasMemoryFor(cost)) return false;
   CrossText route = routeOf(head);
   const uint32_t record = chooseRoute(&route, cost);
-  applyCrossIn(&ownedSeams_->peer(peer), number, head.from, text, route, record);
-  if (journal_ != nullptr) {
-    journal_->cross({.step = JournalStep::kCrossIn,
-                     .from = static_cast<uint8_t>(head.from),
-                     .record = record,
-                     .other = peer,
-                     .number = number},
-                    route, text);
-  }
+  const JournalRecord step = {.step = JournalStep::kCrossIn,
+                              .from = static_cast<uint8_t>(head.from),
+                              .record = record,
+                              .other = peer,
+                              .number = number};
+  applyCrossIn(step, route, text);
+  if (journal_ != nullptr) journal_->cross(step, route, text);
   return true;
 }
 
 /** Applies the arrival of a sprite from another server. */
-void Pool::applyCrossIn(Peer* from, uint64_t number, Edge entryEdge, std::string_view text,
-                        const CrossText& route, uint32_t record) {
-  from->lastTaken = number;
+void Pool::applyCrossIn(const JournalRecord& step, const CrossText& route, std::string_view text) {
+  ownedSeams_->peer(step.other).lastTaken = step.number;
   counts_.mailboxBytes += Sprite::cost(text.size());
   ++counts_.waiting;
   ++counts_.crossedIn;
-  placeSprite(Sprite::make(text, entryEdge, kNoSource, deliveryTimes_.stamp(turnTime())), route,
-              record);
+  const auto stamp = deliveryTimes_.stamp(turnTime());
+  placeSprite(Sprite::make(text, Edge{step.from}, kNoSource, stamp), route, step.record);
 }
 
 void Pool::turnBack(PeerNumber peer, uint64_t place, const Crosser& crosser) {

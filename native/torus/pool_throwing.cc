@@ -81,10 +81,11 @@ Outcome Pool::tryThrow(Client* client, Edge edge, uint64_t number, std::string_v
   if (!allowedToThrow(client, now)) return Outcome::kTooManyThrows;
   // A throw at a busy neighbor spends the allowance too: it costs the server as much.
   spendThrow(client, now);
+  turnTime_ = now;
 
   Seam seam;
   if (activeSeams_ != nullptr && seamBeyond(recordOf(client), edge, &seam)) {
-    return throwOver(client, seam, number, text, now);
+    return throwOver(client, seam, number, text);
   }
   uint32_t target = torus_.neighbor(recordOf(client), edge);
   // A leaving client accepts nothing new: its sprites are just flying on.
@@ -98,8 +99,7 @@ Outcome Pool::tryThrow(Client* client, Edge edge, uint64_t number, std::string_v
     return Outcome::kTooManySprites;
   }
 
-  applyThrow(client, &neighbor, number, opposite(edge), text, now);
-  turnTime_ = now;
+  applyThrow(client, &neighbor, number, opposite(edge), text);
   if (journal_ != nullptr) {
     journal_->throwSprite(recordOf(client), recordOf(&neighbor), number,
                           static_cast<uint8_t>(opposite(edge)), text);
@@ -113,8 +113,9 @@ Outcome Pool::tryThrow(Client* client, Edge edge, uint64_t number, std::string_v
 
 /** Applies a throw: `receiver` gets the sprite, which enters by its edge `from`. */
 void Pool::applyThrow(Client* thrower, Client* receiver, uint64_t number, Edge from,
-                      std::string_view text, uint64_t now) {
-  receiver->mailbox.push(Sprite::make(text, from, thrower->source, deliveryTimes_.stamp(now)));
+                      std::string_view text) {
+  receiver->mailbox.push(
+      Sprite::make(text, from, thrower->source, deliveryTimes_.stamp(turnTime())));
   if (number != kNoNumber) rememberNumber(thrower, number);
   counts_.mailboxBytes += Sprite::cost(text.size());
   ++counts_.waiting;

@@ -307,10 +307,10 @@ void Torus::fillHole(uint32_t slot) {
 
 // ---- a saved torus ----
 
-bool Torus::restore(uint32_t opened, uint32_t ownRows, uint32_t ownColumns, const Seat* seats,
-                    size_t count, const std::vector<uint32_t>* holes) {
+bool Torus::restore(uint32_t opened, uint32_t ownRows, uint32_t ownColumns,
+                    std::span<const Seat> seats, const std::vector<uint32_t>* holes) {
   clear();
-  if (restoreSeats(opened, ownRows, ownColumns, seats, count) &&
+  if (restoreSeats(opened, ownRows, ownColumns, seats) &&
       (holes == nullptr || restoreHoles(*holes))) {
     return true;
   }
@@ -333,19 +333,19 @@ bool Torus::restoreHoles(const std::vector<uint32_t>& holes) {
   return true;
 }
 
-bool Torus::restoreSeats(uint32_t opened, uint32_t ownRows, uint32_t ownColumns, const Seat* seats,
-                         size_t count) {
+bool Torus::restoreSeats(uint32_t opened, uint32_t ownRows, uint32_t ownColumns,
+                         std::span<const Seat> seats) {
   if (opened > capacity_) return false;
   resize(opened);
   if (!canOwn(kRow, ownRows) || !canOwn(kColumn, ownColumns)) return false;
   ownLines_[kRow] = ownRows;
   ownLines_[kColumn] = ownColumns;
-  for (size_t i = 0; i < count; ++i) {
-    if (seats[i].node >= capacity_ || seats[i].slot >= opened) return false;
+  for (const Seat& one : seats) {
+    if (one.node >= capacity_ || one.slot >= opened) return false;
     // A node that is seated already is found in its slot; any other node has the place of zeroed
     // memory.
-    if (grid_[seats[i].slot] != 0 || grid_[slot(seats[i].node)] == seats[i].node + 1) return false;
-    seat(seats[i].node, seats[i].slot);
+    if (grid_[one.slot] != 0 || grid_[slot(one.node)] == one.node + 1) return false;
+    seat(one.node, one.slot);
   }
   if (opened > 0 && grid_[opened - 1] == 0) return false;
   for (uint32_t slot = 0; slot < opened; ++slot) {
@@ -353,7 +353,7 @@ bool Torus::restoreSeats(uint32_t opened, uint32_t ownRows, uint32_t ownColumns,
     if (hasHole(blockOf(slot))) return false;
     digHole(slot);
   }
-  size_ = static_cast<uint32_t>(count);
+  size_ = static_cast<uint32_t>(seats.size());
   for (Axis axis : kAxes) weaveAll(axis);
   return true;
 }

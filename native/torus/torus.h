@@ -90,6 +90,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -218,8 +219,8 @@ class Torus {
    * torus (or one larger than the capacity) it returns false, and the torus is empty. Takes time in
    * proportion to `opened`, of both. The observer is not notified.
    */
-  bool restore(uint32_t opened, uint32_t ownRows, uint32_t ownColumns, const Seat* seats,
-               size_t count, const std::vector<uint32_t>* holes = nullptr);
+  bool restore(uint32_t opened, uint32_t ownRows, uint32_t ownColumns, std::span<const Seat> seats,
+               const std::vector<uint32_t>* holes = nullptr);
 
   /** Notifies `observer` of every later step; it must outlive the torus. nullptr: no observer. */
   void observe(TorusObserver* observer) { observer_ = observer; }
@@ -283,8 +284,8 @@ class Torus {
   void digHole(uint32_t slot);
   void fillHole(uint32_t slot);
 
-  bool restoreSeats(uint32_t opened, uint32_t ownRows, uint32_t ownColumns, const Seat* seats,
-                    size_t count);
+  bool restoreSeats(uint32_t opened, uint32_t ownRows, uint32_t ownColumns,
+                    std::span<const Seat> seats);
   bool restoreHoles(const std::vector<uint32_t>& holes);
   bool canOwn(Axis axis, uint32_t ownLines) const;
   void weaveAll(Axis axis);

@@ -361,9 +361,7 @@ inline std::string worldOf(const Pool& pool) {
  */
 inline std::string stateOf(const Pool& pool) {
   const Folder folder;
-  EXPECT(Snapshot::save(pool, StoredFeedsAndNotes(), folder.file(), kAnySize, {},
-                        Replaceable::kNothing)
-             .ok());
+  EXPECT(Snapshot::save(pool, StoredFeedsAndNotes(), folder.file(), kAnySize, {}).ok());
   std::string bytes = test::readFile(folder.file());
   const auto number = [&bytes](size_t at) {
     uint32_t value;

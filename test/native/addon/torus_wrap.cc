@@ -155,8 +155,8 @@ class TorusWrap : public Nan::ObjectWrap {
     Nan::TypedArrayContents<uint32_t> pairs(info[3]);
     std::vector<Seat> seats(pairs.length() / 2);
     for (size_t i = 0; i < seats.size(); ++i) seats[i] = {(*pairs)[2 * i], (*pairs)[2 * i + 1]};
-    const bool restored = self(info)->torus_.restore(uint32Of(info[0]), uint32Of(info[1]),
-                                                     uint32Of(info[2]), seats.data(), seats.size());
+    const bool restored =
+        self(info)->torus_.restore(uint32Of(info[0]), uint32Of(info[1]), uint32Of(info[2]), seats);
     info.GetReturnValue().Set(restored);
   }
 
