@@ -545,7 +545,6 @@ void Feeds::resolveAhead() {
       park(watcher);
     } else {
       addToList(watcher, List::kDue);
-      queueForStep(feed);
     }
   }
 }

@@ -654,7 +654,7 @@ class Feeds {
   void makeDue(Feed* feed, List which);
   void queueForStep(Feed* feed);
   void addTask(Task want);
-  uint32_t allocateWatcher();
+  uint32_t addWatcher(Feed* feed, const FeedRequest& request, const WatchOptions& how);
   void release(uint32_t watcher);
   uint64_t seenVersionOf(const Feed& feed, const Watcher& watcher, Cursor after) const;
   static Cursor cursorOf(const FeedRequest& request, const WatchOptions& how) {

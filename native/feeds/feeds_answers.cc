@@ -332,9 +332,7 @@ void Feeds::serveStream(uint32_t first) {
   switch (deliver(token, answer)) {
     case FeedResponder::WriteResult::kWhole:
       // A log may have more items.
-      if (!hasNews(one)) return addToList(first, List::kParked);
-      addToList(first, List::kDue);
-      return queueForStep(feeds_[one.feed].get());
+      return addToList(first, hasNews(one) ? List::kDue : List::kParked);
     case FeedResponder::WriteResult::kInPart:
       return;
     case FeedResponder::WriteResult::kLost:

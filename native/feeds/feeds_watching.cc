@@ -106,34 +106,21 @@ Outcome Feeds::watch(const FeedRequest* requests, uint32_t count, const WatchOpt
   const CacheLifetime cacheLifetime = cacheLifetimeOf(requests, count, how);
   for (uint32_t i = 0; i < count; ++i) {
     if (problems[i] != Outcome::kOk) continue;
-    const uint32_t number = allocateWatcher();
+    const uint32_t number = addWatcher(feeds[i], requests[i], how);
     Watcher& one = watchers_[number];
-    one = watcherOf(*feeds[i], requests[i], how);
-    one.isLive = true;
     one.token = token;
     one.cacheLifetime = cacheLifetime;
-    const bool hasAfter = isWorkerTable() || one.readsLog || (options_.inWorld && one.hadCursor);
-    if (hasAfter && !feeds[i]->value) deferredCursors_[number] = cursorOf(requests[i], how);
     if (noteAhead(number)) isAhead = true;
     if (grant != Grants::kNone) {
       one.grant = grant;
       grants_.addWatcher(grant);
       addNamedWatcher(feeds[i], watcherName(requests[i].key, grant));
     }
-    one.sibling = number;
-    if (first == kNoWatcher) {
-      first = number;
-      one.isFirst = true;
-    } else {
-      watchers_[last].sibling = number;
-      one.sibling = first;
-    }
+    if (first == kNoWatcher) first = last = number;
+    one.isFirst = number == first;
+    watchers_[last].sibling = number;
+    one.sibling = first;
     last = number;
-    ++feeds[i]->watching;
-    if (how.delta) ++feeds[i]->patching;
-    ++counts_.watching;
-    ++sharedCounts_->watching;
-    if (how.stream) ++counts_.streams;
     if (hasNews(one)) {
       news = true;
       isLarge = isLarge || newsLength(one) >= kLargeAnswer;
@@ -173,22 +160,18 @@ Outcome Feeds::watch(const FeedRequest* requests, uint32_t count, const WatchOpt
   arm(first, limitToGrant(watchers_[first], duration));
   // The head of a stream is sent at once.
   const bool opens = how.stream && (feeds[0]->value || feeds[0]->isAwaited);
-  const bool compression = awaitsCompression(watchers_[first]);
-  const bool mustWait = compression || waitsForAll || (!news && !opens);
+  const bool mustWait = awaitsCompression(watchers_[first]) || waitsForAll || (!news && !opens);
   parkAll(first);
   if (mustWait && !draining()) return Outcome::kOk;
   if (isLarge && !draining()) {
     // A turn may serve hundreds of requests: large answers have their own share of the turn.
-    Feed* const feed = feeds_[watchers_[first].feed].get();
     removeFromList(first);
     addToList(first, List::kDue);
-    queueForStep(feed);
     return Outcome::kOk;
   }
-  // The answer ends a poll, so that there is no watcher to drop.
-  *watcher = how.stream ? first : kNoWatcher;
   serve(first);
-  if (how.stream && !watchers_[first].isLive) *watcher = kNoWatcher;
+  // The answer ends a poll, so that there is no watcher to drop.
+  if (!how.stream || !watchers_[first].isLive) *watcher = kNoWatcher;
   return Outcome::kOk;
 }
 
@@ -199,14 +182,10 @@ void Feeds::drop(uint32_t watcher) {
 void Feeds::writable(uint32_t watcher) {
   Watcher& one = watchers_[watcher];
   if (!one.isLive || one.isListed) return;
-  Feed* const feed = feeds_[one.feed].get();
   // While the server ends, the timer of a slow reader may have fired already.
-  if (hasNews(one) || feed->isDeleted || draining() || grantProblem(one) != Outcome::kOk) {
-    addToList(watcher, List::kDue);
-    queueForStep(feed);
-  } else {
-    addToList(watcher, List::kParked);
-  }
+  const bool isDue = hasNews(one) || feeds_[one.feed]->isDeleted || draining() ||
+                     grantProblem(one) != Outcome::kOk;
+  addToList(watcher, isDue ? List::kDue : List::kParked);
 }
 
 /**
@@ -340,14 +319,20 @@ void Feeds::park(uint32_t watcher) {
 
 // ---- The lists of watchers ----------------------------------------------------------------------
 
-uint32_t Feeds::allocateWatcher() {
-  uint32_t number;
-  if (freeWatcher_ != 0) {
-    number = freeWatcher_ - 1;
-    freeWatcher_ = watchers_[number].next;
-  } else {
-    number = used_++;
-  }
+/** Adds a watcher of one feed. */
+uint32_t Feeds::addWatcher(Feed* feed, const FeedRequest& request, const WatchOptions& how) {
+  const uint32_t number = freeWatcher_ != 0 ? freeWatcher_ - 1 : used_++;
+  Watcher& one = watchers_[number];
+  if (freeWatcher_ != 0) freeWatcher_ = one.next;
+  one = watcherOf(*feed, request, how);
+  one.isLive = true;
+  const bool hasAfter = isWorkerTable() || one.readsLog || (options_.inWorld && one.hadCursor);
+  if (hasAfter && !feed->value) deferredCursors_[number] = cursorOf(request, how);
+  ++feed->watching;
+  if (how.delta) ++feed->patching;
+  ++counts_.watching;
+  ++sharedCounts_->watching;
+  if (how.stream) ++counts_.streams;
   return number;
 }
 
@@ -390,13 +375,15 @@ bool Feeds::isEmpty(uint32_t list) const { return watchers_[list].next == list; 
 /** Appends a watcher to a list of its feed. */
 void Feeds::addToList(uint32_t watcher, List which) {
   Watcher& one = watchers_[watcher];
-  const uint32_t list = listOf(*feeds_[one.feed], which);
+  Feed* const feed = feeds_[one.feed].get();
+  const uint32_t list = listOf(*feed, which);
   const uint32_t last = watchers_[list].previous;
   one.next = list;
   one.previous = last;
   one.isListed = true;
   watchers_[last].next = watcher;
   watchers_[list].previous = watcher;
+  if (which == List::kDue) queueForStep(feed);
 }
 
 void Feeds::removeFromList(uint32_t watcher) {
