@@ -99,14 +99,16 @@ void drawBody(Drawing* drawing, bool known) {
   }
 }
 
+constexpr int kMapWidth = 150;
+constexpr int kMapHeight = 130;
+
 /** Draws the map into a box; gray and without a desktop if the place is not known. */
-void drawMap(Drawing* drawing, const std::optional<Place>& place, double x, double y, double width,
-             double height) {
+void drawMap(Drawing* drawing, const std::optional<Place>& place, double x, double y) {
   const Place torus = place.value_or(Place{0, 0, 6, 12});
   cairo_t* cairo = drawing->cairo();
   cairo_save(cairo);
-  const double scale = std::min(width / 3.05, height / 2.55);
-  cairo_translate(cairo, x + width / 2, y + height / 2);
+  const double scale = std::min(kMapWidth / 3.05, kMapHeight / 2.55);
+  cairo_translate(cairo, x + kMapWidth / 2.0, y + kMapHeight / 2.0);
   cairo_scale(cairo, scale, scale);
   drawBody(drawing, place.has_value());
 
@@ -172,8 +174,6 @@ void drawMap(Drawing* drawing, const std::optional<Place>& place, double x, doub
 constexpr int kDotDistance = 32;  // pixels between the dots
 constexpr double kSeamWidth = 4;
 constexpr double kWallWidth = 5;
-constexpr int kMapWidth = 150;
-constexpr int kMapHeight = 130;
 constexpr int kMapWindowLeast = 360;  // pixels: a window with less is too small for a map
 constexpr int kFooter = 70;           // pixels: the height of the footer
 constexpr int kSmallFooter = 28;
@@ -320,7 +320,7 @@ Image drawGround(const View& view, int width, int windowHeight) {
     note.color = colors::kSoft;
     const double left = width - kMapWidth - 14;
     const double top = height - kMapHeight - 32;
-    drawMap(&drawing, view.place, left, top, kMapWidth, kMapHeight);
+    drawMap(&drawing, view.place, left, top);
     const std::string where = view.place
                                   ? "row " + withThousands(view.place->row + uint64_t{1}) + " of " +
                                         withThousands(view.place->rows) + ", column " +

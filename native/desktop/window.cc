@@ -233,7 +233,8 @@ void Window::paintGround() {
   SDL_BlitSurface(badge_.get(), nullptr, frame, &place);
 }
 
-void Window::paintBody(const Body& body, bool selected, bool showsSender) {
+/** Paints a body without its labels. Returns its place. */
+SDL_Rect Window::paintBody(const Body& body, bool selected) {
   const double lift = body.isHeld ? kHeldLift : body.z;
   const auto halfSide = static_cast<int>(body.halfSide);
   const std::string size = ":" + std::to_string(halfSide);
@@ -254,7 +255,7 @@ void Window::paintBody(const Body& body, bool selected, bool showsSender) {
   }
   SDL_Rect at = place;
   SDL_BlitSurface(stickerSurface(body.sprite.picture), nullptr, frame_.get(), &at);
-  paintLabels(body, place, showsSender);
+  return place;
 }
 
 /** Paints the name and the sender below a body, or above it without room, within the desktop. */
@@ -312,7 +313,7 @@ void Window::paint(const Desktop& desktop, const std::vector<BodyId>& showingSen
   for (const Body& body : desktop.bodies()) {
     const bool showsSender =
         std::find(showingSender.begin(), showingSender.end(), body.id) != showingSender.end();
-    paintBody(body, body.id == desktop.selected(), showsSender);
+    paintLabels(body, paintBody(body, body.id == desktop.selected()), showsSender);
   }
   SDL_SetClipRect(frame_.get(), nullptr);
   paintViewer();

@@ -89,7 +89,7 @@ class Window {
   void open(const Settings& settings);
   bool openTransparent(const Settings& settings);
   void paintGround();
-  void paintBody(const Body& body, bool selected, bool showsSender);
+  SDL_Rect paintBody(const Body& body, bool selected);
   void paintLabels(const Body& body, const SDL_Rect& place, bool showsSender);
   void paintViewer();
   void paintToast();

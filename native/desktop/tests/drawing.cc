@@ -2,6 +2,7 @@
 #include "../drawing.h"
 
 #include <algorithm>
+#include <climits>
 #include <cstdint>
 #include <string>
 
@@ -16,11 +17,15 @@ using sprites::Checks;
 using sprites::Place;
 using sprites::State;
 
+struct Area {
+  int left = 0, top = 0, right = INT_MAX, bottom = INT_MAX;
+};
+
 /** Counts the pixels of an area that have about that color. */
-int countPixels(const Image& image, uint32_t color, int left, int top, int right, int bottom) {
+int countPixels(const Image& image, uint32_t color, const Area& area = {}) {
   int found = 0;
-  for (int y = std::max(0, top); y < std::min(bottom, image.height); y++) {
-    for (int x = std::max(0, left); x < std::min(right, image.width); x++) {
+  for (int y = std::max(0, area.top); y < std::min(area.bottom, image.height); y++) {
+    for (int x = std::max(0, area.left); x < std::min(area.right, image.width); x++) {
       const uint8_t* pixel = &image.pixels[static_cast<size_t>(y * image.width + x) * 4];
       bool same = true;
       for (size_t i = 0; i < 3; i++) {
@@ -31,10 +36,6 @@ int countPixels(const Image& image, uint32_t color, int left, int top, int right
     }
   }
   return found;
-}
-
-int countPixels(const Image& image, uint32_t color) {
-  return countPixels(image, color, 0, 0, image.width, image.height);
 }
 
 View onlineView(uint64_t people) {
@@ -54,41 +55,44 @@ void checkGround(Checks& check) {
   check(std::all_of(open.pixels.begin(), open.pixels.end(),
                     [i = 0](uint8_t part) mutable { return i++ % 4 != 3 || part == 255; }),
         "the ground is opaque");
-  check(countPixels(open, colors::kAcross, 0, 0, 4, kHeight) > 4 * desktopHeight / 2,
+  check(countPixels(open, colors::kAcross, {0, 0, 4, kHeight}) > 4 * desktopHeight / 2,
         "a seam on the left");
-  check(countPixels(open, colors::kAcross, kWidth - 4, 0, kWidth, kHeight) > 4 * desktopHeight / 2,
-        "right");
-  check(countPixels(open, colors::kAlong, 0, 0, kWidth, 4) > 4 * kWidth / 2, "above");
-  check(countPixels(open, colors::kAlong, 0, desktopHeight - 4, kWidth, desktopHeight) >
+  check(
+      countPixels(open, colors::kAcross, {kWidth - 4, 0, kWidth, kHeight}) > 4 * desktopHeight / 2,
+      "right");
+  check(countPixels(open, colors::kAlong, {0, 0, kWidth, 4}) > 4 * kWidth / 2, "above");
+  check(countPixels(open, colors::kAlong, {0, desktopHeight - 4, kWidth, desktopHeight}) >
             4 * kWidth / 2,
         "below");
-  check(countPixels(open, colors::kSelf, kWidth - 170, desktopHeight - 170, kWidth, desktopHeight) >
-            20,
+  check(countPixels(open, colors::kSelf,
+                    {kWidth - 170, desktopHeight - 170, kWidth, desktopHeight}) > 20,
         "this desktop on the map");
-  check(countPixels(open, colors::kInk, 0, desktopHeight, kWidth, kHeight) > 100,
+  check(countPixels(open, colors::kInk, {0, desktopHeight, kWidth, kHeight}) > 100,
         "the words are below it");
-  check(countPixels(open, colors::kInk, 0, 120, kWidth, desktopHeight) == 0,
+  check(countPixels(open, colors::kInk, {0, 120, kWidth, desktopHeight}) == 0,
         "and not where sprites are");
 
   View offlineView = onlineView(1);
   offlineView.state = State::kOffline;
   offlineView.place.reset();
   const Image closed = drawGround(offlineView, kWidth, kHeight);
-  check(countPixels(closed, colors::kAcross, 0, 0, 5, kHeight) == 0, "no seams without a way out");
-  check(countPixels(closed, colors::kSoft, 0, 0, 5, kHeight) >= 4 * (desktopHeight - 10),
+  check(countPixels(closed, colors::kAcross, {0, 0, 5, kHeight}) == 0,
+        "no seams without a way out");
+  check(countPixels(closed, colors::kSoft, {0, 0, 5, kHeight}) >= 4 * (desktopHeight - 10),
         "but walls");
   check(countPixels(closed, colors::kSelf) == 0, "and no desktop on the map");
 
-  const int one = countPixels(open, colors::kInk, 0, 0, kWidth, 120);
+  const int one = countPixels(open, colors::kInk, {0, 0, kWidth, 120});
   const int many =
-      countPixels(drawGround(onlineView(888), kWidth, kHeight), colors::kInk, 0, 0, kWidth, 120);
+      countPixels(drawGround(onlineView(888), kWidth, kHeight), colors::kInk, {0, 0, kWidth, 120});
   check(one > 100 && many > 3 * one, "the number of people is drawn");
   View unknown = onlineView(1);
   unknown.people.reset();
-  check(countPixels(drawGround(unknown, kWidth, kHeight), colors::kInk, 0, 50, kWidth, 120) == 0,
+  check(countPixels(drawGround(unknown, kWidth, kHeight), colors::kInk, {0, 50, kWidth, 120}) == 0,
         "or nothing where it is not known");
   const Image large = drawGround(onlineView(1000000), 300, 300);
-  check(countPixels(large, colors::kInk, 0, 0, 20, 250) == 0, "a long number stays in the window");
+  check(countPixels(large, colors::kInk, {0, 0, 20, 250}) == 0,
+        "a long number stays in the window");
   for (const int side : {1, 20, 100}) {
     const size_t pixels = static_cast<size_t>(side) * static_cast<size_t>(side);
     check(drawGround(onlineView(7), side, side).pixels.size() == 4 * pixels, "a small one");
