@@ -65,8 +65,7 @@ class TableBehind : FeedResponder {
     answered_.clear();
     const FeedRequest wanted = {"log", "e1-1"};
     uint32_t watcher;
-    EXPECT(feeds_.watch(&wanted, 1, {kNoFeedHold, false, false, true, false}, 0, &watcher) ==
-           Outcome::kOk);
+    EXPECT(feeds_.watch(&wanted, 1, {.stream = true}, 0, &watcher) == Outcome::kOk);
     append(1);
     EXPECT(answered_.empty());
     append(2);
@@ -93,8 +92,7 @@ class TableBehind : FeedResponder {
     answered_.clear();
     const FeedRequest wanted[] = {{"a", after}, {"b", "none"}};
     uint32_t watcher;
-    EXPECT(feeds_.watch(wanted, hasManyFeeds_ ? 2 : 1,
-                        {kNoFeedHold, false, false, false, hasManyFeeds_}, 0,
+    EXPECT(feeds_.watch(wanted, hasManyFeeds_ ? 2 : 1, {.hasManyFeeds = hasManyFeeds_}, 0,
                         &watcher) == Outcome::kOk);
   }
 
@@ -160,8 +158,7 @@ class Timing : FeedResponder {
   uint32_t watch(const char* key, const char* after, uint32_t token, bool stream) {
     const FeedRequest wanted = {key, after};
     uint32_t watcher;
-    EXPECT(feeds_.watch(&wanted, 1, {kNoFeedHold, false, false, stream, false}, token, &watcher) ==
-           Outcome::kOk);
+    EXPECT(feeds_.watch(&wanted, 1, {.stream = stream}, token, &watcher) == Outcome::kOk);
     return watcher;
   }
 
@@ -264,8 +261,7 @@ class Timing : FeedResponder {
   void watchCompressed(const char* after) {
     const FeedRequest wanted = {"b", after};
     uint32_t watcher;
-    EXPECT(feeds_.watch(&wanted, 1, {kNoFeedHold, false, true, false, false}, 0, &watcher) ==
-           Outcome::kOk);
+    EXPECT(feeds_.watch(&wanted, 1, {.gzip = true}, 0, &watcher) == Outcome::kOk);
   }
 
   /** A version is compressed once, however many watchers wait for it. */
@@ -319,8 +315,7 @@ class Timing : FeedResponder {
       for (uint32_t i = 0; i < kMany; ++i) {
         const FeedRequest wanted = {"a", after};
         uint32_t watcher;
-        EXPECT(feeds_.watch(&wanted, 1, {kNoFeedHold, delta, false, false, false}, 0, &watcher) ==
-               Outcome::kOk);
+        EXPECT(feeds_.watch(&wanted, 1, {.delta = delta}, 0, &watcher) == Outcome::kOk);
       }
       while (feeds_.step(kShare)) continue;
       EXPECT(sent_.size() == kMany);
@@ -412,8 +407,7 @@ class UnfetchedFeeds : FeedResponder {
  private:
   Outcome ask(const std::string& key, uint32_t* watcher) {
     const FeedRequest wanted = {key, ""};
-    const Outcome outcome =
-        feeds_.watch(&wanted, 1, {kNoFeedHold, false, false, false, false}, 0, watcher);
+    const Outcome outcome = feeds_.watch(&wanted, 1, {}, 0, watcher);
     feeds_.takeTasks();
     return outcome;
   }

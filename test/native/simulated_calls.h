@@ -45,7 +45,7 @@ inline uint64_t wallClock(uint64_t now) {
 
 }  // namespace sim
 
-// NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming): the linker's names
+// NOLINTBEGIN(bugprone-reserved-identifier,readability-*): the system's names and arguments
 extern "C" {
 int __real_close(int fd);
 ssize_t __real_write(int fd, const void* bytes, size_t length);
@@ -245,6 +245,6 @@ int __wrap_closedir(DIR* folder) {
   return 0;
 }
 }
-// NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)
+// NOLINTEND(bugprone-reserved-identifier,readability-*)
 
 #endif  // TEST_NATIVE_SIMULATED_CALLS_H_

@@ -322,7 +322,7 @@ class Ledger {
   static constexpr uint32_t kUnordered = UINT32_MAX;
 
   uint32_t addThrown(uint32_t thrower = kUnordered, uint8_t edge = 0) {
-    sprites_.push_back({thrower, 0, 0, edge, false, false});
+    sprites_.push_back({thrower, edge});
     return static_cast<uint32_t>(sprites_.size() - 1);
   }
   void markPromised(uint32_t sprite) {
@@ -387,10 +387,10 @@ class Ledger {
  private:
   struct Sprite {
     uint32_t thrower;
-    uint32_t receiver;  // its last receiver's session, plus 1
-    uint64_t sequence;  // its number there
     uint8_t edge;
-    bool promised, refused;
+    uint32_t receiver = 0;  // its last receiver's session, plus 1
+    uint64_t sequence = 0;  // its number there
+    bool promised = false, refused = false;
   };
 
   /** Expects that a sprite comes once. One that a server gave up in doubt may come from both. */

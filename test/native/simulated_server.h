@@ -171,9 +171,9 @@ class Life {
     for (const Due due : {Due::kPoolTick, Due::kFeedsTick, Due::kFrontTick}) scheduleTick(due);
     schedule_(kSecond, Due::kReduce);
     if (plan_.servers > 1) {
-      member_ =
-          std::make_unique<Member>(plan_.number, plan_.servers, plan_.doubt, &pool_, &turn_,
-                                   [this](uint64_t delay) { schedule_(delay, Due::kCrossing); });
+      member_ = std::make_unique<Member>(
+          Member::Options{plan_.number, plan_.servers, plan_.doubt}, &pool_, &turn_,
+          [this](uint64_t delay) { schedule_(delay, Due::kCrossing); });
       member_->setFeeds(&feeds_);
       scheduleTick(Due::kMember);
     }

@@ -155,13 +155,17 @@ inline Broker* broker = nullptr;
 /** A server's membership in the world. */
 class Member : private BrokerClient {
  public:
+  struct Options {
+    uint32_t number, servers;
+    uint64_t doubt;
+  };
+
   /** `wake(delay)` schedules a call of `work`, after microseconds. `pool` has the last process's
    * state, and its changes are written. */
-  Member(uint32_t number, uint32_t servers, uint64_t doubt, Pool* pool, Turn* turn,
-         std::function<void(uint64_t delay)> wake)
-      : number_(number),
-        servers_(servers),
-        doubt_(doubt),
+  Member(const Options& options, Pool* pool, Turn* turn, std::function<void(uint64_t delay)> wake)
+      : number_(options.number),
+        servers_(options.servers),
+        doubt_(options.doubt),
         pool_(*pool),
         turn_(*turn),
         wake_(std::move(wake)),

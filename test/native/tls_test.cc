@@ -667,124 +667,138 @@ void vectors() {
  * The records that a client of TLS 1.3 may send after its handshake, and the server's alerts for
  * others.
  */
-void records() {
-  Certified context;
-  context.rollTicketKeys(kNow);
-  RecordTools tools;
+class Records {
+ public:
   using Make = std::function<std::string(RecordKeys*)>;
-  const auto one = [&](int type, const std::string& content) {
-    return
-        [&tools, type, content](RecordKeys* keys) { return sealed(&tools, keys, type, content); };
+  struct Case {
+    Make make;
+    std::string text;
+    int result;  // of the read after the text: 0 the end, -1 lost or nothing more
+    int alert;   // 0: none
   };
-  const auto all = [](const std::vector<Make>& makes) {
+
+  explicit Records(RecordTools* tools) : tools_(*tools) {}
+
+  std::vector<Case> cases() const {
+    const std::string update = "\x18\0\0\1\0"s;
+    const auto text = one(23, "text");
+    const std::vector<Make> empty(32, one(23, ""));
+    const auto skips = [&tools = tools_](RecordKeys* keys) {
+      ++keys->sequence;
+      return sealed(&tools, keys, 23, "text");
+    };
+    const auto again = [&tools = tools_](RecordKeys* keys) {
+      const std::string record = sealed(&tools, keys, 23, "text");
+      return record + record;
+    };
+    const auto next = [&tools = tools_](RecordKeys* keys) {
+      EXPECT(tools.advanceKeys(keys));
+      return std::string();
+    };
+    return {
+        // With and without padding.
+        {one(0, "text\x17"s + zeros(1)), "text", -1, 0},
+        {one(0, "text\x17"s + zeros(16379)), "text", -1, 0},
+        {one(0, "\x17"s + zeros(100)), "", -1, 0},
+        {one(23, zeros(16384)), zeros(16384), -1, 0},
+        {one(23, zeros(16385)), "", -1, 22},
+        {one(0, "text\x17"s + zeros(16380)), "", -1, 22},
+        {one(0, ""), "", -1, 10},
+        {one(0, zeros(16384)), "", -1, 10},
+        {all({text, one(0, zeros(40))}), "text", -1, 10},
+        // Headers.
+        {plain("GET / HTTP/1.1\r\n\r\n"), "", -1, 10},
+        {plain("\x14\3\3\0\1\1"s), "", -1, 10},
+        {plain("\x15\3\3\0\2\2\x28"s), "", -1, 10},
+        {all({text, plain("\x16\3\3\0\1\1"s)}), "text", -1, 10},
+        {plain("\x17\3\3\x41\1"s), "", -1, 22},
+        {plain("\x17\3\3\0\0"s), "", -1, 20},
+        {plain("\x17\3\3\0\x0f"s + zeros(15)), "", -1, 20},
+        {plain("\x17\3\3\0\x10"s + zeros(16)), "", -1, 20},
+        {plain("\x17\3\3\x41\0"s + zeros(16640)), "", -1, 20},
+        // Changed, dropped and repeated records.
+        {changed(1, 1), "", -1, 20},
+        {changed(5, 1), "", -1, 20},
+        {changed(9, 128), "", -1, 20},
+        {changed(25, 1), "", -1, 20},
+        {skips, "", -1, 20},
+        {again, "text", -1, 20},
+        {all({text, next, text}), "text", -1, 20},
+        // Types.
+        {one(20, "\1"), "", -1, 10},
+        {one(24, "text"), "", -1, 10},
+        {one(255, "text"), "", -1, 10},
+        // Empty records, some and too many.
+        {all({all(empty), text, all(empty), text}), "texttext", -1, 0},
+        {all({all(empty), one(23, ""), text}), "", -1, 10},
+        {all({all(empty), one(0, "\x17"s + zeros(9))}), "", -1, 10},
+        // Alerts.
+        {one(21, "\1\0"s), "", 0, 0},
+        {one(21, "\2\0"s), "", 0, 0},
+        {all({text, one(21, "\1\0"s), plain("GET /")}), "text", 0, 0},
+        {all({one(21, "\1\x5a"), text, one(21, "\1\0"s)}), "text", 0, 0},
+        {all(std::vector<Make>(33, one(21, "\1\x5a"))), "", -1, 10},
+        {all({text, one(21, "\2\x28"), text}), "text", -1, -1},
+        {one(21, "\1\x28"), "", -1, -1},
+        {one(21, ""), "", -1, 50},
+        {one(21, "\1"), "", -1, 50},
+        {one(21, "\1\0\0"s), "", -1, 50},
+        // KeyUpdate, whole, padded and in parts.
+        {all({text, one(22, update), next, text}), "texttext", -1, 0},
+        {all({one(22, update), text}), "", -1, 20},
+        {all({one(0, update + "\x16" + zeros(77)), next, text}), "text", -1, 0},
+        {all({one(22, "\x18"), one(22, zeros(2)), one(22, "\1"), one(22, "\1"), next, text}),
+         "text", -1, 0},
+        {all({one(22, "\x18\0"s), one(22, "\0\1\0"s), next, text}), "text", -1, 0},
+        {all({one(22, "\x18\0"s), text}), "", -1, 10},
+        {all({one(22, "\x18\0"s), one(21, "\1\0"s)}), "", -1, 10},
+        {one(22, ""), "", -1, 10},
+        {all({one(22, "\x18\0"s), one(22, "")}), "", -1, 10},
+        {one(22, update + "\x18"), "", -1, 10},
+        {one(22, "\x18\0\0\1\2"s), "", -1, 47},
+        {one(22, "\x18\0\0\2\0"s), "", -1, 50},
+        {one(22, "\x18\1"s), "", -1, 50},
+        // Other messages of the handshake: a hello, a certificate, an end.
+        {one(22, "\1\0\0\0"s), "", -1, 10},
+        {one(22, "\x0b\0\0\0"s), "", -1, 10},
+        {one(22, "\x14\0\0\x20"s + zeros(32)), "", -1, 10},
+    };
+  }
+
+ private:
+  static std::string zeros(size_t count) { return std::string(count, '\0'); }
+  Make one(int type, const std::string& content) const {
+    return [&tools = tools_, type, content](RecordKeys* keys) {
+      return sealed(&tools, keys, type, content);
+    };
+  }
+  static Make all(const std::vector<Make>& makes) {
     return [makes](RecordKeys* keys) {
       std::string bytes;
       for (const Make& make : makes) bytes += make(keys);
       return bytes;
     };
-  };
-  const auto plain = [](const std::string& bytes) {
+  }
+  static Make plain(const std::string& bytes) {
     return [bytes](RecordKeys*) { return bytes; };
-  };
-  const auto changed = [&](size_t at, int by) {
-    return [&tools, at, by](RecordKeys* keys) {
+  }
+  Make changed(size_t at, int by) const {
+    return [&tools = tools_, at, by](RecordKeys* keys) {
       std::string record = sealed(&tools, keys, 23, "text");
       record[at] = static_cast<char>(record[at] ^ by);
       return record;
     };
-  };
-  const auto skips = [&](RecordKeys* keys) {
-    ++keys->sequence;
-    return sealed(&tools, keys, 23, "text");
-  };
-  const auto again = [&](RecordKeys* keys) {
-    const std::string record = sealed(&tools, keys, 23, "text");
-    return record + record;
-  };
-  const auto next = [&](RecordKeys* keys) {
-    EXPECT(tools.advanceKeys(keys));
-    return std::string();
-  };
-  const std::string update = "\x18\0\0\1\0"s;
-  const auto text = one(23, "text");
-  const auto zeros = [](size_t count) { return std::string(count, '\0'); };
-  const std::vector<Make> empty(32, one(23, ""));
+  }
 
-  const struct {
-    Make make;
-    std::string text;
-    int result;  // of the read after the text: 0 the end, -1 lost or nothing more
-    int alert;   // 0: none
-  } cases[] = {
-      // With and without padding.
-      {one(0, "text\x17"s + zeros(1)), "text", -1, 0},
-      {one(0, "text\x17"s + zeros(16379)), "text", -1, 0},
-      {one(0, "\x17"s + zeros(100)), "", -1, 0},
-      {one(23, zeros(16384)), zeros(16384), -1, 0},
-      {one(23, zeros(16385)), "", -1, 22},
-      {one(0, "text\x17"s + zeros(16380)), "", -1, 22},
-      {one(0, ""), "", -1, 10},
-      {one(0, zeros(16384)), "", -1, 10},
-      {all({text, one(0, zeros(40))}), "text", -1, 10},
-      // Headers.
-      {plain("GET / HTTP/1.1\r\n\r\n"), "", -1, 10},
-      {plain("\x14\3\3\0\1\1"s), "", -1, 10},
-      {plain("\x15\3\3\0\2\2\x28"s), "", -1, 10},
-      {all({text, plain("\x16\3\3\0\1\1"s)}), "text", -1, 10},
-      {plain("\x17\3\3\x41\1"s), "", -1, 22},
-      {plain("\x17\3\3\0\0"s), "", -1, 20},
-      {plain("\x17\3\3\0\x0f"s + zeros(15)), "", -1, 20},
-      {plain("\x17\3\3\0\x10"s + zeros(16)), "", -1, 20},
-      {plain("\x17\3\3\x41\0"s + zeros(16640)), "", -1, 20},
-      // Changed, dropped and repeated records.
-      {changed(1, 1), "", -1, 20},
-      {changed(5, 1), "", -1, 20},
-      {changed(9, 128), "", -1, 20},
-      {changed(25, 1), "", -1, 20},
-      {skips, "", -1, 20},
-      {again, "text", -1, 20},
-      {all({text, next, text}), "text", -1, 20},
-      // Types.
-      {one(20, "\1"), "", -1, 10},
-      {one(24, "text"), "", -1, 10},
-      {one(255, "text"), "", -1, 10},
-      // Empty records, some and too many.
-      {all({all(empty), text, all(empty), text}), "texttext", -1, 0},
-      {all({all(empty), one(23, ""), text}), "", -1, 10},
-      {all({all(empty), one(0, "\x17"s + zeros(9))}), "", -1, 10},
-      // Alerts.
-      {one(21, "\1\0"s), "", 0, 0},
-      {one(21, "\2\0"s), "", 0, 0},
-      {all({text, one(21, "\1\0"s), plain("GET /")}), "text", 0, 0},
-      {all({one(21, "\1\x5a"), text, one(21, "\1\0"s)}), "text", 0, 0},
-      {all(std::vector<Make>(33, one(21, "\1\x5a"))), "", -1, 10},
-      {all({text, one(21, "\2\x28"), text}), "text", -1, -1},
-      {one(21, "\1\x28"), "", -1, -1},
-      {one(21, ""), "", -1, 50},
-      {one(21, "\1"), "", -1, 50},
-      {one(21, "\1\0\0"s), "", -1, 50},
-      // KeyUpdate, whole, padded and in parts.
-      {all({text, one(22, update), next, text}), "texttext", -1, 0},
-      {all({one(22, update), text}), "", -1, 20},
-      {all({one(0, update + "\x16" + zeros(77)), next, text}), "text", -1, 0},
-      {all({one(22, "\x18"), one(22, zeros(2)), one(22, "\1"), one(22, "\1"), next, text}), "text",
-       -1, 0},
-      {all({one(22, "\x18\0"s), one(22, "\0\1\0"s), next, text}), "text", -1, 0},
-      {all({one(22, "\x18\0"s), text}), "", -1, 10},
-      {all({one(22, "\x18\0"s), one(21, "\1\0"s)}), "", -1, 10},
-      {one(22, ""), "", -1, 10},
-      {all({one(22, "\x18\0"s), one(22, "")}), "", -1, 10},
-      {one(22, update + "\x18"), "", -1, 10},
-      {one(22, "\x18\0\0\1\2"s), "", -1, 47},
-      {one(22, "\x18\0\0\2\0"s), "", -1, 50},
-      {one(22, "\x18\1"s), "", -1, 50},
-      // Other messages of the handshake: a hello, a certificate, an end.
-      {one(22, "\1\0\0\0"s), "", -1, 10},
-      {one(22, "\x0b\0\0\0"s), "", -1, 10},
-      {one(22, "\x14\0\0\x20"s + zeros(32)), "", -1, 10},
-  };
+  RecordTools& tools_;
+};
+
+void records() {
+  Certified context;
+  context.rollTicketKeys(kNow);
+  RecordTools tools;
   for (const char* suite : kSuites) {
-    for (const auto& each : cases) {
+    for (const auto& each : Records(&tools).cases()) {
       // At once, cut in two, and one by one.
       for (const size_t piece : {size_t{100'000}, size_t{0}, size_t{1}}) {
         ConnectedPair pair(&context, {.suite = suite});

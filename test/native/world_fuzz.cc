@@ -15,12 +15,12 @@ namespace {
 using namespace server;
 using namespace server::test;
 
-constexpr SeamsOptions kOptions = {.outboxBytes = 1 << 20, .doubt = 1 << 20};
+constexpr uint64_t kDoubt = 1 << 20;
 
 /** Two servers whose frames arrive. */
 class Pair {
  public:
-  Pair() : a(0, 2, 5, kOptions, 0), b(1, 2, 9, kOptions, 0) {
+  Pair() : a({0, 2, 5, kDoubt}), b({1, 2, 9, kDoubt}) {
     a.tampered = b.tampered = true;
     for (int i = 0; i < 5; ++i) {
       EXPECT(a.join());

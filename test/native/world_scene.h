@@ -52,27 +52,33 @@ inline PoolOptions worldOptions(uint64_t memory) {
           .answerBytes = 600};
 }
 
+constexpr uint64_t kNever = uint64_t{1} << 40;
+
+struct ServerOptions {
+  size_t number, count;  // of `count` servers; peers are numbered as servers are
+  uint64_t life;
+  uint64_t doubt = kNever;
+  uint64_t now = 0;
+  const scene::Folder* state = nullptr;  // where its state is kept
+  uint64_t memory = 60000;
+};
+
 /** One process of a server. */
 class Server : private PollResponder {
  public:
-  /**
-   * The server with that number, of `count` servers; peers are numbered as servers are. `state`:
-   * where its state is kept, or nullptr.
-   */
-  Server(size_t number, size_t count, uint64_t life, const SeamsOptions& options, uint64_t now,
-         const scene::Folder* state = nullptr, uint64_t memory = 60000)
-      : number(number),
-        life(life),
-        pool(worldOptions(memory), nullptr, now),
-        store(open(state)),
+  explicit Server(const ServerOptions& options)
+      : number(options.number),
+        life(options.life),
+        pool(worldOptions(options.memory), nullptr, options.now),
+        store(open(options.state)),
         seams(*pool.enterWorld()),
         crossings(&pool, life) {
     pool.setResponder(PollHolder::kDoor, this);
-    for (size_t i = 0; i < count; ++i) {
+    for (size_t i = 0; i < options.count; ++i) {
       // Unless a ring says more, the store knows every process.
       seams.peer(pool.findOrAddPeer(std::to_string(i))).epoch = kMaxFrameNumber;
     }
-    pool.openSeams(options, [this] { isWoken = true; });
+    pool.openSeams({.outboxBytes = 1 << 20, .doubt = options.doubt}, [this] { isWoken = true; });
   }
 
   bool join() {

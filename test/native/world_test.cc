@@ -20,14 +20,11 @@ namespace {
 using namespace server;
 using namespace server::test;
 
-constexpr uint64_t kNever = uint64_t{1} << 40;
-
-constexpr SeamsOptions kOptions = {.outboxBytes = 1 << 20, .doubt = kNever};
-
 /** Two servers with one client each, in one ring; `memory`: see worldOptions. */
 struct ServerPair {
   explicit ServerPair(uint64_t memory = 60000)
-      : from(0, 2, 5, kOptions, 0, nullptr, memory), to(1, 2, 9, kOptions, 0, nullptr, memory) {
+      : from({.number = 0, .count = 2, .life = 5, .memory = memory}),
+        to({.number = 1, .count = 2, .life = 9, .memory = memory}) {
     for (Server* one : {&from, &to}) EXPECT(one->join());
     setRing(&from);
     setRing(&to);
@@ -106,8 +103,8 @@ void checkEnds(uint64_t seed, uint32_t capacity) {
 
 /** A row whose receivers do not ack answers like a full mailbox. */
 void checkBusy() {
-  Server from(0, 2, 1, kOptions, 0);
-  Server to(1, 2, 1, kOptions, 0);
+  Server from({0, 2, 1});
+  Server to({1, 2, 1});
   for (Server* one : {&from, &to}) {
     for (int n = 0; n < 4; ++n) EXPECT(one->join());
     one->seams.setRing(ringOf({{0, 2}, {1, 2}}, one->number, true), 0);
@@ -356,7 +353,7 @@ void checkDoubt() {
   std::vector<std::unique_ptr<Server>> servers;
   for (size_t i = 0; i < 3; ++i) {
     servers.push_back(
-        std::make_unique<Server>(i, 3, 1, SeamsOptions{.outboxBytes = 1 << 20, .doubt = 1000}, 0));
+        std::make_unique<Server>(ServerOptions{.number = i, .count = 3, .life = 1, .doubt = 1000}));
     servers[i]->join();
   }
   Server& from = *servers[0];
