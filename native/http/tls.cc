@@ -108,6 +108,7 @@ std::string useKey(SSL_CTX* context, std::string_view pem) {
 
 }  // namespace
 
+// NOLINTBEGIN(readability-function-size): OpenSSL's arguments
 /** Callbacks of OpenSSL. They do not throw. */
 struct TlsCallbacks {
   static TlsContext& contextOf(BIO* bio) { return *static_cast<TlsContext*>(BIO_get_data(bio)); }
@@ -232,6 +233,7 @@ struct TlsCallbacks {
     return SSL_version(ssl) >= TLS1_3_VERSION || key != keys.begin() ? 2 : 1;
   }
 };
+// NOLINTEND(readability-function-size)
 
 TlsContext::TlsContext(uint64_t recordsPerKey)
     : tools_(std::make_unique<RecordTools>(recordsPerKey)),
