@@ -1,14 +1,8 @@
 // The requests that are not hot, on their way to JavaScript: those whose body is incomplete, and
-// the queue of the complete ones.
+// those that wait for a share of a turn (turn_share.h). Hot requests are served in between.
 //
 //   head ─▶ arrival ──body, by its length or in chunks──▶ whole ─┬─ share left ─▶ JavaScript
 //                                                                └─ queue ─▶ a later turn's share
-//
-//   queue    address 7 ─▶ a, b, c
-//            address 9 ─▶ x            a, x, b, c
-//
-// Addresses take turns, so an address with thousands of connections does not delay the others. Hot
-// requests are served in between.
 //
 // Cost: memory only while a request arrives or waits, counted for its address. Rejected: a field in
 // each connection (most never need one).
@@ -17,13 +11,9 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <deque>
-#include <map>
 #include <string>
 #include <string_view>
 
-#include "base/address.h"
-#include "request_handler.h"
 #include "request_reader.h"
 
 namespace server {
@@ -60,58 +50,6 @@ struct ColdRequest {
     return body.size() == bodyLength ? ChunkDecoder::State::kWhole
                                      : ChunkDecoder::State::kIncomplete;
   }
-};
-
-/** A queue of tickets in which addresses take turns. */
-class FairTickets {
- public:
-  bool empty() const { return lines_.empty(); }
-
-  /** Number of addresses with a ticket. */
-  size_t addressCount() const { return lines_.size(); }
-
-  void add(const Address& address, Ticket ticket) {
-    auto& line = lines_[address];
-    if (line.empty()) waitingAddresses_.push_back(address);
-    line.push_back(ticket);
-  }
-
-  /**
-   * Removes the tickets for which `isGone` returns true; looks at each. To be called now and then,
-   * so that connections that come and go do not fill the queue.
-   */
-  template <typename IsGone>
-  void removeIf(IsGone&& isGone) {
-    std::erase_if(waitingAddresses_, [&](const Address& address) {
-      const auto line = lines_.find(address);
-      std::erase_if(line->second, isGone);
-      if (!line->second.empty()) return false;
-      lines_.erase(line);
-      return true;
-    });
-  }
-
-  /**
-   * Removes and returns the next ticket. The queue must not be empty. The connection of the ticket
-   * may be gone.
-   */
-  Ticket pop() {
-    const Address address = waitingAddresses_.front();
-    waitingAddresses_.pop_front();
-    const auto line = lines_.find(address);
-    const Ticket ticket = line->second.front();
-    line->second.pop_front();
-    if (line->second.empty()) {
-      lines_.erase(line);
-    } else {
-      waitingAddresses_.push_back(address);
-    }
-    return ticket;
-  }
-
- private:
-  std::map<Address, std::deque<Ticket>> lines_;  // none is empty
-  std::deque<Address> waitingAddresses_;         // each address with a line, once
 };
 
 }  // namespace server

@@ -13,8 +13,8 @@
 //   door_serving.cc    serves hot requests, and sends their answers
 //   request_reader.h   the grammar of all other requests
 //   door_asking.cc     asks JavaScript, and sends its answers
-//   cold_requests.h    requests for JavaScript, and the queue in which addresses take turns
-//   turn_share.h       shares of a turn: JavaScript, handshakes, input sent ahead
+//   cold_requests.h    requests for JavaScript
+//   turn_share.h       JavaScript, handshakes, input sent ahead: shares of a turn, queues
 //   request_handler.h  decides: the pool, or in a worker asks to the main thread
 //   replies.h          texts of the answers
 //   live_counts.h      the counts of /status

@@ -1,5 +1,10 @@
 // Limits the time of work that is not hot, within a turn and over several: JavaScript's requests,
-// handshakes, and requests sent ahead.
+// handshakes, and requests sent ahead. What waits for a later turn's share stands in a queue:
+//
+//   queue    address 7 ─▶ a, b, c
+//            address 9 ─▶ x            a, x, b, c
+//
+// Addresses take turns, so an address with thousands of connections does not delay the others.
 //
 //   alone        │████████│████████│████████│      turns of `alone` microseconds, one after another
 //   beside hot   │██│·····▲·│██│······▲·│██│···    `besideHot`, and a rest; ▲ a hot request
@@ -19,6 +24,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <map>
+
+#include "base/address.h"
+#include "request_handler.h"
 
 namespace server {
 
@@ -92,6 +102,58 @@ class TurnShare {
   uint64_t deferred_ = 0;        // average time of the promises of one piece
   uint64_t hotServed_ = 0;       // hot requests served before the turn
   uint32_t turnsBesideHot_ = 0;  // turns left with the smaller share
+};
+
+/** A queue of tickets in which addresses take turns. */
+class FairTickets {
+ public:
+  bool empty() const { return lines_.empty(); }
+
+  /** Number of addresses with a ticket. */
+  size_t addressCount() const { return lines_.size(); }
+
+  void add(const Address& address, Ticket ticket) {
+    auto& line = lines_[address];
+    if (line.empty()) waitingAddresses_.push_back(address);
+    line.push_back(ticket);
+  }
+
+  /**
+   * Removes the tickets for which `isGone` returns true; looks at each. To be called now and then,
+   * so that connections that come and go do not fill the queue.
+   */
+  template <typename IsGone>
+  void removeIf(IsGone&& isGone) {
+    std::erase_if(waitingAddresses_, [&](const Address& address) {
+      const auto line = lines_.find(address);
+      std::erase_if(line->second, isGone);
+      if (!line->second.empty()) return false;
+      lines_.erase(line);
+      return true;
+    });
+  }
+
+  /**
+   * Removes and returns the next ticket. The queue must not be empty. The connection of the ticket
+   * may be gone.
+   */
+  Ticket pop() {
+    const Address address = waitingAddresses_.front();
+    waitingAddresses_.pop_front();
+    const auto line = lines_.find(address);
+    const Ticket ticket = line->second.front();
+    line->second.pop_front();
+    if (line->second.empty()) {
+      lines_.erase(line);
+    } else {
+      waitingAddresses_.push_back(address);
+    }
+    return ticket;
+  }
+
+ private:
+  std::map<Address, std::deque<Ticket>> lines_;  // none is empty
+  std::deque<Address> waitingAddresses_;         // each address with a line, once
 };
 
 }  // namespace server

@@ -36,14 +36,14 @@ enum class ReadState { kMore, kDone, kMalformed };
 /** Longest answer of the contract, in bytes: the server bounds its poll answers. */
 constexpr size_t kLongestResponse = 16u << 20;
 
-/** @return kMore: the head is incomplete; kBad: it is no head */
+/** @return kMore: the head is incomplete; kMalformed: it is no head */
 ReadState readHead(std::string_view bytes, Head* head);
 
 /**
  * @param bytes all bytes received since the request
  * @param response filled when kDone; its body is a view of `bytes`
- * @return kMore: the answer is incomplete; kBad: it is no answer of the contract, such as a chunked
- *     one, or further bytes follow it
+ * @return kMore: the answer is incomplete; kMalformed: it is no answer of the contract, such as a
+ *     chunked one, or further bytes follow it
  */
 ReadState readResponse(std::string_view bytes, Response* response);
 
