@@ -284,6 +284,8 @@ t.test('feeds survive a restart, and watchers go on with patches,', async (t) =>
   const second = (await put(one, 'a/b', value(2))).body.cursor;
   const parked = await parkGet(one, 'a/b', `after=${second}`);
   const early = await parkGet(one, 'early', 'after=none');
+  const query = { query: `after=${second}` };
+  const streams = await Promise.all([1, 2, 3].map(() => EventStream.open(one, 'a/b', query)));
   const stopped = one.stop();
   const told = (await parked.answer).body;
   t.equal(told.cursor, second);
@@ -291,6 +293,11 @@ t.test('feeds survive a restart, and watchers go on with patches,', async (t) =>
   const { cursor, retry } = (await early.answer).body;
   t.equal(cursor, 'none');
   t.ok(retry >= 0, 'so is one that waits for a first value');
+  const last = await Promise.all(streams.map((stream) => stream.news()));
+  t.ok(
+    last.some((event) => event?.retry > 0),
+    'and an event stream, unless its time is 0'
+  );
   await stopped;
 
   const two = await startServer(t, how);

@@ -117,6 +117,21 @@ class DoorFeeds {
     until([&] { return feeds_->counts().streams == 1; });
   }
 
+  /** A reader that has taken a part has the whole time again. */
+  void readInParts(uint32_t writeTime) {
+    publish(kLarge, kLargeValue);
+    Wire wire(port_, 1 << 16);
+    wire.send(get(kLarge, ""));
+    until([&] { return !wire.read(1).empty(); });
+    passTime_(writeTime - 1000);
+    // So much that the kernel takes more from the server.
+    until([&] { return wire.read(1).size() > 1800000; });
+    passTime_(writeTime - 1000);
+    std::string head;
+    std::string body;
+    until([&] { return wire.readAnswer(&head, &body); });
+  }
+
   /** A long answer is sent to most readers from a file, which is closed after the last of them. */
   void sendFromFile() {
     const std::string key = "shared";

@@ -720,6 +720,7 @@ class Waves : private Stage {
     scene.packPatches();
     scene.sendFromFile();
     scene.readSlowly(kWriteTime);
+    scene.readInParts(kWriteTime);
     EXPECT(door_.counts().slowReaders >= slow + 2);
     scene.removeAll();
     UNTIL(door_.counts().open == 0);
@@ -1051,6 +1052,16 @@ void shareTurns() {
   EXPECT(left(3, 50));
 }
 
+/** A hundred requests of a tick have fresh counts; the others have the last ones. */
+void boundCounts() {
+  int calls = 0;
+  LiveCounts counts([&calls] { return std::to_string(++calls); });
+  for (int i = 0; i < 101; ++i) EXPECT(!counts.text().empty());
+  EXPECT(counts.text() == "100");
+  counts.tick();
+  EXPECT(counts.text() == "101");
+}
+
 /**
  * Clients that send more while a decided answer waits, at an address that may hold nearly nothing:
  * that answer comes first, and no request is lost without an answer.
@@ -1239,6 +1250,7 @@ int main(int argc, char** argv) {
   signal(SIGPIPE, SIG_IGN);  // as Node does
   takeTurns();
   shareTurns();
+  boundCounts();
   SlowScript().run();
   DecidedAnswers().run();
   TooManyConnections().run();

@@ -1,4 +1,4 @@
-// The due times of an open loop's sprites, calculated without a clock.
+// The due times of an open loop's sprites, calculated without a clock, and their batches.
 #include "swarm/schedule.h"
 
 #include <cmath>
@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "expect.h"
+#include "swarm/account.h"
 
 using swarm::Schedule;
 using swarm::Stage;
@@ -54,10 +55,20 @@ void checkStages() {
   EXPECT(near(after(ended, 4), 1 - std::sqrt(0.2)) && ended.dueAt(5) == UINT64_MAX);
 }
 
+/** Another swarm may be some batches ahead. What is beyond is no swarm's. */
+void checkBatches() {
+  swarm::Batches batches;
+  batches.begin(5);
+  const auto receiveOf = [&](uint64_t batch) { return batches.addReceived(0, batch << 20); };
+  EXPECT(receiveOf(5 + 16) == swarm::Receipt::kNew);
+  EXPECT(receiveOf(5 + 17) == swarm::Receipt::kUnknown);
+}
+
 }  // namespace
 
 int main() {
   checkSteady();
   checkStages();
+  checkBatches();
   return 0;
 }

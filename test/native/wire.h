@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <climits>
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -92,9 +93,9 @@ class Wire {
     return true;
   }
 
-  /** Reads the bytes that have come, and returns all unread ones. */
-  std::string& read() {
-    receive();
+  /** Reads the bytes that have come, in at most so many pieces, and returns all unread ones. */
+  std::string& read(int pieces = INT_MAX) {
+    receive(pieces);
     return text_;
   }
 
@@ -122,10 +123,13 @@ class Wire {
  private:
   void shutdownHalf() const { EXPECT(shutdown(fd_, SHUT_WR) == 0 || errno == ENOTCONN); }
 
-  void receive() {
+  void receive(int pieces = INT_MAX) {
     // Not on the stack: valgrind or a sanitizer would mark all of it at each call.
     static thread_local char buffer[65536];
-    for (ssize_t got; (got = recv(fd_, buffer, sizeof buffer, 0)) != -1 || errno == EINTR;) {
+    errno = 0;
+    for (; pieces > 0; --pieces) {
+      const ssize_t got = recv(fd_, buffer, sizeof buffer, 0);
+      if (got == -1) break;
       if (got == 0) {
         isClosed_ = true;
         break;
