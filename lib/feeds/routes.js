@@ -5,6 +5,7 @@ import {
   readKey,
   readFeedWatch,
   readListedWatch,
+  readOnce,
   readPostedWatch,
   acceptsGzip,
   WATCH_BYTES
@@ -39,37 +40,17 @@ export function cacheHeaders(common) {
   return fields;
 }
 
-/**
- * @param {object} parts
- * @param {ReturnType<import('./publisher.js').openPublisher>} parts.publisher
- * @param {import('./feeds.js').Feeds} parts.feeds
- * @param {import('../grants/open.js').Grants} [parts.grants]
- * @param {{hold: number, feedCache: number}} parts.options
- * @param {object} parts.tools of lib/http/tools.js
- * @returns {{feed: object, feeds: object}} for GET /feed/{key} and its like, and for /feeds: by method,
- *     the function that answers
- */
-export function feedRoutes({ publisher, feeds, grants, options, tools }) {
-  const { common, requireToken, requirePublisher, requireGrant, readBody, json, noContent } = tools;
+const keyOf = ({ path }) => path.slice(1).join('/');
 
-  const keyOf = (path) => path.slice(1).join('/');
+const readWatch = (request) => readFeedWatch(keyOf(request), request.query, request.headers);
 
-  // ---- Watching
-
-  /** Has a watch request answered, now or later. */
-  function watch(request, wanted) {
-    // The table counts the hold in 32 bits; a larger one is above every --hold.
-    if (wanted.hold > options.hold) throw new Refusal('bad-hold');
-    request.watch({ ...wanted, from: request.address });
-  }
-
+/** Returns the functions that look for the grants of a client that reads. */
+function readingRights({ grants, tools }) {
   const isPrivate = (key) => grants?.isPrivate(key) ?? false;
-
-  const readWatch = (request) => readFeedWatch(keyOf(request.path), request.query, request.headers);
 
   /** Refuses a client that may not read a feed, before an answer says whether the feed exists. */
   async function grantFor(request, key) {
-    return isPrivate(key) ? requireGrant(request, (grant) => grant.reads(key)) : undefined;
+    return isPrivate(key) ? tools.requireGrant(request, (grant) => grant.reads(key)) : undefined;
   }
 
   /** Returns the grant that names a client of a public feed. With a token that is not a grant the client reads without a name. */
@@ -79,23 +60,54 @@ export function feedRoutes({ publisher, feeds, grants, options, tools }) {
     return grant ?? (token && { token });
   }
 
-  async function get(request) {
-    const wanted = readWatch(request);
-    const grant = (await grantFor(request, wanted.keys[0])) ?? (await namingGrantFor(request));
-    return watch(request, { ...wanted, grant });
-  }
-
   /** Returns the grant that opens the private feeds of a list, and the problem of each feed that it does not open. */
   async function accessFor(request, keys) {
     if (!keys.some(isPrivate)) return { grant: await namingGrantFor(request) };
     const { grant, problem } = await grants.admit(request);
     // The client repeats the whole request with a new grant.
     if (problem !== undefined && problem !== 'grant-required') throw new Refusal(problem);
-    const problemOf = (key) => {
-      if (!isPrivate(key) || grant?.reads(key)) return undefined;
-      return problem ?? 'not-granted';
-    };
+    const problemOf = (key) =>
+      isPrivate(key) && !grant?.reads(key) ? (problem ?? 'not-granted') : undefined;
     return { grant, problems: keys.map(problemOf) };
+  }
+
+  return { isPrivate, grantFor, namingGrantFor, accessFor };
+}
+
+/** Returns the answer to HEAD, with the headers that GET without a cursor would have. */
+function headAnswer(common, watch, answer, isCached) {
+  const { afters, last, gzip, stream, noneMatch } = watch;
+  // A compressed answer, and the end of a log, have a length and a tag of their own (RFC 9110, section 9.3.2).
+  const hasOwnTag = last > 0 || (gzip && answer.length >= COMPRESS_FROM);
+  // For GET, an answer to a cursor has a tag of its own, and a stream none: a cache must not mistake one for the other.
+  const mayCache = isCached && ['', 'none'].includes(afters[0]) && !stream;
+  const isTagged = mayCache && !hasOwnTag;
+  const tagged = { ETag: `"${answer.tag}"`, 'Cache-Control': NEWEST_CACHE_CONTROL };
+  const fields = isTagged
+    ? { ...cacheHeaders(common), ...tagged }
+    : { ...common, ...varyHeaders(common) };
+  const isKnown = isTagged ? answer.isKnown : mayCache && noneMatch === '*';
+  if (isKnown) return { status: 304, headers: fields };
+  const headers = { ...fields, 'Content-Type': 'application/json' };
+  if (!hasOwnTag) headers['Content-Length'] = answer.length;
+  return { status: 200, headers };
+}
+
+function watchRoutes({ feeds, grants, options, tools }) {
+  const { common, requireToken, readBody, json } = tools;
+  const { isPrivate, grantFor, namingGrantFor, accessFor } = readingRights({ grants, tools });
+
+  /** Has a watch request answered, now or later. */
+  function watch(request, wanted) {
+    // The table counts the hold in 32 bits; a larger one is above every --hold.
+    if (wanted.hold > options.hold) throw new Refusal('bad-hold');
+    request.watch({ ...wanted, from: request.address });
+  }
+
+  async function get(request) {
+    const wanted = readWatch(request);
+    const grant = (await grantFor(request, wanted.keys[0])) ?? (await namingGrantFor(request));
+    return watch(request, { ...wanted, grant });
   }
 
   async function watchMany(request, wanted) {
@@ -108,60 +120,39 @@ export function feedRoutes({ publisher, feeds, grants, options, tools }) {
     return watchMany(request, readPostedWatch(bytes));
   }
 
-  /** Answers with the headers that GET without a cursor would have. Does not fetch from the upstream. */
+  /** Answers HEAD. Does not fetch from the upstream. */
   async function head(request) {
-    const { keys, afters, last, noneMatch = '', gzip, stream } = readWatch(request);
-    await grantFor(request, keys[0]);
-    const answer = feeds.answerHead(keys[0], noneMatch);
+    const wanted = readWatch(request);
+    const [key] = wanted.keys;
+    await grantFor(request, key);
+    const answer = feeds.answerHead(key, wanted.noneMatch ?? '');
     if (answer === null) throw new Refusal('unknown-feed');
-    if (last !== undefined && !feeds.find(keys[0]).log) throw new Refusal('not-a-log');
-    const headers = { 'Content-Type': 'application/json' };
-    // A compressed answer, and the end of a log, have a length and a tag of their own (RFC 9110, section 9.3.2).
-    const hasOwnTag = last > 0 || (gzip && answer.length >= COMPRESS_FROM);
-    if (!hasOwnTag) headers['Content-Length'] = answer.length;
-    // For GET, an answer to a cursor has a tag of its own, and a stream none: a cache must not mistake one for the other.
-    const isFirst = ['', 'none'].includes(afters[0]) && !stream;
-    const mayCache = options.feedCache > 0 && isFirst && !isPrivate(keys[0]);
-    if (hasOwnTag || !mayCache) {
-      const uncached = { ...common, ...varyHeaders(common) };
-      if (mayCache && noneMatch === '*') return { status: 304, headers: uncached };
-      return { status: 200, headers: { ...uncached, ...headers } };
-    }
-    const ETag = `"${answer.tag}"`;
-    const cacheable = { ...cacheHeaders(common), ETag, 'Cache-Control': NEWEST_CACHE_CONTROL };
-    return answer.isKnown
-      ? { status: 304, headers: cacheable }
-      : { status: 200, headers: { ...cacheable, ...headers } };
+    if (wanted.last !== undefined && !feeds.find(key).log) throw new Refusal('not-a-log');
+    return headAnswer(common, wanted, answer, options.feedCache > 0 && !isPrivate(key));
   }
-
-  // ---- Publishing
 
   /** Watches several feeds, or answers with the keys there are, a page at a time. */
   function list(request) {
     const { query, headers } = request;
-    if (query.has('watch')) {
-      return watchMany(request, readListedWatch(query, headers));
-    }
+    if (query.has('watch')) return watchMany(request, readListedWatch(query, headers));
     requireToken(request);
-    const [prefix = '', ...furtherPrefixes] = query.getAll('prefix');
-    const [from = '', ...furtherFroms] = query.getAll('from');
-    const isValid =
-      furtherPrefixes.length + furtherFroms.length === 0 && (from === '' || isKey(from));
-    if (!isValid || !isPrefix(prefix)) throw new Refusal('bad-key');
+    const prefix = readOnce(query, 'prefix', 'bad-key') ?? '';
+    const from = readOnce(query, 'from', 'bad-key') ?? '';
+    if (!isPrefix(prefix) || (from !== '' && !isKey(from))) throw new Refusal('bad-key');
     const page = feeds.list({ prefix, from, count: PAGE_KEYS + 1 });
     const next = page.length > PAGE_KEYS ? page[PAGE_KEYS - 1].feed : undefined;
     return json(200, { feeds: page.slice(0, PAGE_KEYS), next });
   }
 
-  /** Returns the answer to a publication. */
-  function publicationAnswer({ problem, detail, created, cursor, watching }) {
-    if (problem !== undefined) throw new Refusal(problem, { detail });
-    return json(created ? 201 : 200, { cursor, watching });
-  }
+  return { get, head, list, post };
+}
+
+function publishRoutes({ publisher, tools }) {
+  const { requirePublisher, readBody, json, noContent } = tools;
 
   /** Returns the key, if the request may publish it. */
   async function authorizedKey(request) {
-    const key = keyOf(request.path);
+    const key = keyOf(request);
     await requirePublisher(request, key);
     return readKey(key);
   }
@@ -171,7 +162,10 @@ export function feedRoutes({ publisher, feeds, grants, options, tools }) {
     const refusal = publisher.refusalOf(key, kind);
     if (refusal !== undefined) throw new Refusal(refusal);
     const body = readBody(request, publisher.maxBodyBytes(key), publisher.tooLargeProblem(kind));
-    return publicationAnswer(await publisher.publish(key, kind, body));
+    const published = await publisher.publish(key, kind, body);
+    const { problem, detail, created, cursor, watching } = published;
+    if (problem !== undefined) throw new Refusal(problem, { detail });
+    return json(created ? 201 : 200, { cursor, watching });
   }
 
   const put = async (request) => publish(request, await authorizedKey(request), 'value');
@@ -179,16 +173,15 @@ export function feedRoutes({ publisher, feeds, grants, options, tools }) {
 
   async function patch(request) {
     const key = await authorizedKey(request);
-    const [type] = (request.headers['content-type'] ?? '').split(';');
-    const kind = PATCH_KINDS.get(type.trim().toLowerCase());
-    const acceptedKinds = [...PATCH_KINDS].filter(
-      ([, one]) => publisher.refusalOf(key, one) !== 'bad-media-type'
+    const [field] = (request.headers['content-type'] ?? '').split(';');
+    const type = field.trim().toLowerCase();
+    const accepted = [...PATCH_KINDS.keys()].filter(
+      (one) => publisher.refusalOf(key, PATCH_KINDS.get(one)) !== 'bad-media-type'
     );
-    if (!acceptedKinds.some(([, one]) => one === kind)) {
-      const headers = { 'Accept-Patch': acceptedKinds.map(([name]) => name).join(', ') };
-      throw new Refusal('bad-media-type', { headers });
+    if (!accepted.includes(type)) {
+      throw new Refusal('bad-media-type', { headers: { 'Accept-Patch': accepted.join(', ') } });
     }
-    return publish(request, key, kind);
+    return publish(request, key, PATCH_KINDS.get(type));
   }
 
   async function remove(request) {
@@ -197,8 +190,23 @@ export function feedRoutes({ publisher, feeds, grants, options, tools }) {
     return noContent();
   }
 
+  return { POST: append, PUT: put, PATCH: patch, DELETE: remove };
+}
+
+/**
+ * @param {object} parts
+ * @param {ReturnType<import('./publisher.js').openPublisher>} parts.publisher
+ * @param {import('./feeds.js').Feeds} parts.feeds
+ * @param {import('../grants/open.js').Grants} [parts.grants]
+ * @param {{hold: number, feedCache: number}} parts.options
+ * @param {object} parts.tools of lib/http/tools.js
+ * @returns {{feed: object, feeds: object}} for GET /feed/{key} and its like, and for /feeds: by method,
+ *     the function that answers
+ */
+export function feedRoutes(parts) {
+  const { get, head, list, post } = watchRoutes(parts);
   return {
-    feed: { GET: get, HEAD: head, POST: append, PUT: put, PATCH: patch, DELETE: remove },
+    feed: { GET: get, HEAD: head, ...publishRoutes(parts) },
     feeds: { GET: list, POST: post }
   };
 }

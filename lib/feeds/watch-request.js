@@ -39,7 +39,7 @@ function weightOf(list, name) {
 const accepts = (list, name) => (weightOf(list ?? '', name) ?? 0) > 0;
 
 /** Returns a parameter of the query. Refuses a repeated one. */
-function readOnce(query, name, problem) {
+export function readOnce(query, name, problem) {
   const values = query.getAll(name);
   if (values.length > 1) throw new Refusal(problem);
   return values[0];
