@@ -61,62 +61,34 @@ export async function start(initial, log = createLog('silent'), signal = undefin
     throw error;
   });
   const lifecycle = new Lifecycle({ options: initial, pool, state });
+  const closeAtEnd = (part) => lifecycle.closeAtEnd(part);
   try {
-    const bans = lifecycle.closeAtEnd(openBans({ limits, pool, log }));
+    const bans = closeAtEnd(openBans({ limits, pool, log }));
     const { publishTokens, grants: keySet } = program;
     const grants = new Grants({ options: initial, keySet, pool, log });
     await grants.load();
-    const feeds = lifecycle.closeAtEnd(
+    const feedParts = closeAtEnd(
       openFeeds({ options: initial, limits, pool, state, log, publishTokens })
     );
-    const arena = lifecycle.closeAtEnd(
-      new Arena({ options: initial, games, limits, feeds: feeds.feeds, pool, log })
-    );
+    const { feeds, tokens } = feedParts;
+    const arena = closeAtEnd(new Arena({ options: initial, games, limits, feeds, pool, log }));
     state.finishMigration();
-    lifecycle.closeAtEnd(pool);
-    const world = lifecycle.closeAtEnd(
-      await openWorld({ options: initial, pool, feeds: feeds.feeds, grants, directory, log })
+    closeAtEnd(pool);
+    const world = closeAtEnd(
+      await openWorld({ options: initial, pool, feeds, grants, directory, log })
     );
-    const transient = lifecycle.closeAtEnd(
+    const transient = closeAtEnd(
       await reservePort(initial, 'transient-port', initial.transientPort)
     );
-    const options = { ...initial, transientPort: transient.port };
+    const { port: transientPort } = transient;
+    const options = { ...initial, transientPort };
 
-    const live = lifecycle.closeAtEnd(
-      openLiveCounts({ options, pool, feeds, arena, state, world })
-    );
-    const refusals = lifecycle.closeAtEnd(createRefusals(log));
-    // A program with a site of its own has its own page.
-    const omittedPaths = program.fetch ? ['/'] : [];
-    const pages = openPages(arenaFiles(options, games), options.play !== undefined, omittedPaths);
-    const routes = createRoutes({
-      ...{ pool, feeds: feeds.feeds, tokens: feeds.tokens, grants, options, log, refusals },
-      ...{ status: live.publicStatus, pages, games, arena, fullStatus: live.fullStatus, directory },
-      application: program.fetch
-    });
-    const door = lifecycle.closeAtEnd(
-      createDoor({
-        ...{ pool, feeds: feeds.feeds, arena, limits, options, routes },
-        ...{ status: live.publicStatus, files: pages.fixedFiles(options), log, refusals },
-        ownsProcess: program.ownsProcess
-      })
-    );
-    grants.onEnded(door.endGrants);
-    const tls = lifecycle.closeAtEnd(await openTls({ door, options, pool, log }));
-    live.attachFront({ door, tls });
-    lifecycle.closeAtEnd(new OverloadLog({ refused: () => door.counts().refused, log }));
-    directory.onChange(() => door.setOtherServers(directory));
-    lifecycle.closeAtEnd(
-      watchGames({
-        ...{ options, games, log },
-        // A game under trial restarts with each change of its files.
-        isPlayed: (name) => options.play === undefined && arena.isPlayed(name),
-        onChange() {
-          pages.replace(arenaFiles(options, games));
-          arena.applyChangedGames();
-        }
-      })
-    );
+    const parts = {
+      ...{ options, games, limits, pool, state, directory, log },
+      ...{ grants, feeds, tokens, arena, world }
+    };
+    const live = closeAtEnd(openLiveCounts({ ...parts, feeds: feedParts }));
+    const { door, tls } = await openFront({ ...parts, program, live, closeAtEnd });
 
     let port;
     /** The problem for which a load balancer must not send clients to this server, if any. */
@@ -126,18 +98,18 @@ export async function start(initial, log = createLog('silent'), signal = undefin
       return state.status()?.blocked > 0 ? 'state-unwritable' : world.readinessProblem();
     }
     const adminParts = { options, status: live.fullStatus, readinessProblem };
-    const admin = lifecycle.closeAtEnd(
+    const admin = closeAtEnd(
       await openAdmin({
         ...{ ...adminParts, metrics: live.metrics, log },
-        overview: createOverview({ ...adminParts, door, feeds: feeds.feeds, arena }),
+        overview: createOverview({ ...adminParts, door, feeds, arena }),
         answerClientRequest: createClientRoutes({ pool, bans, grants, log })
       })
     );
 
-    await feeds.ready;
+    await feedParts.ready;
     await arena.start();
     const { host } = options;
-    if (transient.port > 0) {
+    if (transientPort > 0) {
       await door.listen({ host, ...transient, option: 'transient-port', transient: true });
     }
     port = await door.listen({ host, port: options.port });
@@ -145,19 +117,50 @@ export async function start(initial, log = createLog('silent'), signal = undefin
     live.metrics.resetStalls();
     world.start(port);
     return {
-      ...{ port, transientPort: options.transientPort, tlsPort: tls.port, adminPort: admin.port },
+      ...{ port, transientPort, tlsPort: tls.port, adminPort: admin.port },
       ...{ pool, status: live.fullStatus, grant: (rights) => grants.sign(rights) },
-      feeds: programFeeds({ feeds: feeds.feeds, arena, options }),
+      feeds: programFeeds({ feeds, arena, options }),
       reload() {
         tls.reload();
-        feeds.reload();
+        feedParts.reload();
         grants.reload();
       },
-      stop: () => lifecycle.stop({ feeds, arena, world, door })
+      stop: () => lifecycle.stop({ feeds: feedParts, arena, world, door })
     };
   } catch (error) {
     return lifecycle.fail(error);
   }
+}
+
+/** Opens the front door, the routes for what it does not answer itself, and TLS. */
+async function openFront({ program, live, closeAtEnd, ...parts }) {
+  const { options, pool, games, directory, grants, arena, log } = parts;
+  const refusals = closeAtEnd(createRefusals(log));
+  // A program with a site of its own has its own page.
+  const omittedPaths = program.fetch ? ['/'] : [];
+  const pages = openPages(arenaFiles(options, games), options.play !== undefined, omittedPaths);
+  const { publicStatus: status, fullStatus } = live;
+  const { fetch: application, ownsProcess } = program;
+  const routes = createRoutes({ ...parts, refusals, status, fullStatus, pages, application });
+  const files = pages.fixedFiles(options);
+  const door = closeAtEnd(createDoor({ ...parts, refusals, status, routes, files, ownsProcess }));
+  grants.onEnded(door.endGrants);
+  const tls = closeAtEnd(await openTls({ door, options, pool, log }));
+  live.attachFront({ door, tls });
+  closeAtEnd(new OverloadLog({ refused: () => door.counts().refused, log }));
+  directory.onChange(() => door.setOtherServers(directory));
+  closeAtEnd(
+    watchGames({
+      ...{ options, games, log },
+      // A game under trial restarts with each change of its files.
+      isPlayed: (name) => options.play === undefined && arena.isPlayed(name),
+      onChange() {
+        pages.replace(arenaFiles(options, games));
+        arena.applyChangedGames();
+      }
+    })
+  );
+  return { door, tls };
 }
 
 /**
