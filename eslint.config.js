@@ -18,7 +18,7 @@ export default [
   { ignores: ['node_modules/', '**/build/', '.tap/', 'coverage/'] },
   js.configs.recommended,
   {
-    files: ['**/*.js', '**/*.cjs', 'bin/*', 'test/nodes'],
+    files: ['**/*.js', '**/*.cjs', 'bin/sprites*', 'test/nodes'],
     languageOptions: { globals: globals.node },
     rules: {
       'no-restricted-properties': [
@@ -29,6 +29,13 @@ export default [
             'While the socket ends it closes nothing, and the process hangs at its own end: test/support/http.js.'
         }
       ]
+    }
+  },
+  {
+    files: ['lib/**/*.js', 'server.js', 'bin/sprites*'],
+    rules: {
+      'max-params': ['error', 5],
+      'max-lines-per-function': ['error', { max: 100, skipBlankLines: true, skipComments: true }]
     }
   },
   {
