@@ -77,14 +77,17 @@ export function logInspectorRequests(log) {
 
 /**
  * @param {string} level trace, debug, info, warn, error, fatal or silent
- * @param {number} [fd] descriptor of the log
+ * @param {object} [about]
+ * @param {string} [about.name] the server's name in its world, for every line; none: it is in no world
+ * @param {number} [about.fd] descriptor of the log
  * @returns {import('pino').Logger}
  */
-export function createLog(level, fd = 2) {
-  const { pid } = process;
+export function createLog(level, { name = 'none', fd = 2 } = {}) {
+  const base = { pid: process.pid, ...(name !== 'none' && { name }) };
+  const lostText = 'lines of this log could not be written';
   const describeLost = (lost) =>
-    `${JSON.stringify({ level: WARN_LEVEL, time: Date.now(), pid, lost, msg: 'lines of this log could not be written' })}\n`;
+    `${JSON.stringify({ level: WARN_LEVEL, time: Date.now(), ...base, lost, msg: lostText })}\n`;
   // pino's own serializer adds the causes to the message, which names them already.
   const serializers = { err: pino.stdSerializers.errWithCause };
-  return pino({ level, base: { pid }, serializers }, new LineWriter(fd, describeLost));
+  return pino({ level, base, serializers }, new LineWriter(fd, describeLost));
 }

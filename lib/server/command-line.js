@@ -58,7 +58,7 @@ export async function main(start, args, environment) {
 }
 
 async function run(start, options, unknown) {
-  const log = createLog(options.logLevel);
+  const log = createLog(options.logLevel, options);
   for (const unknownVariable of unknown) log.warn(unknownVariable, 'a variable that is no option');
   logInspectorRequests(log);
   const stopRequest = listenForStop();

@@ -173,7 +173,7 @@ function noteServerName(pool, name, log) {
   if (clients === 0 || ['', name].includes(before)) return;
   const text =
     'clients of this state have ids from before it had this --name: the other servers and a proxy do not send them here, and answer 503, then 404';
-  log.warn({ clients, before, name }, text);
+  log.warn({ clients, before }, text);
 }
 
 /** Delivers the sprites that wait for other servers of a world here, on a start without `--world`. */

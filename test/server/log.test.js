@@ -44,7 +44,7 @@ t.test(
   'a reader that stops costs lines, which are counted, and the server does not wait for it',
   async (t) => {
     const { fd, read } = pipe(t);
-    const log = createLog('info', fd);
+    const log = createLog('info', { name: 'a', fd });
     const most = 5000;
     // A write that waits would never return: nothing else empties the pipe.
     for (let n = 0; n < most; n += 1) log.info({ n }, 'a line of some length');
@@ -68,6 +68,7 @@ t.test(
     t.match(lines[fittingLines], {
       level: 40,
       pid: process.pid,
+      name: 'a',
       lost: most - fittingLines,
       msg: 'lines of this log could not be written'
     });
