@@ -119,13 +119,12 @@ t.test('a rate goes through its stages, and what it owes is known to the sprite'
 
 t.test('the number of clients goes through its stages, and all are told in the end', async (t) => {
   const server = await startServer(t);
-  const line = 'park 3 --processes 2 -s 800ms:91 -s 200ms:20 -s 0s:45';
+  const line = 'park 3 --processes 2 -s 1200ms:91 -s 200ms:20 -s 0s:45';
   const result = await goodRun(t, server.port, line);
   t.match(result, { clients: 91, opened: { wanted: 3, clients: 3 }, interruptions: [] });
   t.equal(result.stages.at(-1).parked, 45);
   const { joined, left } = result.connections;
-  // A busy machine opens fewer than 91 in time, but more than the 20 of the next stage.
-  t.ok(joined > 45 && left === joined, `${left} of ${joined} have left`);
+  t.ok(joined >= 45 + 20 && left === joined, `${left} of ${joined} have left`);
   t.match(await server.status(), { clients: 0, joined, left });
   t.match(textOf(result), /stage 3 +20 to 45 in 0 s: 45 parked/);
   t.equal(contentOf(result).title, 'Up to 91 clients parked');
