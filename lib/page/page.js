@@ -16,7 +16,7 @@ import { TorusMap } from './map.js';
 import { Preferences } from './preferences.js';
 import { PICTURES, SpriteError, readSprite, writeSprite } from '../client/sprite.js';
 import { PollTurns } from './poll-turns.js';
-import { resetReloadDelay } from './reload.js';
+import { resetReloadDelay, sleep } from './reload.js';
 import { Session } from './session.js';
 import { Sound } from './sound.js';
 import { Stage } from './stage.js';
@@ -305,7 +305,7 @@ async function sendThrow(body, edge) {
     session.showWords();
     // The sprite is still drawn as it leaves. A reload meanwhile must not throw it again.
     body.isAccepted = true;
-    if (body.flightTime < 0.25) await new Promise((resolve) => void setTimeout(resolve, 250));
+    if (body.flightTime < 0.25) await sleep(250);
     desktop.remove(body);
     stage.wake();
   } else if (outcome.state === 'unanswered') {

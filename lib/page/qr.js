@@ -1,3 +1,5 @@
+import { sleep } from './reload.js';
+
 /** QR codes, drawn by script. */
 
 const QUIET_MODULES = 4; // white modules around a QR code, as its standard requires
@@ -14,7 +16,7 @@ async function load() {
     try {
       return (await import(`./qrcode.js${attempt > 0 ? `?${attempt}` : ''}`)).default;
     } catch {
-      await new Promise((resolve) => void setTimeout(resolve, RETRY_DELAY)); // No contact.
+      await sleep(RETRY_DELAY); // No contact.
     }
   }
 }
@@ -62,7 +64,8 @@ export async function addressesOf(base) {
   if (!isLoopback()) return [];
   try {
     const response = await fetch(new URL('addresses', base));
-    if (response.status >= 500) return null; // The server is busy, or gone from behind its proxy.
+    // A server that is busy, or gone from behind its proxy; or one without this request.
+    if (!response.ok) return response.status >= 500 ? null : [];
     const { addresses } = await response.json();
     return Array.isArray(addresses) ? addresses.filter((one) => typeof one === 'string') : [];
   } catch {

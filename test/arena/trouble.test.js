@@ -123,6 +123,13 @@ playing('an address that phones reach comes later, if it did not at once', async
     await field.locator(`#code[data-url="${addresses}play/hall"]`).waitFor();
     t.equal(countRequests(), 2);
   }
+  const missing = await failOnce(field, '**/addresses', (route) => route.fulfill({ status: 404 }));
+  await field.clock.install();
+  await field.reload();
+  await field.locator('#code[data-url*="//127.0.0.1:"]').waitFor();
+  await field.clock.runFor(5000);
+  await field.evaluate(async () => (await fetch('../games')).text());
+  t.equal(missing(), 1, 'a server without this request is not asked again');
 });
 
 playing('a list of games that did not come is asked for again', async (t, { visit }) => {
